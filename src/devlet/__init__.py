@@ -1,0 +1,1 @@
+"""The device half of a kubelet, standing on its own. See docs/architecture.md for the rooms and their rules."""

@@ -1,0 +1,1 @@
+"""The CEL language: parse, check, cost, evaluate. Pure, and knows no devices."""

@@ -1,0 +1,1 @@
+"""Configuration, and the one place where the parts are put together."""

@@ -1,0 +1,1 @@
+"""The tour: what devlet does, shown on this machine in one go."""

@@ -1,0 +1,113 @@
+"""Every error devlet raises on purpose, grouped by who has to act.
+
+DevletError
+├── InvalidInput           the user: object or flag is wrong, a retry cannot help
+│   ├── BadRequest             the request itself cannot be understood (400)
+│   ├── InvalidObject          the object breaks a rule; causes name the fields (422)
+│   ├── UnsupportedPatch       this patch type does not exist for this kind (415)
+│   └── TooLarge               over a limit on size (413)
+├── Forbidden              the user or administrator: understood, but not allowed (403)
+├── NotFound               the caller: no such object or resource (404)
+├── AlreadyExists          the caller: the name is taken (409)
+├── Conflict               the caller: somebody wrote first, read again (409, retryable)
+├── Expired                the caller: that version is gone, list again (410)
+├── Unavailable            nobody: try again later (429, 503, 504, retryable)
+├── InUse                  the operator: another process holds it
+└── StateCorrupt           the operator: a file on this node is damaged or not ours
+
+The numbers are the HTTP codes under which a Kubernetes API reports the same thing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class DevletError(Exception):
+    """Base of all errors with a meaning. The text is complete and for people."""
+
+
+class InvalidInput(DevletError):
+    """Wrong in itself: the same input can never succeed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason why an object was refused: `field` is a path such as `spec.devices[0].name`."""
+
+    reason: str
+    message: str
+    field: str
+
+
+class BadRequest(InvalidInput):
+    """The request cannot be understood: malformed, contradictory or for another kind."""
+
+
+class InvalidObject(InvalidInput):
+    """An object of `kind` (with its group, as in `ResourceClaim.resource.k8s.io`) breaks rules."""
+
+    def __init__(self, kind: str, name: str, causes: Sequence[Cause]) -> None:
+        self.kind = kind
+        self.name = name
+        self.causes = tuple(causes)
+        lines = [f"{c.field}: {c.message}" if c.field else c.message for c in self.causes]
+        detail = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
+        super().__init__(f'{kind} "{name}" is invalid: {detail}')
+
+
+class UnsupportedPatch(InvalidInput):
+    """The patch type is unknown, or not defined for this kind."""
+
+
+class TooLarge(InvalidInput):
+    """Bigger than the limit that the text names."""
+
+
+class ResourceError(DevletError):
+    """An error about one object: `resource` is the plural with its group, as in messages."""
+
+    def __init__(self, message: str, *, resource: str = "", name: str = "", causes: Sequence[Cause] = ()) -> None:
+        super().__init__(message)
+        self.resource = resource
+        self.name = name
+        self.causes = tuple(causes)
+
+
+class Forbidden(ResourceError):
+    """Understood and well formed, but not allowed."""
+
+
+class NotFound(ResourceError):
+    """There is no such object, or no such resource."""
+
+
+class AlreadyExists(ResourceError):
+    """An object of that name exists."""
+
+
+class Conflict(ResourceError):
+    """Somebody else wrote first, or a precondition does not hold: read again and retry."""
+
+
+class Expired(ResourceError):
+    """The version asked for is no longer kept; `fresh_continue` goes on from the newest one."""
+
+    def __init__(self, message: str, *, fresh_continue: str = "") -> None:
+        super().__init__(message)
+        self.fresh_continue = fresh_continue
+
+
+class Unavailable(DevletError):
+    """Not now. `retry_after` is in seconds."""
+
+    def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class InUse(DevletError):
+    """Another process holds what we need exclusively; the text says which."""
+
+
+class StateCorrupt(DevletError):
+    """A file on this node is damaged, or was written by something else. It is left untouched."""

@@ -1,0 +1,1 @@
+"""Bundled drivers, written with the SDK as a user would write them."""

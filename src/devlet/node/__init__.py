@@ -1,0 +1,1 @@
+"""The kubelet's decisions: which pod gets which device, and when it is prepared and released."""

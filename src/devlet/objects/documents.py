@@ -1,0 +1,27 @@
+"""A Kubernetes object as the JSON document it is on the wire.
+
+Documents keep every key a client sent. Typed views (`objects.core`, `objects.resource`, …) are decoded
+from them for reading; writing goes through the document, so that no unknown key is lost.
+"""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+Document = dict[str, Any]
+
+T = TypeVar("T")
+
+
+def view(type_: type[T], document: Document) -> T:
+    """The document as a typed value. Keys the type does not know are not part of the view."""
+    return msgspec.convert(document, type_)
+
+
+def copy(value: Any) -> Any:
+    """A deep copy of JSON values; several times faster than `copy.deepcopy`."""
+    if isinstance(value, dict):
+        return {k: copy(v) if isinstance(v, dict | list) else v for k, v in value.items()}
+    if isinstance(value, list):
+        return [copy(v) if isinstance(v, dict | list) else v for v in value]
+    return value

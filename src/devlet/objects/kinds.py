@@ -1,0 +1,246 @@
+"""The kinds a cluster stores, and the resources under which they are reached.
+
+A `Kind` is what is stored once; a `Resource` is that kind seen through one API version. Most kinds have one
+version; those of resource.k8s.io have several, and Event has two shapes in two groups over one storage.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from devlet.errors import NotFound
+
+
+@dataclass(frozen=True)
+class Kind:
+    kind: str
+    plural: str
+    api_versions: tuple[str, ...]  # served, preferred first
+    namespaced: bool = True
+    storage: str = ""  # the API version of the stored document; the preferred one unless said
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    counts_generation: bool = False  # metadata.generation is 1 at create and +1 per change of spec
+    delete_returns_object: bool = False  # else a Status
+    update_creates: bool = False  # PUT of an absent name creates it
+    update_needs_version: bool = False  # PUT without resourceVersion is refused
+    list_kind: str = ""
+
+    @property
+    def storage_version(self) -> str:
+        return self.storage or self.api_versions[0]
+
+    @property
+    def has_status(self) -> bool:
+        return "status" in self.subresources
+
+    @property
+    def key(self) -> str:
+        """What the kind is called in storage: the plural with the group of its storage version."""
+        return qualified(self.plural, self.storage_version)
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A kind in one of its API versions: what a client addresses."""
+
+    kind: Kind
+    api_version: str
+
+    @cached_property
+    def group(self) -> str:
+        return group_of(self.api_version)
+
+    @property
+    def version(self) -> str:
+        return self.api_version.rpartition("/")[2]
+
+    @property
+    def plural(self) -> str:
+        return self.kind.plural
+
+    @property
+    def namespaced(self) -> bool:
+        return self.kind.namespaced
+
+    @cached_property
+    def name(self) -> str:
+        """As in messages: `pods`, `resourceclaims.resource.k8s.io`."""
+        return qualified(self.plural, self.api_version)
+
+    @cached_property
+    def kind_name(self) -> str:
+        """As in messages about invalid objects: `Pod`, `ResourceClaim.resource.k8s.io`."""
+        return qualified(self.kind.kind, self.api_version)
+
+    @property
+    def path(self) -> str:
+        """The URL path below which the resource is served, without namespace."""
+        return f"/{'apis' if self.group else 'api'}/{self.api_version}"
+
+
+def group_of(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+def qualified(name: str, api_version: str) -> str:
+    group = group_of(api_version)
+    return f"{name}.{group}" if group else name
+
+
+class Catalogue:
+    """All kinds of one cluster. Kinds may be added while it runs (custom resources)."""
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self._kinds: dict[str, Kind] = {}
+        self._resources: dict[tuple[str, str], Resource] = {}
+        self._by_kind: dict[tuple[str, str], Resource] = {}
+        for kind in kinds:
+            self.add(kind)
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(self._kinds.values())
+
+    def add(self, kind: Kind) -> None:
+        self._kinds[kind.key] = kind
+        for api_version in kind.api_versions:
+            resource = Resource(kind, api_version)
+            self._resources[api_version, kind.plural] = resource
+            self._by_kind[api_version, kind.kind] = resource
+
+    def remove(self, kind: Kind) -> None:
+        del self._kinds[kind.key]
+        for api_version in kind.api_versions:
+            del self._resources[api_version, kind.plural]
+            del self._by_kind[api_version, kind.kind]
+
+    def stored(self, key: str) -> Kind | None:
+        """The kind with this storage key."""
+        return self._kinds.get(key)
+
+    def resource(self, api_version: str, plural: str) -> Resource:
+        try:
+            return self._resources[api_version, plural]
+        except KeyError:
+            raise NotFound("the server could not find the requested resource") from None
+
+    def of_kind(self, api_version: str, kind: str) -> Resource:
+        """The resource of an object that says `apiVersion` and `kind`."""
+        try:
+            return self._by_kind[api_version, kind]
+        except KeyError:
+            raise NotFound(f'no matches for kind "{kind}" in version "{api_version}"') from None
+
+
+_RESOURCE = tuple(f"resource.k8s.io/{v}" for v in ("v1", "v1beta2", "v1beta1"))
+
+BUILT_IN = (
+    Kind(
+        "Pod",
+        "pods",
+        ("v1",),
+        short_names=("po",),
+        categories=("all",),
+        subresources=("status", "binding", "eviction"),
+        counts_generation=True,
+        delete_returns_object=True,
+    ),
+    Kind("Node", "nodes", ("v1",), namespaced=False, short_names=("no",), subresources=("status",)),
+    Kind(
+        "Namespace",
+        "namespaces",
+        ("v1",),
+        namespaced=False,
+        short_names=("ns",),
+        subresources=("status", "finalize"),
+        delete_returns_object=True,
+    ),
+    Kind("Event", "events", ("v1", "events.k8s.io/v1"), short_names=("ev",), update_creates=True),
+    Kind("ConfigMap", "configmaps", ("v1",), short_names=("cm",)),
+    Kind("Secret", "secrets", ("v1",)),
+    Kind(
+        "ServiceAccount",
+        "serviceaccounts",
+        ("v1",),
+        short_names=("sa",),
+        subresources=("token",),
+        delete_returns_object=True,
+    ),
+    Kind("Lease", "leases", ("coordination.k8s.io/v1",), update_creates=True, update_needs_version=True),
+    Kind(
+        "DeviceClass",
+        "deviceclasses",
+        _RESOURCE,
+        namespaced=False,
+        counts_generation=True,
+        delete_returns_object=True,
+    ),
+    Kind(
+        "ResourceSlice",
+        "resourceslices",
+        _RESOURCE,
+        namespaced=False,
+        counts_generation=True,
+        delete_returns_object=True,
+    ),
+    Kind(
+        "ResourceClaim",
+        "resourceclaims",
+        _RESOURCE,
+        subresources=("status",),
+        delete_returns_object=True,
+    ),
+    Kind("ResourceClaimTemplate", "resourceclaimtemplates", _RESOURCE, delete_returns_object=True),
+    Kind(
+        "DeviceTaintRule",
+        "devicetaintrules",
+        ("resource.k8s.io/v1beta2", "resource.k8s.io/v1alpha3"),
+        namespaced=False,
+        subresources=("status",),
+        counts_generation=True,
+        delete_returns_object=True,
+    ),
+    Kind(
+        "ResourcePoolStatusRequest",
+        "resourcepoolstatusrequests",
+        ("resource.k8s.io/v1alpha3",),
+        namespaced=False,
+        subresources=("status",),
+        delete_returns_object=True,
+    ),
+    # Kinds that others want to list and watch: kube-scheduler starts only when all of them answer.
+    Kind("Service", "services", ("v1",), short_names=("svc",), categories=("all",), subresources=("status",), delete_returns_object=True),
+    Kind("PersistentVolume", "persistentvolumes", ("v1",), namespaced=False, short_names=("pv",), subresources=("status",), delete_returns_object=True),
+    Kind("PersistentVolumeClaim", "persistentvolumeclaims", ("v1",), short_names=("pvc",), subresources=("status",), delete_returns_object=True),
+    Kind("ReplicationController", "replicationcontrollers", ("v1",), short_names=("rc",), categories=("all",), subresources=("status",), counts_generation=True),
+    Kind("ReplicaSet", "replicasets", ("apps/v1",), short_names=("rs",), categories=("all",), subresources=("status",), counts_generation=True),
+    Kind("StatefulSet", "statefulsets", ("apps/v1",), short_names=("sts",), categories=("all",), subresources=("status",), counts_generation=True),
+    Kind("DaemonSet", "daemonsets", ("apps/v1",), short_names=("ds",), categories=("all",), subresources=("status",), counts_generation=True),
+    Kind("PodDisruptionBudget", "poddisruptionbudgets", ("policy/v1",), short_names=("pdb",), subresources=("status",), counts_generation=True),
+    Kind("StorageClass", "storageclasses", ("storage.k8s.io/v1",), namespaced=False, short_names=("sc",), delete_returns_object=True),
+    Kind("CSINode", "csinodes", ("storage.k8s.io/v1",), namespaced=False, delete_returns_object=True),
+    Kind("CSIDriver", "csidrivers", ("storage.k8s.io/v1",), namespaced=False, delete_returns_object=True),
+    Kind("CSIStorageCapacity", "csistoragecapacities", ("storage.k8s.io/v1",)),
+    Kind("VolumeAttachment", "volumeattachments", ("storage.k8s.io/v1",), namespaced=False, subresources=("status",), delete_returns_object=True),
+    Kind("PriorityClass", "priorityclasses", ("scheduling.k8s.io/v1",), namespaced=False, short_names=("pc",)),
+)
+
+
+_built_in = Catalogue(BUILT_IN)
+
+PODS = _built_in.resource("v1", "pods")
+NODES = _built_in.resource("v1", "nodes")
+NAMESPACES = _built_in.resource("v1", "namespaces")
+EVENTS = _built_in.resource("v1", "events")
+CONFIG_MAPS = _built_in.resource("v1", "configmaps")
+SECRETS = _built_in.resource("v1", "secrets")
+SERVICE_ACCOUNTS = _built_in.resource("v1", "serviceaccounts")
+LEASES = _built_in.resource("coordination.k8s.io/v1", "leases")
+PRIORITY_CLASSES = _built_in.resource("scheduling.k8s.io/v1", "priorityclasses")
+DEVICE_CLASSES = _built_in.resource("resource.k8s.io/v1", "deviceclasses")
+RESOURCE_SLICES = _built_in.resource("resource.k8s.io/v1", "resourceslices")
+RESOURCE_CLAIMS = _built_in.resource("resource.k8s.io/v1", "resourceclaims")
+RESOURCE_CLAIM_TEMPLATES = _built_in.resource("resource.k8s.io/v1", "resourceclaimtemplates")
+DEVICE_TAINT_RULES = _built_in.resource("resource.k8s.io/v1beta2", "devicetaintrules")
+RESOURCE_POOL_STATUS_REQUESTS = _built_in.resource("resource.k8s.io/v1alpha3", "resourcepoolstatusrequests")

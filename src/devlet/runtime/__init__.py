@@ -1,0 +1,1 @@
+"""How a container gets a device: CDI, OCI specs, container engines."""

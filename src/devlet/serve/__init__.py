@@ -1,0 +1,1 @@
+"""Everything that listens. Translates between the outside's protocols and our calls; decides nothing."""

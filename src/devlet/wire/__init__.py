@@ -1,0 +1,1 @@
+"""The gRPC messages of every API version, generated from our .proto files. No logic."""
