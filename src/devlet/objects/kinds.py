@@ -135,6 +135,32 @@ class Catalogue:
 
 _RESOURCE = tuple(f"resource.k8s.io/{v}" for v in ("v1", "v1beta2", "v1beta1"))
 
+
+def _workload(kind: str, plural: str, api_version: str, short_name: str, **traits: bool) -> Kind:
+    return Kind(
+        kind, plural, (api_version,), short_names=(short_name,), categories=("all",), subresources=("status",), **traits
+    )
+
+
+def _storage(
+    kind: str,
+    plural: str,
+    api_version: str,
+    *short_names: str,
+    namespaced: bool = False,
+    subresources: tuple[str, ...] = (),
+) -> Kind:
+    return Kind(
+        kind,
+        plural,
+        (api_version,),
+        namespaced=namespaced,
+        short_names=short_names,
+        subresources=subresources,
+        delete_returns_object=True,
+    )
+
+
 BUILT_IN = (
     Kind(
         "Pod",
@@ -210,19 +236,26 @@ BUILT_IN = (
         delete_returns_object=True,
     ),
     # Kinds that others want to list and watch: kube-scheduler starts only when all of them answer.
-    Kind("Service", "services", ("v1",), short_names=("svc",), categories=("all",), subresources=("status",), delete_returns_object=True),
-    Kind("PersistentVolume", "persistentvolumes", ("v1",), namespaced=False, short_names=("pv",), subresources=("status",), delete_returns_object=True),
-    Kind("PersistentVolumeClaim", "persistentvolumeclaims", ("v1",), short_names=("pvc",), subresources=("status",), delete_returns_object=True),
-    Kind("ReplicationController", "replicationcontrollers", ("v1",), short_names=("rc",), categories=("all",), subresources=("status",), counts_generation=True),
-    Kind("ReplicaSet", "replicasets", ("apps/v1",), short_names=("rs",), categories=("all",), subresources=("status",), counts_generation=True),
-    Kind("StatefulSet", "statefulsets", ("apps/v1",), short_names=("sts",), categories=("all",), subresources=("status",), counts_generation=True),
-    Kind("DaemonSet", "daemonsets", ("apps/v1",), short_names=("ds",), categories=("all",), subresources=("status",), counts_generation=True),
-    Kind("PodDisruptionBudget", "poddisruptionbudgets", ("policy/v1",), short_names=("pdb",), subresources=("status",), counts_generation=True),
-    Kind("StorageClass", "storageclasses", ("storage.k8s.io/v1",), namespaced=False, short_names=("sc",), delete_returns_object=True),
-    Kind("CSINode", "csinodes", ("storage.k8s.io/v1",), namespaced=False, delete_returns_object=True),
-    Kind("CSIDriver", "csidrivers", ("storage.k8s.io/v1",), namespaced=False, delete_returns_object=True),
+    _workload("Service", "services", "v1", "svc", delete_returns_object=True),
+    _storage("PersistentVolume", "persistentvolumes", "v1", "pv", subresources=("status",)),
+    _storage("PersistentVolumeClaim", "persistentvolumeclaims", "v1", "pvc", namespaced=True, subresources=("status",)),
+    _workload("ReplicationController", "replicationcontrollers", "v1", "rc", counts_generation=True),
+    _workload("ReplicaSet", "replicasets", "apps/v1", "rs", counts_generation=True),
+    _workload("StatefulSet", "statefulsets", "apps/v1", "sts", counts_generation=True),
+    _workload("DaemonSet", "daemonsets", "apps/v1", "ds", counts_generation=True),
+    Kind(
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        ("policy/v1",),
+        short_names=("pdb",),
+        subresources=("status",),
+        counts_generation=True,
+    ),
+    _storage("StorageClass", "storageclasses", "storage.k8s.io/v1", "sc"),
+    _storage("CSINode", "csinodes", "storage.k8s.io/v1"),
+    _storage("CSIDriver", "csidrivers", "storage.k8s.io/v1"),
     Kind("CSIStorageCapacity", "csistoragecapacities", ("storage.k8s.io/v1",)),
-    Kind("VolumeAttachment", "volumeattachments", ("storage.k8s.io/v1",), namespaced=False, subresources=("status",), delete_returns_object=True),
+    _storage("VolumeAttachment", "volumeattachments", "storage.k8s.io/v1", subresources=("status",)),
     Kind("PriorityClass", "priorityclasses", ("scheduling.k8s.io/v1",), namespaced=False, short_names=("pc",)),
 )
 
