@@ -136,9 +136,24 @@ class Catalogue:
 _RESOURCE = tuple(f"resource.k8s.io/{v}" for v in ("v1", "v1beta2", "v1beta1"))
 
 
-def _workload(kind: str, plural: str, api_version: str, short_name: str, **traits: bool) -> Kind:
+def _workload(
+    kind: str,
+    plural: str,
+    api_version: str,
+    short_name: str,
+    *,
+    counts_generation: bool = False,
+    delete_returns_object: bool = False,
+) -> Kind:
     return Kind(
-        kind, plural, (api_version,), short_names=(short_name,), categories=("all",), subresources=("status",), **traits
+        kind,
+        plural,
+        (api_version,),
+        short_names=(short_name,),
+        categories=("all",),
+        subresources=("status",),
+        counts_generation=counts_generation,
+        delete_returns_object=delete_returns_object,
     )
 
 
