@@ -1,0 +1,90 @@
+# The doors of the project. Each installs what it needs into .venv first; ARGS="…" is passed on.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PY := .venv/bin/python
+PYTEST := $(PY) -m pytest -q
+# The first interpreter on the PATH that is new enough; `make PYTHON=…` takes another.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+
+.PHONY: help
+help: ## these lines
+	@sed -n 's/^\([a-z-]*\):.*## /\1#/p' Makefile | awk -F'#' '{ printf "make %-11s %s\n", $$1, $$2 }'
+
+.PHONY: demo
+demo: .venv/.run ## a node with two drivers, pods and claims on this machine, live
+	@.venv/bin/devlet demo $(ARGS)
+
+.PHONY: test
+test: .venv/.dev ## the tests, without those that need the Go programs
+	@$(PYTEST) -n auto --dist loadgroup -m "not peers" $(ARGS)
+
+.PHONY: check
+check: check-format check-lint check-types check-imports check-tests check-lock check-docs ## style, types, layers, locks, docs
+
+.PHONY: check-format check-lint check-types check-imports check-tests check-lock check-docs
+check-format: .venv/.dev
+	@$(PY) -m ruff format --check --quiet .
+check-lint: .venv/.dev
+	@$(PY) -m ruff check --quiet .
+check-types: .venv/.dev
+	@$(PY) -m mypy
+check-imports: .venv/.dev
+	@.venv/bin/lint-imports --no-logo
+check-tests: .venv/.dev
+	@$(PY) -m tools.check_tests
+check-lock: .venv/.dev
+	@$(PY) -m tools.check_lock
+check-docs: .venv/.dev
+	@$(PYTEST) tests/docs
+
+.PHONY: format
+format: .venv/.dev ## write the code the way `make check` wants it
+	@$(PY) -m ruff format --quiet .
+	@$(PY) -m ruff check --quiet --fix .
+
+.PHONY: peers
+peers: .venv/.dev ## build the Go programs that the tests talk to
+	@$(PY) tools/peers.py
+
+.PHONY: test-peers
+test-peers: .venv/.dev peers ## the tests against the Go programs
+	@$(PYTEST) -m peers $(ARGS)
+
+.PHONY: test-crash
+test-crash: .venv/.dev ## kill -9 at random points, DEVLET_CRASH_ROUNDS times
+	@$(PYTEST) -m crash $(ARGS)
+
+.PHONY: bench
+bench: .venv/.dev ## every benchmark; ARGS=--quick for a short run
+	@set -e; for script in $(sort $(filter-out bench/_%,$(wildcard bench/*.py))); do \
+		printf '\n== %s\n' "$$script"; $(PY) "$$script" $(ARGS); done
+
+.PHONY: lock
+lock: .venv/.dev ## remake both lock files from pyproject.toml; ARGS=--upgrade for newer versions
+	@test -x .venv/bin/uv || $(PY) -m pip install --quiet --disable-pip-version-check uv
+	@$(COMPILE) --group dev --output-file requirements-dev.lock $(ARGS) pyproject.toml >/dev/null
+	@$(COMPILE) --group build --output-file requirements.lock --constraint requirements-dev.lock $(ARGS) pyproject.toml >/dev/null
+
+COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url
+
+.PHONY: clean
+clean: ## remove all that was made here: .venv, .cache and the tools' caches
+	@! test -d .cache || chmod -R u+w .cache # Go's module cache is read-only
+	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.run: requirements.lock pyproject.toml tools/bootstrap.py tools/pip_sources.py
+	@$(call bootstrap,run)
+.venv/.dev: requirements-dev.lock pyproject.toml tools/bootstrap.py tools/pip_sources.py
+	@$(call bootstrap,dev)
+
+define bootstrap
+python="$(PYTHON)"; test -n "$$python" || { \
+	echo "devlet needs Python 3.11 or newer; python3 here is: $$(python3 -V 2>&1)" >&2; exit 1; }; \
+	"$$python" -m tools.bootstrap $(1)
+endef

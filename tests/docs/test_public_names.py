@@ -1,0 +1,48 @@
+"""What a public package lists at its door is what it holds."""
+
+import ast
+from importlib import import_module, util
+from pathlib import Path
+
+import pytest
+
+PUBLIC = ["devlet.alloc", "devlet.cluster.client", "devlet.objects", "devlet.sdk", "devlet.testing"]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_package_lists_what_it_holds(name: str) -> None:
+    listed = getattr(import_module(name), "__all__", [])
+    assert sorted(listed) == sorted(held(name))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_names_of_a_public_package_are_listed_in_order_and_once(name: str) -> None:
+    listed = list(getattr(import_module(name), "__all__", []))
+    assert listed == sorted(set(listed))
+
+
+def test_a_private_name_and_a_foreign_import_are_not_held() -> None:
+    source = "from os import path\nfrom devlet.sdk.slices import Slices\n_own = 1\nOPEN = 2\ndef f() -> None: ..."
+    assert names(source, "devlet.sdk") == {"Slices", "OPEN", "f"}
+
+
+def held(package: str) -> set[str]:
+    spec = util.find_spec(package)
+    assert spec is not None and spec.origin is not None
+    return names(Path(spec.origin).read_text(), package)
+
+
+def names(source: str, package: str) -> set[str]:
+    """Names defined at the top, and those that a package takes from its own modules."""
+    found: set[str] = set()
+    for node in ast.parse(source).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.Assign(targets=targets):
+                found |= {target.id for target in targets if isinstance(target, ast.Name)}
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                found.add(name)
+            case ast.ImportFrom(module=str(module), names=aliases) if module.startswith(f"{package}."):
+                found |= {alias.asname or alias.name for alias in aliases}
+    return {name for name in found if not name.startswith("_")}

@@ -1,0 +1,45 @@
+from pathlib import Path
+
+import pytest
+from tools.check_tests import ELSEWHERE, problems
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in ("src/devlet/__init__.py", "src/devlet/alloc/search.py", "src/devlet/wire/dra_v1/api_pb2.py"):
+        write(tmp_path / name)
+    return tmp_path
+
+
+def write(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+
+
+def test_a_module_without_a_test_file_of_its_name_is_reported(root: Path) -> None:
+    write(root / "tests/unit/alloc/test_searching.py")
+    assert problems(root, {}) == ["src/devlet/alloc/search.py: no tests/unit/alloc/test_search.py"]
+
+
+def test_package_doors_and_generated_code_need_no_tests(root: Path) -> None:
+    write(root / "tests/unit/alloc/test_search.py")
+    assert problems(root, {}) == []
+
+
+def test_a_module_may_be_tested_elsewhere_if_the_table_says_so(root: Path) -> None:
+    write(root / "tests/flows/test_up.py")
+    assert problems(root, {"alloc/search.py": ("flows/test_up.py", "a reason")}) == []
+
+
+def test_an_entry_of_the_table_that_is_not_true_is_reported(root: Path) -> None:
+    stale = {"alloc/search.py": ("flows/test_up.py", "a reason"), "alloc/gone.py": ("flows/test_up.py", "a reason")}
+    assert problems(root, stale) == [
+        "src/devlet/alloc/search.py: ELSEWHERE says tests/flows/test_up.py, which does not exist",
+        "src/devlet/alloc/gone.py: is in ELSEWHERE but is no module that needs tests",
+    ]
+    write(root / "tests/unit/alloc/test_search.py")
+    assert "take it out" in problems(root, {"alloc/search.py": ("flows/test_up.py", "a reason")})[0]
+
+
+def test_every_entry_of_the_table_says_why() -> None:
+    assert [module for module, (_, reason) in ELSEWHERE.items() if not reason.strip()] == []

@@ -1,0 +1,50 @@
+"""Fail if a module has no test file of its name: `python -m tools.check_tests [ROOT]`.
+
+`src/devlet/alloc/search.py` is tested by `tests/unit/alloc/test_search.py`. A module whose behaviour shows only from
+further away is listed in `ELSEWHERE` with the file that tests it, and why.
+"""
+
+import sys
+from pathlib import Path
+
+PACKAGE = Path("src/devlet")
+UNIT = Path("tests/unit")
+
+# module, from the package: (test file, from the tests; why it is not tested alone)
+ELSEWHERE: dict[str, tuple[str, str]] = {}
+
+GENERATED = ("_pb2.py", "_pb2_grpc.py")
+WITHOUT_TESTS = ("__init__.py", "__main__.py")
+
+
+def problems(root: Path, elsewhere: dict[str, tuple[str, str]]) -> list[str]:
+    """One line per module without tests, and per entry of the table that is no longer true."""
+    package = root / PACKAGE
+    modules = [path.relative_to(package) for path in sorted(package.rglob("*.py")) if _needs_tests(path)]
+    found = []
+    for module in modules:
+        own = UNIT / module.parent / f"test_{module.name}"
+        listed = elsewhere.get(module.as_posix())
+        if listed and (root / own).is_file():
+            found.append(f"{PACKAGE / module}: has {own}, take it out of ELSEWHERE")
+        elif listed and not (root / "tests" / listed[0]).is_file():
+            found.append(f"{PACKAGE / module}: ELSEWHERE says tests/{listed[0]}, which does not exist")
+        elif not listed and not (root / own).is_file():
+            found.append(f"{PACKAGE / module}: no {own}")
+    gone = sorted(set(elsewhere) - {module.as_posix() for module in modules})
+    return found + [f"{PACKAGE / name}: is in ELSEWHERE but is no module that needs tests" for name in gone]
+
+
+def _needs_tests(path: Path) -> bool:
+    return path.name not in WITHOUT_TESTS and not path.name.endswith(GENERATED)
+
+
+def main() -> int:
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path.cwd()
+    found = problems(root, ELSEWHERE)
+    print("\n".join(found) or "every module has its tests")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
