@@ -14,7 +14,7 @@ delete      NotFound, Conflict (preconditions), Forbidden
 any         Unavailable (retry later)
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -123,9 +123,10 @@ class DeleteOptions:
 
 @dataclass(frozen=True, slots=True)
 class ObjectList:
-    """One page. Items are complete documents, in the order of namespace and name."""
+    """One page. Items are complete documents, in the order of namespace and name; they may be decoded only when
+    they are read, so read each once."""
 
-    items: list[Document]
+    items: Sequence[Document]
     resource_version: str
     continue_: str = ""
     remaining: int | None = None

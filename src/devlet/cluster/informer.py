@@ -1,0 +1,189 @@
+"""A live copy of a cluster's objects of one kind, kept up to date by list and watch.
+
+`Informer` is what control loops read instead of asking the cluster again and again: objects by key, by index, and a
+stream of what changed. It lists once, watches from there, and starts over when the cluster no longer remembers its
+version; consumers then hear of the differences only. Objects are shared: read them, never change them.
+"""
+
+import logging
+import random
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import anyio
+from anyio.abc import TaskStatus
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from devlet.cluster.client import Cluster, EventType, ListOptions, WatchEvent, WatchOptions
+from devlet.errors import DevletError, Expired
+from devlet.kit.backoff import Backoff
+from devlet.kit.facts import facts
+from devlet.objects.documents import Document
+from devlet.objects.kinds import Resource
+
+__all__ = ["Changed", "Indexer", "Informer", "Key"]
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Key = tuple[str, str]  # namespace, name
+Indexer = Callable[[T], Iterable[str]]
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(Generic[T]):
+    """`old` is None for a new object, `new` for one that is gone."""
+
+    key: Key
+    old: T | None
+    new: T | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry(Generic[T]):
+    version: str
+    object: T
+
+
+class Informer(Generic[T]):
+    """`decode` turns documents into what is kept, once per version. `indexes` name functions that give the values
+    under which an object is found with `by_index`."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        resource: Resource,
+        decode: Callable[[Document], T],
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        indexes: Mapping[str, Indexer[T]] | None = None,
+        backoff: Backoff = Backoff(0.8, 30.0),  # as client-go
+    ) -> None:
+        self._cluster = cluster
+        self._resource = resource
+        self._decode = decode
+        self._namespace = namespace
+        self._labels = label_selector
+        self._fields = field_selector
+        self._indexers = dict(indexes or {})
+        self._indexed: dict[str, dict[str, set[Key]]] = {name: {} for name in self._indexers}
+        self._backoff = backoff
+        self._failures = 0
+        self._entries: dict[Key, _Entry[T]] = {}
+        self._readers: set[MemoryObjectSendStream[Changed[T]]] = set()
+        self.version = ""  # how far the copy has come
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        entry = self._entries.get((namespace, name))
+        return entry.object if entry else None
+
+    def all(self) -> list[T]:
+        return [entry.object for entry in self._entries.values()]
+
+    def by_index(self, index: str, value: str) -> list[T]:
+        return [self._entries[key].object for key in sorted(self._indexed[index].get(value, ()))]
+
+    @asynccontextmanager
+    async def changes(self) -> AsyncIterator[MemoryObjectReceiveStream[Changed[T]]]:
+        """What happens from here on, after the present objects as if they were new. Nothing is dropped, so read on."""
+        send, receive = anyio.create_memory_object_stream[Changed[T]](float("inf"))
+        for key, entry in self._entries.items():
+            send.send_nowait(Changed(key, None, entry.object))
+        self._readers.add(send)
+        try:
+            with receive:
+                yield receive
+        finally:
+            self._readers.discard(send)
+            send.close()
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Ready when the copy is complete for the first time; then until cancelled."""
+        ready = False
+        while True:
+            try:
+                if not self.version:
+                    await self._list()
+                if not ready:
+                    task_status.started()
+                    ready = True
+                await self._watch()
+            except Expired:
+                self.version = ""
+            except DevletError as e:
+                delay = self._backoff.delay(self._failures, random.random)
+                self._failures += 1
+                log.warning("watch broken", extra=facts(resource=self._resource.name, err=e, delay=delay))
+                await anyio.sleep(delay)
+
+    async def _list(self) -> None:
+        """All pages first, so that a list that breaks off changes nothing."""
+        found: dict[Key, Document] = {}
+        options = ListOptions(self._labels, self._fields, limit=_PAGE)
+        while True:
+            page = await self._cluster.list(self._resource, self._namespace, options)
+            found |= {_key(document): document for document in page.items}
+            if not page.continue_:
+                break
+            options = ListOptions(self._labels, self._fields, limit=_PAGE, continue_=page.continue_)
+        for key in self._entries.keys() - found.keys():
+            self._remove(key)
+        for document in found.values():
+            self._put(document)
+        self.version = page.resource_version
+
+    async def _watch(self) -> None:
+        options = WatchOptions(self._labels, self._fields, resource_version=self.version, bookmarks=True)
+        async with self._cluster.watch(self._resource, self._namespace, options) as events:
+            async for event in events:
+                self._failures = 0
+                self._apply(event)
+
+    def _apply(self, event: WatchEvent) -> None:
+        match event.type:
+            case EventType.ADDED | EventType.MODIFIED:
+                self._put(event.object)
+            case EventType.DELETED:
+                self._remove(_key(event.object))
+        self.version = event.object["metadata"]["resourceVersion"]
+
+    def _put(self, document: Document) -> None:
+        key, version = _key(document), document["metadata"]["resourceVersion"]
+        old = self._entries.get(key)
+        if old is not None and old.version == version:
+            return
+        new = _Entry(version, self._decode(document))
+        self._entries[key] = new
+        self._reindex(key, old.object if old else None, new.object)
+        self._tell(Changed(key, old.object if old else None, new.object))
+
+    def _remove(self, key: Key) -> None:
+        if (old := self._entries.pop(key, None)) is not None:
+            self._reindex(key, old.object, None)
+            self._tell(Changed(key, old.object, None))
+
+    def _reindex(self, key: Key, old: T | None, new: T | None) -> None:
+        for name, indexer in self._indexers.items():
+            index = self._indexed[name]
+            before = set(indexer(old)) if old is not None else set()
+            after = set(indexer(new)) if new is not None else set()
+            for value in before - after:
+                index[value].discard(key)
+                if not index[value]:
+                    del index[value]
+            for value in after - before:
+                index.setdefault(value, set()).add(key)
+
+    def _tell(self, change: Changed[T]) -> None:
+        for reader in self._readers:
+            reader.send_nowait(change)
+
+
+def _key(document: Document) -> Key:
+    metadata = document["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]

@@ -1,0 +1,182 @@
+"""Garbage collection: objects go when the last of their owners is gone.
+
+Driven by changes: whenever an owner or a dependent changes, the objects concerned are looked at again. `decide` says
+what has to happen to one object, from values alone; the collector does it.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Protocol
+
+import anyio
+
+from devlet.cluster.client import Cluster, DeleteOptions, MergePatch, Preconditions, Propagation
+from devlet.cluster.store.deletion import FOREGROUND, ORPHAN
+from devlet.cluster.store.ledger import Ledger
+from devlet.cluster.store.owners import Item
+from devlet.cluster.store.records import Owner, Record
+from devlet.errors import DevletError, NotFound, Unavailable
+from devlet.kit.facts import facts
+from devlet.objects.kinds import Catalogue, Resource
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    propagation: Propagation
+
+
+@dataclass(frozen=True, slots=True)
+class KeepOwners:
+    """Write the object with these owners only."""
+
+    uids: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DropFinalizer:
+    name: str
+
+
+Step = Delete | KeepOwners | DropFinalizer
+
+
+def decide(record: Record, owners: dict[str, Record | None], dependents: list[Record]) -> Step | None:
+    """`owners`: those whose kind we know, by UID, None for the absent; `dependents`: who names this object an owner."""
+    metadata = record.metadata
+    if metadata.deletion_timestamp is not None:
+        if ORPHAN in metadata.finalizers and not dependents:
+            return DropFinalizer(ORPHAN)
+        blocking = [d for d in dependents if _blocks(d, metadata.uid)]
+        if FOREGROUND in metadata.finalizers and not blocking:
+            return DropFinalizer(FOREGROUND)
+    if not metadata.owner_references or metadata.deletion_timestamp is not None:
+        return None
+    known = [o for o in metadata.owner_references if o.uid in owners]
+    orphaning = {o.uid for o in known if _has_finalizer(owners[o.uid], ORPHAN)}
+    absent = {o.uid for o in known if owners[o.uid] is None}
+    waiting = {o.uid for o in known if _has_finalizer(owners[o.uid], FOREGROUND)}
+    if orphaning:
+        return KeepOwners(frozenset(o.uid for o in metadata.owner_references) - orphaning)
+    solid = {o.uid for o in metadata.owner_references} - absent - waiting
+    if solid:
+        return KeepOwners(frozenset(solid)) if absent or waiting else None
+    if waiting:
+        # Our own dependents may block too, so they have to go first.
+        return Delete(Propagation.FOREGROUND if dependents else Propagation.BACKGROUND)
+    return Delete(Propagation.BACKGROUND)
+
+
+def _has_finalizer(owner: Record | None, name: str) -> bool:
+    return owner is not None and owner.metadata.deletion_timestamp is not None and name in owner.metadata.finalizers
+
+
+def _blocks(dependent: Record, owner_uid: str) -> bool:
+    return any(o.uid == owner_uid and o.block_owner_deletion for o in dependent.metadata.owner_references)
+
+
+class _Objects(Cluster, Protocol):
+    catalogue: Catalogue
+
+
+class Collector:
+    def __init__(self, store: _Objects, ledger: Ledger) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._todo: dict[Item, None] = {}  # in order of arrival, each once
+        self._arrived = anyio.Event()
+        for kind in store.catalogue:
+            for key, record in ledger.table(kind).records.items():
+                if record.metadata.owner_references or record.metadata.finalizers:
+                    self._add((kind.key, key))
+        ledger.owners.listen(self._changed)
+
+    async def run(self) -> None:
+        while True:
+            if not self._todo:
+                self._arrived = anyio.Event()
+                await self._arrived.wait()
+            item = next(iter(self._todo))
+            del self._todo[item]
+            try:
+                await self._collect(item)
+            except DevletError as e:
+                log.warning("object not collected", extra=facts(resource=item[0], name="/".join(item[1]), err=e))
+                if isinstance(e, Unavailable):
+                    self._add(item)
+                    await anyio.sleep(e.retry_after)
+
+    def _add(self, item: Item) -> None:
+        self._todo[item] = None
+        self._arrived.set()
+
+    def _changed(self, kind: str, old: Record | None, new: Record | None) -> None:
+        record = new or old
+        if record is None:
+            return
+        if new is not None:
+            self._add((kind, record.key))
+        for item in self._ledger.owners.dependents(record.metadata.uid):
+            self._add(item)
+        # An owner that waits for its dependents has to hear of it when one of them goes.
+        for owner in record.metadata.owner_references:
+            if (found := self._find(owner, record)) is not None and found[1] is not None:
+                self._add((found[0].kind.key, found[1].key))
+
+    async def _collect(self, item: Item) -> None:
+        kind = self._store.catalogue.stored(item[0])
+        if kind is None or kind.kind == "Event":
+            return
+        await self._ledger.settled(kind, item[1])
+        if (record := self._ledger.table(kind).get(item[1])) is None:
+            return
+        owners = {}
+        for owner in record.metadata.owner_references:
+            if (found := self._find(owner, record)) is not None:
+                owners[owner.uid] = found[1]
+        step = decide(record, owners, self._dependents(record))
+        if step is not None:
+            await self._do(Resource(kind, kind.storage_version), record, step)
+
+    def _find(self, owner: Owner, dependent: Record) -> tuple[Resource, Record | None] | None:
+        """The owner, or None in its place if it is absent; nothing at all if we cannot know."""
+        try:
+            resource = self._store.catalogue.of_kind(owner.api_version, owner.kind)
+        except NotFound:
+            return None
+        namespace = dependent.key[0] if resource.namespaced else ""
+        if resource.namespaced and not namespace:
+            return None  # a cluster-scoped object cannot have an owner in a namespace: leave it alone
+        record = self._ledger.table(resource.kind).get((namespace, owner.name))
+        return resource, record if record is not None and record.metadata.uid == owner.uid else None
+
+    def _dependents(self, record: Record) -> list[Record]:
+        found = []
+        for kind_key, key in self._ledger.owners.dependents(record.metadata.uid):
+            kind = self._store.catalogue.stored(kind_key)
+            dependent = self._ledger.table(kind).get(key) if kind else None
+            if dependent is not None:
+                found.append(dependent)
+        return found
+
+    async def _do(self, resource: Resource, record: Record, step: Step) -> None:
+        namespace, name = record.key
+        match step:
+            case Delete(propagation):
+                preconditions = Preconditions(record.metadata.uid, str(record.version))
+                await self._store.delete(
+                    resource, name, namespace, DeleteOptions(propagation=propagation, preconditions=preconditions)
+                )
+                log.info("object collected", extra=facts(resource=resource.name, name=name, namespace=namespace))
+            case KeepOwners(uids):
+                references = [r for r in record.document()["metadata"]["ownerReferences"] if r["uid"] in uids]
+                await self._patch(resource, record, {"ownerReferences": references or None})
+            case DropFinalizer(finalizer):
+                left = [f for f in record.metadata.finalizers if f != finalizer]
+                await self._patch(resource, record, {"finalizers": left or None})
+
+    async def _patch(self, resource: Resource, record: Record, metadata: dict[str, object]) -> None:
+        namespace, name = record.key
+        patch = MergePatch({"metadata": {"resourceVersion": str(record.version), **metadata}})
+        await self._store.patch(resource, name, patch, namespace)

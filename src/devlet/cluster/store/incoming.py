@@ -1,0 +1,54 @@
+"""From what a client sent to a document in storage form: right kind, right types, known or reported fields."""
+
+from collections.abc import Sequence
+
+from devlet.cluster.client import FieldValidation, WriteOptions
+from devlet.errors import BadRequest, Cause, InvalidObject
+from devlet.objects.conversion import convert
+from devlet.objects.documents import Document, copy
+from devlet.objects.kinds import Resource
+from devlet.objects.schema import message_of
+from devlet.objects.shape import conform
+
+
+def accept(resource: Resource, document: Document, options: WriteOptions, *, patched: bool = False) -> Document:
+    """The document in the storage version; the caller owns it. `patched` only changes how findings are reported."""
+    document = _typed(resource, document)
+    message = message_of(document["apiVersion"], document["kind"])
+    if message is None:
+        return convert(copy(document), resource.kind.storage_version)
+    conformed = conform(document, message)
+    if conformed.unknown:
+        _report(resource, document, conformed.unknown, options, patched)
+    return convert(conformed.document, resource.kind.storage_version)
+
+
+def _typed(resource: Resource, document: Document) -> Document:
+    """With apiVersion and kind, which a client may leave out; any served version of the kind will do."""
+    kind = document.get("kind") or resource.kind.kind
+    api_version = document.get("apiVersion") or resource.api_version
+    if kind != resource.kind.kind or api_version not in resource.kind.api_versions:
+        raise BadRequest(
+            f'{kind} in version "{api_version}" cannot be handled as a {resource.kind.kind}:'
+            f" {resource.plural} of {resource.api_version} were addressed"
+        )
+    if not isinstance(document.get("metadata") or {}, dict):
+        raise BadRequest(f'{kind} in version "{api_version}" cannot be handled as a {kind}: metadata is no object')
+    return {**document, "kind": kind, "apiVersion": api_version}
+
+
+def _report(
+    resource: Resource, document: Document, unknown: Sequence[str], options: WriteOptions, patched: bool
+) -> None:
+    findings = [f'unknown field "{path}"' for path in unknown]
+    if options.field_validation is FieldValidation.STRICT:
+        text = f"strict decoding error: {', '.join(findings)}"
+        if patched:
+            name = document.get("metadata", {}).get("name", "")
+            cause = Cause("FieldValueInvalid", f"Invalid value: {text}", "patch")
+            raise InvalidObject(resource.kind_name, name, [cause])
+        kind, version = document["kind"], document["apiVersion"].rpartition("/")[2]
+        raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: {text}')
+    if options.field_validation is FieldValidation.WARN and options.warn is not None:
+        for finding in findings:
+            options.warn(finding)

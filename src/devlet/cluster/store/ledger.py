@@ -1,0 +1,212 @@
+"""The state of the embedded cluster: what is committed, what is on its way to the disk, and who must be told.
+
+One owner, one thread (the event loop). A write is checked against the newest state, committed or not, and gets its
+version at once; readers and watchers see it when it is on disk. So a change is never announced before it is durable,
+and two writers can never both win.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from devlet.cluster.store import log_file
+from devlet.cluster.store.committer import Committer
+from devlet.cluster.store.log_file import LogFile, Row
+from devlet.cluster.store.owners import Owners
+from devlet.cluster.store.records import Change, Key, Record, Table
+from devlet.cluster.store.settings import Settings
+from devlet.cluster.store.watchers import Update, Watchers
+from devlet.errors import DevletError, StateCorrupt, TooLarge
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.objects.documents import Document
+from devlet.objects.kinds import Kind
+
+log = logging.getLogger(__name__)
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(slots=True)
+class Pending:
+    """A write on its way to the disk."""
+
+    record: Record
+    deleted: bool
+    finished: anyio.Event = field(default_factory=anyio.Event)
+    error: DevletError | None = None
+
+    async def durable(self) -> None:
+        """Returns when the write is on disk and visible; raises if it never will be."""
+        await self.finished.wait()
+        if self.error is not None:
+            raise self.error
+
+
+class Ledger:
+    def __init__(self, file: LogFile, settings: Settings, clock: Clock) -> None:
+        self.settings = settings
+        self.watchers = Watchers()
+        self.owners = Owners()
+        self._file = file
+        self._clock = clock
+        self._tables: dict[str, Table] = {}
+        self._pending: dict[tuple[str, Key], Pending] = {}
+        self._in_flight: dict[int, Pending] = {}
+        self._history: deque[tuple[str, Change]] = deque()
+        self._history_bytes = 0
+        self._advanced = anyio.Event()
+        contents = file.contents()
+        self.compacted = contents.compacted
+        self.version = contents.last  # of the newest committed change
+        self._next = contents.last + 1
+        self._load()
+
+    def _load(self) -> None:
+        for row in self._file.rows():
+            record = Record((row.namespace, row.name), row.version, row.body)
+            try:
+                record.head  # noqa: B018 (decodes)
+            except msgspec.DecodeError as e:
+                raise StateCorrupt(f"{self._file.path} is damaged: version {row.version}: {e}") from e
+            self._put(row, record)
+        for table in self._tables.values():
+            table.forget(self.compacted)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Writes are possible inside; on exit those on their way are finished."""
+        self._file.start_writing()
+        self._committer = Committer(self._file, self._committed)
+        with self._committer.running():
+            yield
+            self.watchers.end_all()
+
+    def table(self, kind: Kind) -> Table:
+        return self._tables.setdefault(kind.key, Table())
+
+    def newest(self, kind: Kind, key: Key) -> Record | None:
+        """The state that the next write has to be checked against."""
+        pending = self._pending.get((kind.key, key))
+        if pending is not None:
+            return None if pending.deleted else pending.record
+        return self.table(kind).get(key)
+
+    async def settled(self, kind: Kind, key: Key) -> None:
+        """Returns when the newest state of the object is durable."""
+        if (pending := self._pending.get((kind.key, key))) is not None:
+            await pending.durable()
+
+    def write(self, kind: Kind, key: Key, document: Document, *, deleted: bool = False) -> Pending:
+        """Give the document its version and send it to the disk. `deleted`: as the object's last state."""
+        version = self._next
+        document["metadata"]["resourceVersion"] = str(version)
+        body = _encode(document)
+        if len(body) > self.settings.max_object_bytes:
+            limit = self.settings.max_object_bytes
+            raise TooLarge(f'{kind.plural} "{key[1]}": {len(body)} bytes are over the limit of {limit} bytes')
+        self._next += 1
+        before = self.newest(kind, key)
+        record = Record(key, version, body)
+        pending = Pending(record, deleted)
+        self._pending[kind.key, key] = self._in_flight[version] = pending
+        at = int(self._clock.now().timestamp())
+        self._committer.submit(Row(version, at, kind.key, *key, deleted, before.version if before else 0, body))
+        return pending
+
+    async def reach(self, version: int) -> bool:
+        """Wait until `version` is committed; false if that takes longer than the settings allow."""
+        with anyio.move_on_after(self.settings.version_wait):
+            while self.version < version:
+                self._advanced = anyio.Event() if self._advanced.is_set() else self._advanced
+                await self._advanced.wait()
+        return self.version >= version
+
+    async def read(self, versions: list[int]) -> dict[int, Row]:
+        """Rows from disk; those that were compacted away are missing."""
+        return await anyio.to_thread.run_sync(self._file.read, versions) if versions else {}
+
+    def compact(self) -> None:
+        """Forget the history that is too old, or too big, to be kept."""
+        horizon = self._clock.now().timestamp() - self.settings.history_age
+        to = self.compacted
+        while self._history:
+            _, change = self._history[0]
+            old = change.at < horizon and len(self._history) > self.settings.history_events
+            if not old and self._history_bytes <= self.settings.history_bytes:
+                break
+            to = change.version
+            self._history.popleft()
+            self._history_bytes -= change.size
+        if to > self.compacted:
+            self._forget(to)
+
+    def _forget(self, to: int) -> None:
+        gone = [change for table in self._tables.values() for change in table.forget(to)]
+        superseded = [c.previous for c in gone if c.previous] + [c.version for c in gone if c.deleted]
+        self.compacted = to
+        last = self.version
+        self._committer.run(lambda: self._compact_file(to, last, superseded))
+
+    def _compact_file(self, to: int, last: int, superseded: list[int]) -> None:
+        try:
+            self._file.compact(to, last, superseded)
+        except DevletError as e:
+            log.warning("history not compacted", extra=facts(err=e))
+
+    def _committed(self, batch: list[Row], error: DevletError | None) -> None:
+        """In the event loop, when the committer is through with a batch."""
+        if error is not None:
+            self._abandon(batch, error)
+            return
+        for row in batch:
+            pending = self._in_flight.pop(row.version)
+            key = (row.kind, pending.record.key)
+            if self._pending.get(key) is pending:
+                del self._pending[key]
+            update = self._put(row, pending.record)
+            self.watchers.publish(row.kind, update)
+            pending.finished.set()
+        self._advanced.set()
+
+    def _abandon(self, batch: list[Row], error: DevletError) -> None:
+        """The disk refused. All that is in flight was prepared on a state that will never be, and the committer
+        refuses it until it reads our `resume`; so later reports about it are no news."""
+        if not any(row.version in self._in_flight for row in batch):
+            return
+        log.error("writes lost", extra=facts(err=error, count=len(self._in_flight)))
+        for pending in self._in_flight.values():
+            pending.error = error
+            pending.finished.set()
+        self._in_flight.clear()
+        self._pending.clear()
+        self._committer.resume()
+
+    def _put(self, row: Row, record: Record) -> Update:
+        table = self._tables.setdefault(row.kind, Table())
+        old = table.get(record.key)
+        superseded = (len(old.body) if old else 0) + (len(row.body) if row.deleted else 0)
+        change = Change(row.version, row.at, record.key, row.previous, row.deleted, superseded)
+        if row.deleted:
+            table.remove(change)
+        else:
+            table.put(record, change)
+        if row.version > self.compacted:
+            self._history.append((row.kind, change))
+            self._history_bytes += change.size
+        self.version = max(self.version, row.version)
+        self.owners.update(row.kind, old, None if row.deleted else record)
+        return Update(row.version, old, record, row.deleted)
+
+
+def open_file(path: Path, clock: Clock) -> LogFile:
+    """The log at `path`, made if there is none. Versions of a new one start at the clock, in microseconds: whoever
+    still remembers a version of a cluster that was here before must not take ours for older ones."""
+    if not path.exists():
+        log_file.create(path, int(clock.now().timestamp() * 1_000_000))
+    return LogFile(path)

@@ -1,0 +1,69 @@
+"""The sub-resources that only pods have: binding to a node, and eviction."""
+
+from datetime import datetime
+
+from devlet.cluster.client import DeleteOptions, Preconditions
+from devlet.errors import BadRequest, Cause, Conflict, InvalidObject
+from devlet.objects.documents import Document
+from devlet.objects.timestamps import format_time
+
+
+def bind(pod: Document, binding: Document, now: datetime) -> Document:
+    """The pod on its node. A pod is bound once."""
+    name = pod["metadata"]["name"]
+    metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
+    if metadata.get("name") and metadata["name"] != name:
+        raise BadRequest("name in URL does not match name in Binding object")
+    _check_target(name, target)
+    if metadata.get("uid") and metadata["uid"] != pod["metadata"]["uid"]:
+        raise _conflict(name, f"pod {name} has another UID than the binding ({metadata['uid']})")
+    if pod["metadata"].get("deletionTimestamp"):
+        raise _conflict(name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if node := pod["spec"].get("nodeName"):
+        raise _conflict(name, f'pod {name} is already assigned to node "{node}"')
+    bound = {**pod, "metadata": dict(pod["metadata"]), "spec": {**pod["spec"], "nodeName": target["name"]}}
+    for key in ("annotations", "labels"):
+        if metadata.get(key):
+            bound["metadata"][key] = {**bound["metadata"].get(key, {}), **metadata[key]}
+    status = {k: v for k, v in pod.get("status", {}).items() if k != "nominatedNodeName"}
+    bound["status"] = _with_condition(status, {"type": "PodScheduled", "status": "True"}, now)
+    return bound
+
+
+def eviction_options(eviction: Document) -> DeleteOptions:
+    options = eviction.get("deleteOptions") or {}
+    preconditions = options.get("preconditions") or {}
+    return DeleteOptions(
+        grace_period=options.get("gracePeriodSeconds"),
+        preconditions=Preconditions(preconditions.get("uid"), preconditions.get("resourceVersion")),
+        dry_run=bool(options.get("dryRun")),
+    )
+
+
+def mark_evicted(pod: Document, now: datetime) -> Document:
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    return {**pod, "status": _with_condition(pod.get("status", {}), condition, now)}
+
+
+def _check_target(name: str, target: Document) -> None:
+    if target.get("kind") not in (None, "", "Node"):
+        text = f'Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"'
+        raise InvalidObject("Binding", name, [Cause("FieldValueNotSupported", text, "target.kind")])
+    if not target.get("name"):
+        raise InvalidObject("Binding", name, [Cause("FieldValueRequired", "Required value", "target.name")])
+
+
+def _with_condition(status: Document, condition: Document, now: datetime) -> Document:
+    stamped = {**condition, "lastProbeTime": None, "lastTransitionTime": format_time(now)}
+    others = [c for c in status.get("conditions", []) if c.get("type") != condition["type"]]
+    return {**status, "conditions": [*others, stamped]}
+
+
+def _conflict(name: str, detail: str) -> Conflict:
+    message = f'Operation cannot be fulfilled on pods/binding "{name}": {detail}'
+    return Conflict(message, resource="pods/binding", name=name)

@@ -1,0 +1,41 @@
+"""Which objects of a kind a list or watch is about."""
+
+from devlet.cluster.store.records import Record
+from devlet.objects import field_selectors, label_selectors
+from devlet.objects.conversion import convert
+from devlet.objects.documents import Document
+from devlet.objects.field_selectors import FieldSelector
+from devlet.objects.kinds import Resource
+from devlet.objects.label_selectors import LabelSelector
+
+
+class Selection:
+    """Namespace, labels and fields together. Raises BadRequest for a selector that cannot be understood."""
+
+    def __init__(self, resource: Resource, namespace: str, label_selector: str, field_selector: str) -> None:
+        self._resource = resource
+        self.namespace = namespace
+        self._labels: LabelSelector | None = label_selectors.parse(label_selector) if label_selector else None
+        self._fields: FieldSelector | None = None
+        if field_selector:
+            self._fields = field_selectors.parse(
+                field_selector, resource.api_version, resource.kind.kind, resource.namespaced
+            )
+
+    @property
+    def selects(self) -> bool:
+        """Whether labels or fields narrow the namespace down."""
+        return self._labels is not None or self._fields is not None
+
+    def matches(self, record: Record) -> bool:
+        if self.namespace and record.key[0] != self.namespace:
+            return False
+        if self._labels is not None and not self._labels.matches(record.metadata.labels):
+            return False
+        return self._fields is None or self._fields.matches(self._selectable(record))
+
+    def _selectable(self, record: Record) -> Document:
+        # The two shapes of Event name the same fields differently; all other versions agree on what can be selected.
+        if self._resource.kind.kind == "Event" and self._resource.api_version != self._resource.kind.storage_version:
+            return convert(record.document(), self._resource.api_version)
+        return record.selectable

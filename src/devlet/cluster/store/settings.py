@@ -1,0 +1,20 @@
+"""Every number of the embedded cluster in one place."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Durations in seconds. The defaults keep what a Kubernetes API server promises its clients."""
+
+    history_age: float = 300.0  # changes younger than this can still be watched …
+    history_events: int = 1_000  # … and at least this many of the newest, however old …
+    history_bytes: int = 256 << 20  # … unless the superseded bodies need more disk than this
+    compact_every: float = 30.0
+    bookmark_every: float = 60.0
+    version_wait: float = 3.0  # how long a read waits for a version that is not there yet
+    watch_events: int = 4_096  # a watcher that lags further behind is ended and has to resume …
+    watch_bytes: int = 64 << 20  # … or by this many bytes
+    max_object_bytes: int = 3 << 20
+    max_page: int = 100_000
+    collect_garbage: bool = True  # off where a kube-controller-manager does it

@@ -1,0 +1,475 @@
+"""The embedded implementation of the port: Kubernetes' rules over the ledger.
+
+Everything between reading the newest state and handing the write to the ledger happens without an await: nobody can
+come in between, so no write needs a retry.
+"""
+
+import secrets
+import uuid
+from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from devlet.cluster.client import (
+    ApplyPatch,
+    DeleteOptions,
+    JsonPatch,
+    ListOptions,
+    MergePatch,
+    ObjectList,
+    Patch,
+    StrategicMergePatch,
+    WatchEvent,
+    WatchOptions,
+    WriteOptions,
+)
+from devlet.cluster.store import deletion, lists, pods, strategy
+from devlet.cluster.store.admission import Admission
+from devlet.cluster.store.bootstrap import bootstrap
+from devlet.cluster.store.collector import Collector
+from devlet.cluster.store.incoming import accept
+from devlet.cluster.store.ledger import Ledger, Pending, open_file
+from devlet.cluster.store.records import Documents, Key, Record
+from devlet.cluster.store.selection import Selection
+from devlet.cluster.store.settings import Settings
+from devlet.cluster.store.watch import Watch, find_start
+from devlet.errors import (
+    AlreadyExists,
+    BadRequest,
+    Cause,
+    Conflict,
+    InvalidObject,
+    NotFound,
+    UnsupportedPatch,
+)
+from devlet.kit.clock import Clock, SystemClock
+from devlet.objects.conversion import convert
+from devlet.objects.documents import Document
+from devlet.objects.kinds import BUILT_IN, Catalogue, Kind, Resource
+from devlet.objects.names import SUFFIX_ALPHABET, generated_name
+from devlet.objects.patches import apply as server_side_apply
+from devlet.objects.patches import json_patch, managed_fields, merge_patch, strategic_merge
+from devlet.objects.patches.limits import PatchFailed
+from devlet.objects.schema import message_of
+from devlet.objects.timestamps import format_time
+from devlet.objects.validation import Rules
+
+_GENERATED_NAME_TRIES = 8
+_DEFAULT_MANAGER = "devlet"
+
+
+class Store:
+    """Use `open_store`."""
+
+    def __init__(self, ledger: Ledger, catalogue: Catalogue, clock: Clock, rules: Rules) -> None:
+        self.catalogue = catalogue
+        self._ledger = ledger
+        self._clock = clock
+        self._admission = Admission(ledger, rules)
+
+    @property
+    def version(self) -> int:
+        """The version of the newest committed change."""
+        return self._ledger.version
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Document:
+        record = self._ledger.table(resource.kind).get((namespace, name))
+        if record is None:
+            raise _not_found(resource, name)
+        return convert(record.document(), resource.api_version)
+
+    async def list(self, resource: Resource, namespace: str = "", options: ListOptions = ListOptions()) -> ObjectList:
+        selection = Selection(resource, namespace, options.label_selector, options.field_selector)
+        page = await lists.page(self._ledger, resource.kind, selection, options)
+        items = Documents(page.records, resource.api_version)
+        return ObjectList(items, str(page.version), page.continue_, page.remaining)
+
+    @asynccontextmanager
+    async def watch(
+        self, resource: Resource, namespace: str = "", options: WatchOptions = WatchOptions()
+    ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        selection = Selection(resource, namespace, options.label_selector, options.field_selector)
+        start = await find_start(self._ledger, options)
+        watch = Watch(self._ledger, resource, selection, options, start)
+        with self._ledger.watchers.added(resource.kind.key, watch.watcher):
+            async with aclosing(watch.events()) as events:
+                yield events
+
+    async def create(
+        self,
+        resource: Resource,
+        document: Document,
+        namespace: str = "",
+        *,
+        name: str = "",
+        subresource: str = "",
+        options: WriteOptions = WriteOptions(),
+    ) -> Document:
+        if subresource:
+            return await self._create_subresource(resource, (namespace, name), subresource, document, options)
+        new = accept(resource, document, options)
+        return await self._finish(resource, self._stage_create(resource, new, namespace, options), options)
+
+    async def update(
+        self,
+        resource: Resource,
+        document: Document,
+        *,
+        subresource: str = "",
+        options: WriteOptions = WriteOptions(),
+    ) -> Document:
+        _check_subresource(resource, subresource)
+        new = accept(resource, document, options)
+        if not new["metadata"].get("name"):
+            raise BadRequest("name must be provided")
+        key = _key(new)
+        old = self._ledger.newest(resource.kind, key)
+        if old is None:
+            if not resource.kind.update_creates or subresource:
+                raise _not_found(resource, key[1])
+            new["metadata"].pop("resourceVersion", None)
+            return await self._finish(resource, self._stage_create(resource, new, key[0], options), options)
+        _check_version(resource, new, old)
+        staged = self._stage_update(resource, new, old, subresource, options)
+        return await self._finish(resource, staged, options)
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Patch,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        options: WriteOptions = WriteOptions(),
+    ) -> Document:
+        _check_subresource(resource, subresource)
+        old = self._ledger.newest(resource.kind, (namespace, name))
+        if isinstance(patch, ApplyPatch):
+            staged = self._stage_apply(resource, (namespace, name), patch, old, subresource, options)
+            return await self._finish(resource, staged, options)
+        if old is None:
+            raise _not_found(resource, name)
+        live = convert(old.document(), resource.api_version)
+        new = accept(resource, _patched(resource, live, patch), options, patched=True)
+        if (wanted := new["metadata"].get("resourceVersion")) and wanted != str(old.version):
+            raise _modified(resource, name)
+        staged = self._stage_update(resource, new, old, subresource, options)
+        return await self._finish(resource, staged, options)
+
+    async def delete(
+        self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions = DeleteOptions()
+    ) -> Document:
+        old = self._ledger.newest(resource.kind, (namespace, name))
+        if old is None:
+            raise _not_found(resource, name)
+        document, pending = self._stage_delete(resource, old, options)
+        await self._settle(resource.kind, old.key, pending)
+        # An object that has to wait is shown as it is now, whatever the kind.
+        if resource.kind.delete_returns_object or "deletionTimestamp" in document["metadata"]:
+            return convert(document, resource.api_version)
+        details = {"name": name, "group": resource.group, "kind": resource.plural, "uid": document["metadata"]["uid"]}
+        return _success(details={k: v for k, v in details.items() if v})
+
+    async def delete_collection(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        options: DeleteOptions = DeleteOptions(),
+        select: ListOptions = ListOptions(),
+    ) -> ObjectList:
+        selection = Selection(resource, namespace, select.label_selector, select.field_selector)
+        page = await lists.page(self._ledger, resource.kind, selection, select)
+        deleted, pendings = [], []
+        for record in page.records:
+            old = self._ledger.newest(resource.kind, record.key)
+            if old is not None:  # else somebody was faster
+                document, pending = self._stage_delete(resource, old, options)
+                deleted.append(convert(document, resource.api_version))
+                pendings.append((record.key, pending))
+        for key, pending in pendings:
+            await self._settle(resource.kind, key, pending)
+        return ObjectList(deleted, str(page.version), page.continue_, page.remaining)
+
+    # Staging: from the newest state to a write on its way. No awaits.
+
+    def _stage_create(
+        self, resource: Resource, new: Document, namespace: str, options: WriteOptions, *, applied: bool = False
+    ) -> tuple[Document, Pending | None]:
+        now = self._clock.now()
+        managed = new["metadata"].pop("managedFields", None)
+        _place(resource, new, namespace)
+        self._generate_name(resource, new)
+        strategy.prepare_create(resource.kind, new, uid=str(uuid.uuid4()), now=now)
+        self._admission.admit_create(resource, new, options)
+        key = _key(new)
+        if self._ledger.newest(resource.kind, key) is not None:
+            raise AlreadyExists(f'{resource.name} "{key[1]}" already exists', resource=resource.name, name=key[1])
+        new = strategy.ordered(new)
+        new["metadata"]["managedFields"] = (
+            managed
+            if applied
+            else managed_fields.updated(None, new, _manager(options), resource.api_version, "", format_time(now))
+        )
+        if options.dry_run:
+            return _unversioned(new), None
+        return new, self._ledger.write(resource.kind, key, new)
+
+    def _generate_name(self, resource: Resource, new: Document) -> None:
+        """A name that is free, if the client left that to us."""
+        metadata = new["metadata"]
+        if metadata.get("name") or not metadata.get("generateName"):
+            return
+        for _ in range(_GENERATED_NAME_TRIES):
+            metadata["name"] = generated_name(metadata["generateName"], _suffix())
+            if self._ledger.newest(resource.kind, _key(new)) is None:
+                return
+
+    def _stage_update(
+        self,
+        resource: Resource,
+        new: Document,
+        old_record: Record,
+        subresource: str,
+        options: WriteOptions,
+        *,
+        applied: bool = False,
+    ) -> tuple[Document, Pending | None]:
+        now = self._clock.now()
+        old = old_record.document()
+        new["metadata"].pop("resourceVersion", None)
+        strategy.prepare_update(resource.kind, new, old, subresource=subresource, now=now)
+        self._admission.admit_update(resource, new, old, subresource, options)
+        if not applied:
+            new["metadata"]["managedFields"] = managed_fields.updated(
+                old, new, _manager(options), resource.api_version, subresource, format_time(now)
+            )
+        new = strategy.ordered(new)
+        if not new["metadata"].get("managedFields"):
+            new["metadata"].pop("managedFields", None)
+        unchanged = {**new, "metadata": {**new["metadata"], "resourceVersion": str(old_record.version)}}
+        if unchanged == old:
+            return old, None
+        if options.dry_run:
+            return unchanged, None
+        deleted = strategy.is_finished(new)
+        return new, self._ledger.write(resource.kind, old_record.key, new, deleted=deleted)
+
+    def _stage_apply(
+        self,
+        resource: Resource,
+        key: Key,
+        patch: ApplyPatch,
+        old: Record | None,
+        subresource: str,
+        options: WriteOptions,
+    ) -> tuple[Document, Pending | None]:
+        if not options.field_manager:
+            cause = Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager")
+            raise InvalidObject("PatchOptions.meta.k8s.io", "", [cause])
+        if old is None and subresource:
+            raise _not_found(resource, key[1])
+        config = _addressed(resource, patch.document, key)
+        applied = server_side_apply.apply(
+            convert(old.document(), resource.api_version) if old else None,
+            config,
+            manager=options.field_manager,
+            force=patch.force,
+            api_version=resource.api_version,
+            subresource=subresource,
+            now=format_time(self._clock.now()),
+        )
+        new = accept(resource, applied.document, options, patched=True)
+        if old is None:
+            new["metadata"].pop("resourceVersion", None)
+            return self._stage_create(resource, new, key[0], options, applied=True)
+        wanted = config["metadata"].get("resourceVersion")
+        if wanted and wanted != str(old.version):
+            raise _modified(resource, key[1])
+        return self._stage_update(resource, new, old, subresource, options, applied=True)
+
+    def _stage_delete(self, resource: Resource, old: Record, options: DeleteOptions) -> tuple[Document, Pending | None]:
+        document = old.document()
+        outcome = deletion.decide(resource, document, options, self._clock.now())
+        if options.dry_run or (not outcome.remove and outcome.document is None):
+            return outcome.document or document, None
+        new = outcome.document or document
+        return new, self._ledger.write(resource.kind, old.key, new, deleted=outcome.remove)
+
+    async def _create_subresource(
+        self, resource: Resource, key: Key, subresource: str, body: Document, options: WriteOptions
+    ) -> Document:
+        _check_subresource(resource, subresource)
+        old = self._ledger.newest(resource.kind, key)
+        if old is None:
+            raise _not_found(resource, key[1])
+        if subresource == "binding":
+            new = pods.bind(old.document(), body, self._clock.now())
+            if not options.dry_run:
+                await self._ledger.write(resource.kind, key, new).durable()
+        elif subresource == "eviction":
+            await self._evict(resource, old, pods.eviction_options(body), options)
+        else:
+            raise BadRequest(f"{resource.plural}/{subresource} cannot be created here")
+        return _success(code=201)
+
+    async def _evict(self, resource: Resource, old: Record, delete: DeleteOptions, options: WriteOptions) -> None:
+        delete = replace(delete, dry_run=delete.dry_run or options.dry_run)
+        outcome = deletion.decide(resource, old.document(), delete, self._clock.now())
+        if delete.dry_run:
+            return
+        document = pods.mark_evicted(outcome.document or old.document(), self._clock.now())
+        await self._ledger.write(resource.kind, old.key, document, deleted=outcome.remove).durable()
+
+    async def _finish(
+        self, resource: Resource, staged: tuple[Document, Pending | None], options: WriteOptions
+    ) -> Document:
+        document, pending = staged
+        if not options.dry_run:
+            await self._settle(resource.kind, _key(document), pending)
+        return convert(document, resource.api_version)
+
+    async def _settle(self, kind: Kind, key: Key, pending: Pending | None) -> None:
+        """Until what we are about to answer is durable; a write that changed nothing waits for the one before it."""
+        if pending is not None:
+            await pending.durable()
+        else:
+            await self._ledger.settled(kind, key)
+
+
+@asynccontextmanager
+async def open_store(
+    path: Path,
+    settings: Settings = Settings(),
+    clock: Clock = SystemClock(),
+    *,
+    kinds: Iterable[Kind] = BUILT_IN,
+    rules: Rules = Rules(),
+) -> AsyncIterator[Store]:
+    """The cluster in the file `path`, which is made if there is none. Raises StateCorrupt for a file that is damaged
+    or not ours, and leaves it as it is. One process at a time: the caller sees to that."""
+    file = await anyio.to_thread.run_sync(open_file, path, clock)
+    try:
+        ledger = await anyio.to_thread.run_sync(partial(Ledger, file, settings, clock))
+        store = Store(ledger, Catalogue(kinds), clock, rules)
+        with ledger.running():
+            async with anyio.create_task_group() as tasks:
+                if settings.collect_garbage:
+                    collector = Collector(store, ledger)
+                    tasks.start_soon(collector.run)
+                tasks.start_soon(_compact_now_and_then, ledger, clock)
+                await bootstrap(store)
+                yield store
+                tasks.cancel_scope.cancel()
+    finally:
+        file.close()
+
+
+async def _compact_now_and_then(ledger: Ledger, clock: Clock) -> None:
+    while True:
+        await clock.sleep(ledger.settings.compact_every)
+        ledger.compact()
+
+
+def _patched(resource: Resource, live: Document, patch: JsonPatch | MergePatch | StrategicMergePatch) -> Document:
+    try:
+        match patch:
+            case JsonPatch(operations):
+                return json_patch.apply(live, operations)
+            case MergePatch(document):
+                return merge_patch.apply(live, document)
+            case StrategicMergePatch(document):
+                message = message_of(resource.api_version, resource.kind.kind)
+                if message is None:
+                    raise UnsupportedPatch(f"{resource.name}: strategic merge patches exist for built-in kinds only")
+                return strategic_merge.apply(live, document, message)
+    except PatchFailed as e:
+        cause = Cause("FieldValueInvalid", f"the server rejected our request due to an error in our request: {e}", "")
+        raise InvalidObject(resource.kind_name, live["metadata"]["name"], [cause]) from e
+
+
+def _addressed(resource: Resource, document: Document, key: Key) -> Document:
+    """An apply configuration that says which object it is for, as the request does."""
+    if not document.get("apiVersion") or not document.get("kind"):
+        raise BadRequest("invalid object type: an apply patch needs apiVersion and kind")
+    namespace, name = key
+    metadata = dict(document.get("metadata") or {})
+    if metadata.setdefault("name", name) != name:
+        raise BadRequest(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+    if namespace:
+        metadata.setdefault("namespace", namespace)
+    return {**document, "metadata": metadata}
+
+
+def _place(resource: Resource, new: Document, namespace: str) -> None:
+    metadata = new["metadata"]
+    if not resource.namespaced:
+        namespace = ""
+    if metadata.get("namespace") and metadata["namespace"] != namespace:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    if namespace:
+        metadata["namespace"] = namespace
+    elif resource.namespaced:
+        raise BadRequest("an empty namespace may not be set during creation")
+
+
+def _check_subresource(resource: Resource, subresource: str) -> None:
+    if subresource and subresource not in resource.kind.subresources:
+        raise NotFound("the server could not find the requested resource")
+
+
+def _check_version(resource: Resource, new: Document, old: Record) -> None:
+    metadata = new["metadata"]
+    wanted = metadata.get("resourceVersion")
+    if not wanted and resource.kind.update_needs_version:
+        text = "Invalid value: 0: must be specified for an update"
+        cause = Cause("FieldValueInvalid", text, "metadata.resourceVersion")
+        raise InvalidObject(resource.kind_name, metadata["name"], [cause])
+    if wanted and wanted != str(old.version):
+        raise _modified(resource, metadata["name"])
+    if metadata.get("uid") and metadata["uid"] != old.metadata.uid:
+        raise Conflict(
+            f'Operation cannot be fulfilled on {resource.name} "{metadata["name"]}": Precondition failed: UID in'
+            f" precondition: {metadata['uid']}, UID in object meta: {old.metadata.uid}",
+            resource=resource.name,
+            name=metadata["name"],
+        )
+
+
+def _key(document: Document) -> Key:
+    metadata = document["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
+
+
+def _unversioned(document: Document) -> Document:
+    """As a dry run shows it: it was never written, so it has no version."""
+    return {**document, "metadata": {k: v for k, v in document["metadata"].items() if k != "resourceVersion"}}
+
+
+def _manager(options: WriteOptions) -> str:
+    return options.field_manager or _DEFAULT_MANAGER
+
+
+def _suffix() -> str:
+    return "".join(secrets.choice(SUFFIX_ALPHABET) for _ in range(5))
+
+
+def _not_found(resource: Resource, name: str) -> NotFound:
+    return NotFound(f'{resource.name} "{name}" not found', resource=resource.name, name=name)
+
+
+def _modified(resource: Resource, name: str) -> Conflict:
+    message = (
+        f'Operation cannot be fulfilled on {resource.name} "{name}": the object has been modified;'
+        " please apply your changes to the latest version and try again"
+    )
+    return Conflict(message, resource=resource.name, name=name)
+
+
+def _success(*, code: int = 0, details: Document | None = None) -> Document:
+    status: Document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    return status | ({"details": details} if details else {}) | ({"code": code} if code else {})

@@ -1,0 +1,134 @@
+"""What a kind does to an object that is created or updated: what the server sets, keeps and clears.
+
+Functions on storage documents; each may change the document it is given, never the old one.
+"""
+
+from datetime import datetime
+
+from devlet.errors import BadRequest
+from devlet.objects.defaults import default
+from devlet.objects.documents import Document
+from devlet.objects.kinds import Kind
+from devlet.objects.qos import qos_class
+from devlet.objects.timestamps import format_time
+
+# In the order in which the reference writes them.
+_METADATA = (
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+_SET_BY_SERVER = (
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+_KEPT_BY_SERVER = ("selfLink", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+# What an update of the status subresource cannot change. The others take metadata from the new object.
+_STATUS_KEEPS = ("labels", "annotations", "finalizers", "ownerReferences")
+_STATUS_KEEPS_METADATA = {"ResourceClaim", "DeviceTaintRule", "ResourcePoolStatusRequest"}
+
+
+def prepare_create(kind: Kind, document: Document, *, uid: str, now: datetime) -> None:
+    """Everything but the name, the version and managedFields."""
+    metadata = document["metadata"]
+    if metadata.get("resourceVersion"):
+        raise BadRequest("resourceVersion should not be set on objects to be created")
+    for key in _SET_BY_SERVER:
+        metadata.pop(key, None)
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = format_time(now)
+    if kind.counts_generation:
+        metadata["generation"] = 1
+    # A node agent registers its node together with the status; nobody else may set one on creation.
+    if kind.has_status and kind.kind != "Node" and "status" in document:
+        document["status"] = {}
+    default(document, now=now)
+    if kind.kind == "Pod":
+        document["status"] = {"phase": "Pending", "qosClass": qos_class(document)}
+
+
+def prepare_update(kind: Kind, document: Document, old: Document, *, subresource: str, now: datetime) -> None:
+    metadata, before = document["metadata"], old["metadata"]
+    for key in _KEPT_BY_SERVER:
+        _keep(metadata, before, key)
+    metadata["uid"] = metadata.get("uid") or before["uid"]
+    if subresource == "status":
+        _keep_all_but(document, old, "status", "metadata")
+        keeps = _STATUS_KEEPS if kind.kind in _STATUS_KEEPS_METADATA else ("ownerReferences",)
+        for key in keeps if kind.kind != "Node" else ():
+            _keep(metadata, before, key)
+        if kind.kind == "ResourceClaim":
+            _drop_released_devices(document, old)
+    elif subresource == "finalize":
+        finalizers = document.get("spec", {}).get("finalizers", [])
+        _keep_all_but(document, old)
+        document["spec"] = {**old.get("spec", {}), "finalizers": finalizers}
+    elif kind.has_status:
+        _keep(document, old, "status")
+    default(document, now=now, old=old)
+    if kind.counts_generation and document.get("spec") != old.get("spec"):
+        metadata["generation"] = before.get("generation", 0) + 1
+
+
+def _keep(new: Document, old: Document, key: str) -> None:
+    if key in old:
+        new[key] = old[key]
+    else:
+        new.pop(key, None)
+
+
+def _keep_all_but(new: Document, old: Document, *changing: str) -> None:
+    for key in [*new.keys() | old.keys()]:
+        if key not in changing:
+            _keep(new, old, key)
+
+
+def _drop_released_devices(claim: Document, old: Document) -> None:
+    """The status of a device that was allocated and no longer is means nothing."""
+    status = claim.get("status") or {}
+    released = _allocated(old.get("status") or {}) - _allocated(status)
+    if released and status.get("devices"):
+        left = [device for device in status["devices"] if _identity(device) not in released]
+        claim["status"] = {k: v for k, v in status.items() if k != "devices"} | ({"devices": left} if left else {})
+
+
+def _allocated(status: Document) -> set[tuple[str | None, ...]]:
+    results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
+    return {_identity(result) for result in results}
+
+
+def _identity(device: Document) -> tuple[str | None, ...]:
+    return tuple(device.get(key) for key in ("driver", "pool", "device", "shareID"))
+
+
+def is_finished(document: Document) -> bool:
+    """Whether an object that is being deleted has nothing left to wait for."""
+    metadata = document["metadata"]
+    return (
+        metadata.get("deletionTimestamp") is not None
+        and not metadata.get("finalizers")
+        and not metadata.get("deletionGracePeriodSeconds")
+        and not (document["kind"] == "Namespace" and document.get("spec", {}).get("finalizers"))
+    )
+
+
+def ordered(document: Document) -> Document:
+    """With the keys in the reference's order: people read these documents."""
+    metadata = {"resourceVersion": "", **document["metadata"]}  # the ledger fills it in, in its place
+    first = {key: metadata[key] for key in _METADATA if key in metadata}
+    return {
+        "kind": document["kind"],
+        "apiVersion": document["apiVersion"],
+        "metadata": first | {k: v for k, v in metadata.items() if k not in first},
+    } | {k: v for k, v in document.items() if k not in ("kind", "apiVersion", "metadata")}

@@ -1,0 +1,140 @@
+"""One watch: the present objects, then the history on disk, then what happens, in order and without a gap.
+
+The watcher is registered before anything is read, so changes that happen meanwhile wait in its queue."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
+
+import anyio
+
+from devlet.cluster.client import EventType, VersionMatch, WatchEvent, WatchOptions
+from devlet.cluster.store.ledger import Ledger
+from devlet.cluster.store.records import Change, Record
+from devlet.cluster.store.selection import Selection
+from devlet.cluster.store.versions import parse_version
+from devlet.cluster.store.watchers import Update, Watcher
+from devlet.errors import Cause, Expired, InvalidObject, Unavailable
+from devlet.objects.conversion import convert
+from devlet.objects.documents import Document
+from devlet.objects.kinds import Resource
+
+_CHUNK = 64  # rows of history that are read at a time
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a watch begins: with the present objects, or after a version."""
+
+    initial: bool
+    marked: bool  # a bookmark says where the present objects end
+    after: int
+
+
+def check_options(options: WatchOptions) -> None:
+    """The rules for `sendInitialEvents`; the reference words them as errors of ListOptions."""
+    causes = []
+    if options.send_initial_events is not None and options.version_match is not VersionMatch.NOT_OLDER_THAN:
+        text = f"Forbidden: sendInitialEvents requires setting resourceVersionMatch to {VersionMatch.NOT_OLDER_THAN}"
+        causes.append(Cause("FieldValueForbidden", text, "resourceVersionMatch"))
+    if options.send_initial_events is None and options.version_match is not VersionMatch.ANY:
+        text = "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        causes.append(Cause("FieldValueForbidden", text, "resourceVersionMatch"))
+    if causes:
+        raise InvalidObject("ListOptions.meta.k8s.io", "", causes)
+
+
+async def find_start(ledger: Ledger, options: WatchOptions) -> Start:
+    check_options(options)
+    version = parse_version(options.resource_version)
+    if options.send_initial_events:
+        if version and not await ledger.reach(version):
+            raise Unavailable(f"Too large resource version: {version}, current: {ledger.version}")
+        return Start(True, options.bookmarks, ledger.version)
+    if options.send_initial_events is None and not version:
+        return Start(True, options.bookmarks, ledger.version)
+    if version and version < ledger.compacted:
+        raise Expired(f"too old resource version: {version} ({ledger.compacted})")
+    return Start(False, False, version or ledger.version)
+
+
+class Watch:
+    """Begin one with no await between `find_start` and here: what the watcher's queue does not get, this reads."""
+
+    def __init__(self, ledger: Ledger, resource: Resource, selection: Selection, options: WatchOptions, start: Start):
+        self._ledger = ledger
+        self._resource = resource
+        self._selection = selection
+        self._options = options
+        self._start = start
+        self._seen = ledger.version
+        self._present = present(ledger, resource, selection) if start.initial else []
+        self.watcher = Watcher(
+            selection,
+            after=max(start.after, ledger.version),
+            max_events=ledger.settings.watch_events,
+            max_bytes=ledger.settings.watch_bytes,
+        )
+
+    async def events(self) -> AsyncGenerator[WatchEvent, None]:
+        timeout = self._options.timeout
+        deadline = anyio.current_time() + timeout if timeout is not None else float("inf")
+        for record in self._present:
+            yield WatchEvent(EventType.ADDED, convert(record.document(), self._resource.api_version))
+        self._present.clear()
+        if self._start.marked:
+            yield self._bookmark(self._seen, {INITIAL_EVENTS_END: "true"})
+        if not self._start.initial:
+            async for event in self._history():
+                yield event
+        while (next_event := await self._next(deadline)) is not None:
+            yield next_event
+
+    async def _history(self) -> AsyncIterator[WatchEvent]:
+        """Changes between the version asked for and the beginning of the queue, from disk."""
+        changes = self._ledger.table(self._resource.kind).changes(self._start.after)
+        changes = [change for change in changes if change.version <= self._seen]
+        for i in range(0, len(changes), _CHUNK):
+            for update in await self._updates(changes[i : i + _CHUNK]):
+                if (type_ := update.event_for(self._selection)) is not None:
+                    yield WatchEvent(type_, update.document(type_, self._resource.api_version))
+
+    async def _updates(self, changes: list[Change]) -> list[Update]:
+        wanted = [version for change in changes for version in (change.version, change.previous) if version]
+        rows = await self._ledger.read(wanted)
+        if any(version not in rows for version in wanted):
+            raise Expired(f"too old resource version: {self._start.after} ({self._ledger.compacted})")
+        updates = []
+        for change in changes:
+            row, before = rows[change.version], rows.get(change.previous)
+            old = None if before is None else Record(change.key, before.version, before.body)
+            updates.append(Update(row.version, old, Record(change.key, row.version, row.body), row.deleted))
+        return updates
+
+    async def _next(self, deadline: float) -> WatchEvent | None:
+        """The next event or bookmark; None at the end of the stream."""
+        while True:
+            if (taken := self.watcher.take()) is not None:
+                type_, update = taken
+                return WatchEvent(type_, update.document(type_, self._resource.api_version))
+            remaining = deadline - anyio.current_time()
+            if self.watcher.ended or remaining <= 0:
+                return None
+            with anyio.move_on_after(min(self._ledger.settings.bookmark_every, remaining)) as quiet:
+                await self.watcher.wait()
+            # With an empty queue the reader has seen everything up to the ledger's version.
+            if quiet.cancelled_caught and self._options.bookmarks and self.watcher.is_empty:
+                return self._bookmark(max(self._ledger.version, self._start.after), {})
+
+    def _bookmark(self, version: int, annotations: dict[str, str]) -> WatchEvent:
+        metadata: Document = {"resourceVersion": str(version)}
+        if annotations:
+            metadata["annotations"] = annotations
+        resource = self._resource
+        document = {"kind": resource.kind.kind, "apiVersion": resource.api_version, "metadata": metadata}
+        return WatchEvent(EventType.BOOKMARK, document)
+
+
+def present(ledger: Ledger, resource: Resource, selection: Selection) -> list[Record]:
+    table = ledger.table(resource.kind)
+    return [r for key in table.keys(selection.namespace) if selection.matches(r := table.records[key])]
