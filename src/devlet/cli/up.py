@@ -1,0 +1,48 @@
+"""`devlet up`: the daemon, in the foreground."""
+
+import importlib.util
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import click
+
+from devlet.daemon.config import Config, load
+from devlet.daemon.main import run
+from devlet.kit import facts
+
+_EXAMPLE = """\b
+Examples:
+  devlet up
+  devlet up --root /tmp/node1 --node-name node1 --log-format json
+  devlet up --config /etc/devlet/config.yaml -v 1"""
+
+
+@click.command(epilog=_EXAMPLE)
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Read the configuration from FILE.")
+@click.option(
+    "--root",
+    metavar="DIR",
+    help="Keep state and sockets in DIR. [default: /var/lib/devlet for root, else $XDG_STATE_HOME/devlet]",
+)
+@click.option("--node-name", metavar="NAME", help="The name of this node. [default: the host name]")
+@click.option("--log-format", metavar="text|json", help="How log lines look. [default: text]")
+@click.option(
+    "-v", "--verbosity", metavar="LEVEL", help="0 logs what changed, 1 each step, 2 libraries too. [default: 0]"
+)
+def command(config: Path | None, **flags: Any) -> None:
+    """Run the daemon until SIGINT or SIGTERM.
+
+    Prints one line on standard output once it is ready; logs go to standard error. Settings come from --config, then
+    from environment variables, then from flags; the later one wins."""
+    loaded = load(flags, file=config)
+    facts.configure(loaded.log_format, loaded.verbosity)
+    use_uvloop = importlib.util.find_spec("uvloop") is not None
+    anyio.run(partial(run, loaded, on_ready=partial(_ready, loaded)), backend_options={"use_uvloop": use_uvloop})
+
+
+def _ready(config: Config) -> None:
+    with suppress(BrokenPipeError):  # a daemon does not end because nobody reads this line
+        click.echo(f"devlet is ready: node {config.node_name}, root {config.root}")

@@ -1,0 +1,29 @@
+"""`devlet version`."""
+
+import json
+import platform
+
+import click
+
+DEVLET = "0.1.0"
+KUBERNETES = "v1.36.4"  # whose behaviour we follow
+
+
+@click.command(epilog="\b\nExample:\n  devlet version -o json")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The format; plain text if not given.")
+def command(output: str | None) -> None:
+    """Print the versions of devlet, of the Kubernetes whose behaviour it follows, and of Python."""
+    versions = {
+        "devletVersion": DEVLET,
+        "kubernetesVersion": KUBERNETES,
+        "pythonVersion": platform.python_version(),
+        "platform": f"{platform.system().lower()}/{platform.machine()}",
+    }
+    match output:
+        case "json":
+            click.echo(json.dumps(versions, indent=2))
+        case "yaml":
+            click.echo("\n".join(f"{key}: {json.dumps(value)}" for key, value in versions.items()))
+        case _:
+            click.echo(f"devlet {DEVLET}, as Kubernetes {KUBERNETES}")
+            click.echo(f"Python {versions['pythonVersion']} on {versions['platform']}")

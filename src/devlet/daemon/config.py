@@ -1,0 +1,125 @@
+"""What the daemon is told: defaults, then the file, then the environment, then flags; the later one wins.
+
+`KEYS` is the one list of what can be set, and docs/configuration.md is tested against it. Values from all three
+sources pass through the same parser, so a bad one is reported in the same words, with the place it came from.
+"""
+
+import os
+import re
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from devlet.cluster.store.settings import Settings
+from devlet.daemon import config_file
+from devlet.daemon.root import default_root
+from devlet.errors import InvalidInput
+from devlet.kit import durations
+
+LOG_FORMATS = ("text", "json")
+MAX_VERBOSITY = 10
+MIN_DURATION = 0.001
+
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_SUBDOMAIN_CHARACTERS = 253
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    root: Path
+    node_name: str
+    log_format: str = "text"
+    verbosity: int = 0
+    stop_timeout: float = 2.0  # seconds for all parts together, then they are cancelled
+    store: Settings = field(default=Settings())
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One thing to set: its field of `Config` (or `store.` and one of the store's), its name in the file, and its
+    environment variable, if it has one."""
+
+    field: str
+    name: str
+    variable: str
+    parse: Callable[[Any], Any]
+
+
+def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ, file: Path | None = None) -> Config:
+    """The configuration from all sources. `flags` are by field name; None means not given."""
+    values: dict[str, Any] = {}
+    file = file or (Path(environ["DEVLET_CONFIG"]) if environ.get("DEVLET_CONFIG") else None)
+    settings = config_file.read(file, [key.name for key in KEYS]) if file else {}
+    for key in KEYS:
+        if setting := settings.get(key.name):
+            values[key.field] = _parsed(key, setting.value, f"{setting.place}: {key.name}")
+        if key.variable and (text := environ.get(key.variable)):
+            values[key.field] = _parsed(key, text, key.variable)
+        if (flag := flags.get(key.field)) is not None:
+            values[key.field] = _parsed(key, flag, f"--{key.field.replace('_', '-')}")
+    values.setdefault("root", default_root(environ))
+    values.setdefault("node_name", _host_name())
+    store = {name.removeprefix("store."): values.pop(name) for name in list(values) if name.startswith("store.")}
+    return Config(**values, store=Settings(**store))
+
+
+def _parsed(key: Key, value: Any, origin: str) -> Any:
+    try:
+        return key.parse(value)
+    except ValueError as e:
+        raise InvalidInput(f"{origin}: {e}") from e
+
+
+def _path(value: Any) -> Path:
+    if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
+        raise ValueError(f"{value!r} is not a path")
+    return Path(os.path.abspath(os.path.expanduser(value)))
+
+
+def _node_name(value: Any) -> str:
+    if isinstance(value, str) and len(value) <= _SUBDOMAIN_CHARACTERS and _SUBDOMAIN.fullmatch(value):
+        return value
+    raise ValueError(f"{value!r} is not a node name: expected lower case letters, digits, '-' and '.', at most 253")
+
+
+def _log_format(value: Any) -> str:
+    if value not in LOG_FORMATS:
+        raise ValueError(f"{value!r} is not a log format: expected {' or '.join(LOG_FORMATS)}")
+    return str(value)
+
+
+def _verbosity(value: Any) -> int:
+    text = str(value)
+    if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,4}", text) or int(text) > MAX_VERBOSITY:
+        raise ValueError(f"{value!r} is not a verbosity: expected a whole number from 0 to {MAX_VERBOSITY}")
+    return int(text)
+
+
+def _duration(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"{value!r} is not a duration such as 2s, 500ms or 1m30s")
+    seconds = durations.parse(str(value))
+    if seconds < MIN_DURATION:
+        raise ValueError(f"{value!r} is too short: expected at least 1ms")
+    return seconds
+
+
+def _host_name() -> str:
+    """This host's name as a node name, as the kubelet makes it: lower case."""
+    name = socket.gethostname().lower()
+    return name if len(name) <= _SUBDOMAIN_CHARACTERS and _SUBDOMAIN.fullmatch(name) else "localhost"
+
+
+KEYS = (
+    Key("root", "root", "DEVLET_ROOT", _path),
+    Key("node_name", "nodeName", "NODE_NAME", _node_name),
+    Key("log_format", "logFormat", "DEVLET_LOG_FORMAT", _log_format),
+    Key("verbosity", "verbosity", "DEVLET_VERBOSITY", _verbosity),
+    Key("stop_timeout", "timeouts.stop", "", _duration),
+    Key("store.history_age", "timeouts.historyAge", "", _duration),
+    Key("store.compact_every", "timeouts.compactEvery", "", _duration),
+    Key("store.bookmark_every", "timeouts.bookmarkEvery", "", _duration),
+    Key("store.version_wait", "timeouts.versionWait", "", _duration),
+)

@@ -1,0 +1,119 @@
+"""The configuration file: versioned YAML, read key by key with the line each value stands on.
+
+The document is walked as a tree of nodes, not loaded as values: that keeps line numbers, finds keys given twice,
+and never expands aliases.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from devlet.errors import InvalidInput
+
+API_VERSION = "devlet.dev/v1alpha1"
+KIND = "Configuration"
+
+_MAX_BYTES = 256 * 1024
+_HEADER = ("apiVersion", "kind")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    value: Any  # a YAML scalar
+    place: str  # FILE:LINE
+
+
+def read(path: Path, known: Sequence[str]) -> dict[str, Setting]:
+    """The settings by dotted name (`timeouts.stop`). A name that is not `known` is an error."""
+    return parse(_text(path), str(path), known)
+
+
+def parse(text: str, origin: str, known: Sequence[str]) -> dict[str, Setting]:
+    """As `read`, from text; `origin` names it in errors."""
+    settings: dict[str, Setting] = {}
+    sections = {name.rpartition(".")[0] for name in known} - {""}
+    for name, node in _settings(_compose(text, origin), origin, sections):
+        place = _place(origin, node)
+        if name not in known and name not in _HEADER:
+            raise InvalidInput(f"{place}: {_unknown(name, [*_HEADER, *known])}")
+        if name in settings:
+            raise InvalidInput(f"{place}: {name} is set twice")
+        settings[name] = Setting(_scalar(node, name, place), place)
+    _check_header(settings, origin)
+    return {name: setting for name, setting in settings.items() if name not in _HEADER}
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
+            raise InvalidInput(f"{path}: larger than {_MAX_BYTES} bytes, which is too much for a configuration")
+        return content.decode()
+    except OSError as e:
+        raise InvalidInput(f"{path}: {e.strerror or e}") from e
+    except UnicodeDecodeError as e:
+        raise InvalidInput(f"{path}: not UTF-8 text: {e.reason} at byte {e.start}") from e
+
+
+def _compose(text: str, origin: str) -> yaml.Node:
+    try:
+        node: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as e:
+        line = f":{e.problem_mark.line + 1}" if e.problem_mark else ""
+        raise InvalidInput(f"{origin}{line}: not valid YAML: {e.problem}") from e
+    except yaml.YAMLError as e:
+        raise InvalidInput(f"{origin}: not valid YAML: {str(e).splitlines()[0]}") from e
+    except RecursionError as e:
+        raise InvalidInput(f"{origin}: nested too deeply") from e
+    if node is None:
+        raise InvalidInput(f"{origin}: empty; expected apiVersion: {API_VERSION} and kind: {KIND}")
+    return node
+
+
+def _settings(node: yaml.Node, origin: str, sections: set[str], prefix: str = "") -> Iterator[tuple[str, yaml.Node]]:
+    """Each key with its value; the keys of a section come with its name before them."""
+    if not isinstance(node, yaml.MappingNode):
+        raise InvalidInput(f"{_place(origin, node)}: {prefix.rstrip('.') or 'the file'} must be a mapping of keys")
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise InvalidInput(f"{_place(origin, key)}: a key must be plain text")
+        name = prefix + key.value
+        if name in sections:
+            yield from _settings(value, origin, sections, f"{name}.")
+        else:
+            yield name, value
+
+
+def _scalar(node: yaml.Node, name: str, place: str) -> Any:
+    if not isinstance(node, yaml.ScalarNode):
+        raise InvalidInput(f"{place}: {name} must be a single value")
+    try:
+        value = yaml.SafeLoader("").construct_object(node)
+    except (yaml.YAMLError, ValueError, OverflowError) as e:
+        raise InvalidInput(f"{place}: {name}: {node.value!r} is not a value") from e
+    if value is None:
+        raise InvalidInput(f"{place}: {name} has no value")
+    return value
+
+
+def _check_header(settings: dict[str, Setting], origin: str) -> None:
+    for name, expected in zip(_HEADER, (API_VERSION, KIND), strict=True):
+        setting = settings.get(name)
+        if setting is None:
+            raise InvalidInput(f"{origin}: {name} is missing; expected {name}: {expected}")
+        if setting.value != expected:
+            raise InvalidInput(f"{setting.place}: {name} is {setting.value!r}; expected {expected}")
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name, known, n=1, cutoff=0.0)
+    return f'unknown key "{name[:80]}"; did you mean "{near[0]}"?'
+
+
+def _place(origin: str, node: yaml.Node) -> str:
+    return f"{origin}:{node.start_mark.line + 1}"

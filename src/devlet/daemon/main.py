@@ -1,0 +1,100 @@
+"""The daemon: one instance per root; parts that start in order, and stop in the reverse order on a signal.
+
+A signal while the parts are starting cancels the start. After that the first signal stops them one by one, all
+together within `stop_timeout`; the second one ends the process at once, which is safe: everything is durable
+when it is acknowledged.
+"""
+
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from time import monotonic
+
+from anyio import TASK_STATUS_IGNORED, CancelScope, Event, current_time, open_signal_receiver, sleep_forever
+from anyio.abc import TaskStatus
+
+from devlet.cluster.store.store import open_store
+from devlet.daemon import root
+from devlet.daemon.config import Config
+from devlet.errors import Unavailable
+from devlet.kit import file_lock, sd_notify
+from devlet.kit.facts import facts
+from devlet.kit.parts import running
+
+log = logging.getLogger(__name__)
+
+Parts = Callable[[Config], AbstractAsyncContextManager[None]]
+
+LOCK_FILE = "devlet.lock"
+DATABASE = "cluster.db"
+
+
+@asynccontextmanager
+async def embedded(config: Config) -> AsyncIterator[None]:
+    """The parts of a node with the embedded cluster, in the order in which they start."""
+    async with open_store(config.root / DATABASE, config.store):
+        log.info("store opened", extra=facts(path=config.root / DATABASE))
+        yield
+
+
+async def run(config: Config, parts: Parts = embedded, on_ready: Callable[[], None] = lambda: None) -> None:
+    """Run the parts until SIGINT or SIGTERM. InUse if another process runs on this root."""
+    began = monotonic()
+    root.prepare(config.root)
+    notifier = sd_notify.from_environment(os.environ)
+    stop = _Stop(config.stop_timeout)
+    with file_lock.held(config.root / LOCK_FILE):
+        async with running(stop.listen), running(notifier.watchdog):
+            with stop.scope:
+                async with parts(config):
+                    log.info("ready", extra=facts(root=config.root, node=config.node_name, took=monotonic() - began))
+                    notifier.ready()
+                    on_ready()
+                    await stop.asked()
+                    notifier.stopping()
+        stop.check()
+    log.info("stopped")
+
+
+class _Stop:
+    """What a signal sets off. `scope` goes around the parts, from before their start to after their stop."""
+
+    def __init__(self, timeout: float) -> None:
+        self.scope = CancelScope()
+        self._timeout = timeout
+        self._started = False
+        self._asked = Event()
+
+    async def listen(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+        """A part: wait for the first signal; the next one then has its deadly default effect."""
+        with open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
+            async for number in signals:
+                log.info("stop asked for", extra=facts(signal=number.name))
+                break
+        with _deadly(signal.SIGINT):
+            self._asked.set() if self._started else self.scope.cancel()
+            await sleep_forever()
+
+    async def asked(self) -> None:
+        """Everything has started: return when it is to stop, within the time for stopping."""
+        self._started = True
+        await self._asked.wait()
+        self.scope.deadline = current_time() + self._timeout
+
+    def check(self) -> None:
+        """Unavailable if the parts did not stop in time."""
+        if self._asked.is_set() and self.scope.cancelled_caught:
+            raise Unavailable(f"stopping took longer than {self._timeout:g} s; the rest was cancelled")
+
+
+@contextmanager
+def _deadly(number: signal.Signals) -> Iterator[None]:
+    """Within the block the signal ends the process, instead of becoming a KeyboardInterrupt."""
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)

@@ -1,0 +1,67 @@
+"""The root: the one directory that holds a node's state and sockets, laid out as under `/var/lib/kubelet`.
+
+Whoever can write here can give themselves any device, so it must be ours alone. Its path must be short: plugins
+put sockets below it, and a socket path has at most 107 bytes.
+"""
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from devlet.errors import InvalidInput
+from devlet.kit import socket_paths
+
+REGISTRY = "plugins_registry"
+SOCKET_NAME_BYTES = 64  # room for the name of a plugin's registration socket
+
+_SYSTEM_ROOT = Path("/var/lib/devlet")
+
+
+def default_root(environ: Mapping[str, str], uid: int | None = None) -> Path:
+    """`/var/lib/devlet` for root, else `$XDG_STATE_HOME/devlet`.
+
+    Without XDG_STATE_HOME that is `~/.local/state/devlet`, or `~/.devlet` where that is too long for sockets."""
+    if (os.geteuid() if uid is None else uid) == 0:
+        return _SYSTEM_ROOT
+    state = environ.get("XDG_STATE_HOME", "")
+    if os.path.isabs(state):  # the XDG specification: anything else is ignored
+        return Path(state) / "devlet"
+    home = Path(environ.get("HOME") or "~").expanduser()
+    usual = home / ".local" / "state" / "devlet"
+    return usual if longest_socket_path(usual) <= socket_paths.MAX_BYTES else home / ".devlet"
+
+
+def longest_socket_path(root: Path) -> int:
+    """In bytes."""
+    return socket_paths.length(root / REGISTRY) + 1 + SOCKET_NAME_BYTES
+
+
+def prepare(root: Path) -> None:
+    """Create the root if it is not there, for us alone; refuse one that is unsafe or too long."""
+    _check_length(root)
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = root.stat()
+    except FileExistsError as e:
+        raise InvalidInput(f"root {root} is not a directory") from e
+    except OSError as e:
+        raise InvalidInput(f"root {root} cannot be used: {e.strerror or e}; choose another with --root") from e
+    if found.st_uid != os.geteuid():
+        raise InvalidInput(
+            f"root {root} belongs to user {found.st_uid}, not to user {os.geteuid()} who runs devlet;"
+            " choose another with --root"
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        mode = stat.S_IMODE(found.st_mode)
+        raise InvalidInput(f"root {root} may be written by others (mode {mode:04o}); run: chmod go-w {root}")
+
+
+def _check_length(root: Path) -> None:
+    longest = longest_socket_path(root)
+    if longest > socket_paths.MAX_BYTES:
+        room = socket_paths.MAX_BYTES - (longest - socket_paths.length(root))
+        raise InvalidInput(
+            f"root {root} is too long: sockets in {REGISTRY} need up to {longest} bytes and"
+            f" {socket_paths.MAX_BYTES} are possible; choose a --root of at most {room} bytes"
+        )

@@ -1,0 +1,94 @@
+"""docs/cli.md and docs/configuration.md say everything that can be set, nothing else, and their examples run."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from devlet.cli.main import COMMANDS, cli
+from devlet.daemon.config import KEYS, load
+
+DOCS = Path(__file__).parents[2] / "docs"
+CLI = (DOCS / "cli.md").read_text()
+CONFIGURATION = (DOCS / "configuration.md").read_text()
+YAML_EXAMPLE = CONFIGURATION.partition("```yaml\n")[2].partition("```")[0]
+
+_FLAG = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
+
+
+def section(command: str) -> str:
+    match = re.search(rf"^## {command}\n(.*?)(?=^## |\Z)", CLI, re.MULTILINE | re.DOTALL)
+    assert match, f"docs/cli.md has no section {command}"
+    return match[1]
+
+
+def flags(command: click.Command) -> set[str]:
+    return {name for option in command.params if isinstance(option, click.Option) for name in option.opts}
+
+
+def documented_flags(command: str) -> set[str]:
+    rows = [line.split(" | ")[0] for line in section(command).splitlines() if line.startswith("| `")]
+    return {flag for row in rows for flag in _FLAG.findall(row)}
+
+
+def commands() -> dict[str, click.Command]:
+    context = click.Context(cli)
+    found = {f"devlet {name}": cli.get_command(context, name) for name in COMMANDS}
+    return {name: command for name, command in found.items() if command is not None}
+
+
+def test_every_command_has_a_section() -> None:
+    assert re.findall(r"^## (devlet .*)$", CLI, re.MULTILINE) == sorted(commands())
+
+
+@pytest.mark.parametrize("name", sorted(f"devlet {name}" for name in COMMANDS))
+def test_the_documented_flags_of_a_command_are_its_flags(name: str) -> None:
+    assert documented_flags(name) == flags(commands()[name])
+
+
+def test_the_documented_flags_of_the_group_are_its_flags() -> None:
+    assert documented_flags("devlet") == flags(cli) | {"-h", "--help"}
+
+
+def test_every_configuration_key_is_documented_with_its_variable() -> None:
+    rows = re.findall(r"^\| `([\w.]+)` \| (?:`(\w+)`)? ?\|", CONFIGURATION, re.MULTILINE)
+    assert rows == [(key.name, key.variable) for key in KEYS]
+
+
+def test_the_example_file_sets_every_key_to_what_the_table_says(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(YAML_EXAMPLE)
+    config, default = load({}, {}, file), load({"root": "/var/lib/devlet"}, {})
+    assert all(key.name.rpartition(".")[2] + ":" in YAML_EXAMPLE for key in KEYS)
+    assert (config.root, config.stop_timeout, config.store) == (default.root, default.stop_timeout, default.store)
+
+
+@pytest.mark.parametrize("line", re.findall(r"^\$ (devlet .*)$", CLI, re.MULTILINE))
+def test_the_example_runs(line: str, root: Path, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(YAML_EXAMPLE.replace("/var/lib/devlet", str(root)))
+    line = line.replace("/tmp/node1", str(root)).replace("/etc/devlet/config.yaml", str(file))
+    environ = {k: v for k, v in os.environ.items() if not k.startswith(("DEVLET_", "NOTIFY_", "WATCHDOG_"))}
+    with subprocess.Popen(
+        [sys.executable, "-m", *shlex.split(line)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**environ, "NODE_NAME": "node1"},
+    ) as process:
+        try:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            if line.startswith("devlet up"):
+                assert first == f"devlet is ready: node node1, root {root}\n"
+                process.send_signal(signal.SIGTERM)
+            assert process.wait(15) == 0, process.stderr.read() if process.stderr else ""
+            assert first
+        finally:
+            process.kill()

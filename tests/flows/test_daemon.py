@@ -1,0 +1,203 @@
+"""The daemon as a real process: ready, one per root, stopped by signals, killed and started again."""
+
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from devlet.cluster.store.store import open_store
+from devlet.objects.kinds import NAMESPACES
+
+_DEADLINE = 15.0
+
+
+class Daemon:
+    def __init__(self, process: "subprocess.Popen[str]", log: Path) -> None:
+        self.process = process
+        self._log = log
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def line(self) -> str:
+        """The next line of its standard output; empty if it ended. The first one says that it is ready."""
+        assert self.process.stdout is not None
+        readable, _, _ = select.select([self.process.stdout], [], [], _DEADLINE)
+        assert readable, f"not ready after {_DEADLINE} s: {self.log}"
+        return self.process.stdout.readline()
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(_DEADLINE)
+
+
+@contextmanager
+def daemon(*arguments: str | Path, **environ: str) -> Iterator[Daemon]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("DEVLET_", "NOTIFY_", "WATCHDOG_", "NODE_NAME"))}
+    with tempfile.NamedTemporaryFile() as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "devlet", "up", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env={**kept, **environ},
+        )
+        with process:
+            try:
+                yield Daemon(process, Path(log.name))
+            finally:
+                process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_gets_ready_and_a_signal_stops_it_cleanly(root: Path, number: signal.Signals) -> None:
+    with daemon("--root", root, "--node-name", "n1") as node:
+        assert node.line() == f"devlet is ready: node n1, root {root}\n"
+        began = time.monotonic()
+        assert node.stop(number) == 0
+        assert time.monotonic() - began < 2.0
+        assert [re.sub(r".*\] ", "", line).split(" ", 1)[0] for line in node.log.splitlines()][-1] == '"stopped"'
+
+
+def test_a_second_daemon_on_the_same_root_is_refused_with_the_pid_of_the_first(root: Path) -> None:
+    with daemon("--root", root) as first:
+        assert first.line()
+        with daemon("--root", root) as second:
+            assert second.process.wait(_DEADLINE) == 1
+            pid = first.process.pid
+            assert second.log == f"error: {root} is in use by process {pid}, which holds {root}/devlet.lock\n"
+        assert first.stop() == 0
+
+
+async def create_namespace(root: Path) -> None:
+    async with open_store(root / "cluster.db") as store:
+        await store.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}})
+
+
+async def namespaces(root: Path) -> set[str]:
+    async with open_store(root / "cluster.db") as store:
+        return {item["metadata"]["name"] for item in (await store.list(NAMESPACES)).items}
+
+
+def test_after_kill_9_it_starts_again_and_nothing_is_lost(root: Path) -> None:
+    anyio.run(create_namespace, root)
+    with daemon("--root", root) as node:
+        assert node.line()
+        node.process.kill()
+        assert node.process.wait(_DEADLINE) == -signal.SIGKILL
+    with daemon("--root", root) as node:
+        assert node.line()
+        assert node.stop() == 0
+    assert "mine" in anyio.run(namespaces, root)
+
+
+def test_systemd_is_told_ready_alive_and_stopping(root: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(root / "notify"))
+        manager.settimeout(_DEADLINE)
+        environ = {"NOTIFY_SOCKET": str(root / "notify"), "WATCHDOG_USEC": "20000"}
+        with daemon("--root", root, **environ) as node:
+            messages = {manager.recv(100)}
+            while messages != {b"READY=1", b"WATCHDOG=1"}:
+                messages.add(manager.recv(100))
+            assert node.line()
+            node.process.send_signal(signal.SIGTERM)
+            while b"STOPPING=1" not in messages:
+                messages.add(manager.recv(100))
+            assert node.process.wait(_DEADLINE) == 0
+    assert messages == {b"READY=1", b"WATCHDOG=1", b"STOPPING=1"}
+
+
+_HANGING = """
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+import anyio
+from devlet.daemon.config import Config
+from devlet.daemon.main import run
+
+@asynccontextmanager
+async def parts(config):
+    yield
+    print("stopping", flush=True)
+    await anyio.sleep_forever()
+
+config = Config(Path(sys.argv[1]), "n", stop_timeout=3600)
+anyio.run(lambda: run(config, parts, on_ready=lambda: print("ready", flush=True)))
+"""
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_it_at_once(root: Path, second: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, "-c", _HANGING, str(root)], stdout=subprocess.PIPE, text=True) as process:
+        node = Daemon(process, root)
+        assert node.line() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert node.line() == "stopping\n"
+        assert node.stop(second) == -second
+
+
+def test_json_logs_are_one_object_per_line(root: Path) -> None:
+    with daemon("--root", root, "--log-format", "json", "-v", "2") as node:
+        assert node.line()
+        assert node.stop() == 0
+        lines = [json.loads(line) for line in node.log.splitlines()]
+    messages = [line["msg"] for line in lines]
+    assert messages.index("store opened") < messages.index("ready") < messages.index("stopped")
+    assert all(line["ts"] > 0 and line["level"] for line in lines)
+
+
+def test_text_logs_have_the_shape_of_klog(root: Path) -> None:
+    with daemon("--root", root) as node:
+        assert node.line()
+        pid = node.process.pid
+        assert node.stop() == 0
+        assert node.log
+        for line in node.log.splitlines():
+            assert re.fullmatch(rf'I\d{{4}} \d\d:\d\d:\d\d\.\d{{6}} +{pid} \w+\.py:\d+\] "[a-z ]+".*', line)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kind: Configuration\nrot: /x\n", ':3: unknown key "rot"; did you mean "root"?'),
+        ("kind: Configuration\nverbosity: high\n", ":3: verbosity: 'high' is not a verbosity"),
+        ("kind: [\n", ":3: not valid YAML"),
+        ("kind: Pod\n", ":2: kind is 'Pod'; expected Configuration"),
+    ],
+)
+def test_a_bad_configuration_file_is_named_with_line_and_key(root: Path, text: str, message: str) -> None:
+    file = root / "config.yaml"
+    file.write_text("apiVersion: devlet.dev/v1alpha1\n" + text)
+    with daemon("--config", file) as node:
+        assert node.process.wait(_DEADLINE) == 1
+        assert node.log.startswith(f"error: {file}{message}")
+        assert len(node.log.splitlines()) == 1
+
+
+def test_a_damaged_database_is_reported_and_left_alone(root: Path) -> None:
+    (root / "cluster.db").write_bytes(b"this is not a database" * 100)
+    before = (root / "cluster.db").read_bytes()
+    with daemon("--root", root) as node:
+        assert node.process.wait(_DEADLINE) == 1
+        assert f"error: {root}/cluster.db" in node.log
+    assert (root / "cluster.db").read_bytes() == before
+
+
+def test_a_root_that_is_too_long_is_refused_with_the_length(root: Path) -> None:
+    with daemon("--root", root / ("x" * 100)) as node:
+        assert node.process.wait(_DEADLINE) == 1
+        assert "107 are possible" in node.log

@@ -1,0 +1,86 @@
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devlet.daemon.config import KEYS, Config, load
+from devlet.errors import DevletError, InvalidInput
+
+HEADER = "apiVersion: devlet.dev/v1alpha1\nkind: Configuration\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "config.yaml"
+
+
+def test_the_later_source_wins(file: Path) -> None:
+    file.write_text(HEADER + "root: /file\nnodeName: file\nlogFormat: json\n")
+    config = load({"root": "/flag", "node_name": None}, {"NODE_NAME": "variable", "DEVLET_ROOT": "/variable"}, file)
+    assert (config.root, config.node_name, config.log_format) == (Path("/flag"), "variable", "json")
+
+
+def test_without_any_source_there_are_defaults() -> None:
+    config = load({}, {"XDG_STATE_HOME": "/s", "HOME": "/h"})
+    root = Path("/var/lib/devlet") if os.geteuid() == 0 else Path("/s/devlet")
+    assert config == Config(root, config.node_name)
+    assert config.node_name
+
+
+def test_the_file_can_be_named_by_a_variable_and_a_flag_wins(file: Path, tmp_path: Path) -> None:
+    file.write_text(HEADER + "verbosity: 1\n")
+    environ = {"DEVLET_CONFIG": str(file)}
+    assert load({}, environ).verbosity == 1
+    other = tmp_path / "other.yaml"
+    other.write_text(HEADER + "verbosity: 2\n")
+    assert load({}, environ, other).verbosity == 2
+
+
+def test_timeouts_reach_the_daemon_and_the_store(file: Path) -> None:
+    file.write_text(HEADER + "timeouts:\n  stop: 5\n  historyAge: 1m30s\n  compactEvery: 500ms\n")
+    config = load({}, {}, file)
+    assert (config.stop_timeout, config.store.history_age, config.store.compact_every) == (5, 90, 0.5)
+    assert config.store.version_wait == 3.0
+
+
+def test_a_relative_root_becomes_absolute() -> None:
+    assert load({"root": "here/../there"}, {}).root == Path.cwd() / "there"
+
+
+def test_an_empty_variable_counts_as_not_set() -> None:
+    assert load({"root": "/r"}, {"DEVLET_LOG_FORMAT": "", "DEVLET_CONFIG": ""}).log_format == "text"
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "text", "message"),
+    [
+        ({"log_format": "xml"}, {}, "", "--log-format: 'xml' is not a log format: expected text or json"),
+        ({}, {"DEVLET_VERBOSITY": "lots"}, "", "DEVLET_VERBOSITY: 'lots' is not a verbosity"),
+        ({}, {"NODE_NAME": "Node_1"}, "", "NODE_NAME: 'Node_1' is not a node name"),
+        ({}, {}, "verbosity: true", "config.yaml:3: verbosity: True is not a verbosity"),
+        ({}, {}, "verbosity: 11", "config.yaml:3: verbosity: 11 is not a verbosity"),
+        ({}, {}, "timeouts:\n  stop: 1 day", 'config.yaml:4: timeouts.stop: "1 day" is not a duration'),
+        ({}, {}, "timeouts:\n  stop: 0", "config.yaml:4: timeouts.stop: 0 is too short"),
+        ({}, {}, "timeouts:\n  stop: .inf", "config.yaml:4: timeouts.stop:"),
+        ({}, {}, "root: 7", "config.yaml:3: root: 7 is not a path"),
+        ({}, {}, "nodeName: no", "config.yaml:3: nodeName: False is not a node name"),
+    ],
+)
+def test_a_bad_value_is_reported_with_its_source(
+    file: Path, flags: dict[str, str], environ: dict[str, str], text: str, message: str
+) -> None:
+    file.write_text(HEADER + text)
+    with pytest.raises(InvalidInput) as caught:
+        load({"root": "/r", **flags}, environ, file)
+    assert message in str(caught.value)
+
+
+@given(st.dictionaries(st.sampled_from([key.variable for key in KEYS if key.variable]), st.text(max_size=40)))
+def test_any_environment_loads_or_is_refused_with_a_text(environ: dict[str, str]) -> None:
+    try:
+        config = load({}, environ)
+        assert config.root.is_absolute()
+    except DevletError as e:
+        assert str(e).startswith(tuple(environ))

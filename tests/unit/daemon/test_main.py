@@ -1,0 +1,119 @@
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from devlet.daemon.config import Config
+from devlet.daemon.main import run
+from devlet.errors import InUse, InvalidInput, Unavailable
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def signals_are_as_before() -> object:
+    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    yield
+    assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def kill(number: signal.Signals) -> Callable[[], None]:
+    return partial(os.kill, os.getpid(), number)
+
+
+def noting(diary: list[str], *, stop: float = 0.0) -> Callable[[Config], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def parts(config: Config) -> AsyncIterator[None]:
+        diary.append("started")
+        try:
+            yield
+            await anyio.sleep(stop)
+            diary.append("stopped in order")
+        finally:
+            diary.append("stopped")
+
+    return parts
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_stops_the_parts(root: Path, number: signal.Signals) -> None:
+    diary: list[str] = []
+    with anyio.fail_after(10):
+        await run(Config(root, "n"), noting(diary), on_ready=kill(number))
+    assert diary == ["started", "stopped in order", "stopped"]
+
+
+async def test_a_signal_during_the_start_cancels_it(root: Path) -> None:
+    diary: list[str] = []
+
+    @asynccontextmanager
+    async def endless_start(config: Config) -> AsyncIterator[None]:
+        kill(signal.SIGTERM)()
+        try:
+            await anyio.sleep_forever()
+            yield
+        finally:
+            diary.append("cancelled")
+
+    with anyio.fail_after(10):
+        await run(Config(root, "n"), endless_start, on_ready=partial(diary.append, "ready"))
+    assert diary == ["cancelled"]
+
+
+async def test_parts_that_do_not_stop_in_time_are_cancelled(root: Path) -> None:
+    diary: list[str] = []
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match=r"longer than 0\.05 s"):
+        config = Config(root, "n", stop_timeout=0.05)
+        await run(config, noting(diary, stop=3600), on_ready=kill(signal.SIGTERM))
+    assert diary == ["started", "stopped"]
+    assert time.monotonic() - began < 10
+
+
+async def test_one_root_has_one_daemon(root: Path) -> None:
+    refused: list[str] = []
+
+    @asynccontextmanager
+    async def second(config: Config) -> AsyncIterator[None]:
+        try:
+            await run(config, noting([]))
+        except InUse as e:
+            refused.append(str(e))
+        yield
+
+    await run(Config(root, "n"), second, on_ready=kill(signal.SIGTERM))
+    assert refused == [f"{root} is in use by process {os.getpid()}, which holds {root}/devlet.lock"]
+
+
+async def test_an_unsafe_root_is_refused_before_anything_starts(root: Path) -> None:
+    diary: list[str] = []
+    os.chmod(root, 0o777)
+    with pytest.raises(InvalidInput, match="written by others"):
+        await run(Config(root, "n"), noting(diary))
+    assert diary == []
+
+
+async def test_a_part_that_cannot_start_ends_the_daemon_and_frees_the_root(root: Path) -> None:
+    @asynccontextmanager
+    async def broken(config: Config) -> AsyncIterator[None]:
+        if config.node_name == "n":
+            raise InvalidInput("port taken")
+        yield
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await run(Config(root, "n"), broken)
+    assert caught.group_contains(InvalidInput, match="port taken")
+    diary: list[str] = []
+    await run(Config(root, "n"), noting(diary), on_ready=kill(signal.SIGTERM))
+    assert diary[-1] == "stopped"
+
+
+async def test_the_embedded_store_is_kept_below_the_root(root: Path) -> None:
+    await run(Config(root, "n"), on_ready=kill(signal.SIGTERM))
+    assert (root / "cluster.db").exists()
