@@ -2,8 +2,6 @@
 
 from devlet.cluster.store.records import Record
 from devlet.objects import field_selectors, label_selectors
-from devlet.objects.conversion import convert
-from devlet.objects.documents import Document
 from devlet.objects.field_selectors import FieldSelector
 from devlet.objects.kinds import Resource
 from devlet.objects.label_selectors import LabelSelector
@@ -13,7 +11,6 @@ class Selection:
     """Namespace, labels and fields together. Raises BadRequest for a selector that cannot be understood."""
 
     def __init__(self, resource: Resource, namespace: str, label_selector: str, field_selector: str) -> None:
-        self._resource = resource
         self.namespace = namespace
         self._labels: LabelSelector | None = label_selectors.parse(label_selector) if label_selector else None
         self._fields: FieldSelector | None = None
@@ -32,10 +29,4 @@ class Selection:
             return False
         if self._labels is not None and not self._labels.matches(record.metadata.labels):
             return False
-        return self._fields is None or self._fields.matches(self._selectable(record))
-
-    def _selectable(self, record: Record) -> Document:
-        # The two shapes of Event name the same fields differently; all other versions agree on what can be selected.
-        if self._resource.kind.kind == "Event" and self._resource.api_version != self._resource.kind.storage_version:
-            return convert(record.document(), self._resource.api_version)
-        return record.selectable
+        return self._fields is None or self._fields.matches(record.selectable)

@@ -1,0 +1,107 @@
+"""Node selectors: which nodes a slice, a device, an allocation or a pod's node affinity is for.
+
+Terms are alternatives, the requirements inside a term must all hold. A term without requirements selects no node, and
+neither does a selector without terms: the opposite of label selectors.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from devlet.errors import InvalidInput
+from devlet.objects.documents import Document
+from devlet.objects.label_selectors import LabelSelector, Operator, expression_requirement
+
+_OPERATORS: dict[str, Operator] = {
+    "In": "in",
+    "NotIn": "notin",
+    "Exists": "exists",
+    "DoesNotExist": "!",
+    "Gt": "gt",
+    "Lt": "lt",
+}
+_FIELD_OPERATORS: Final = ("In", "NotIn")
+
+
+@dataclass(frozen=True, slots=True)
+class NameRequirement:
+    """A condition on the node's `metadata.name`, the only field that can be selected."""
+
+    name: str
+    equal: bool
+
+    def matches(self, name: str) -> bool:
+        return (name == self.name) == self.equal
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    labels: LabelSelector
+    names: tuple[NameRequirement, ...] = ()
+
+    def matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        return all(requirement.matches(name) for requirement in self.names) and self.labels.matches(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelector:
+    """Terms that select nothing are left out."""
+
+    terms: tuple[Term, ...]
+
+    def matches(self, node: Document) -> bool:
+        metadata = node.get("metadata") or {}
+        return self.matches_node(metadata.get("name") or "", metadata.get("labels") or {})
+
+    def matches_node(self, name: str, labels: Mapping[str, str]) -> bool:
+        return any(term.matches(name, labels) for term in self.terms)
+
+
+def parse(document: object, path: str = "") -> NodeSelector:
+    """Read a NodeSelector document; `path` is where it stands, for the errors."""
+    prefix = f"{path}." if path else ""
+    terms = _list(_object(document, path or "nodeSelector").get("nodeSelectorTerms"), f"{prefix}nodeSelectorTerms")
+    parsed = [parse_term(term, f"{prefix}nodeSelectorTerms[{i}]") for i, term in enumerate(terms)]
+    return NodeSelector(tuple(term for term in parsed if term))
+
+
+def parse_term(document: object, path: str) -> Term | None:
+    """Read one NodeSelectorTerm; None if it has no requirements and so selects nothing."""
+    term = _object(document, path)
+    expressions = _list(term.get("matchExpressions"), f"{path}.matchExpressions")
+    fields = _list(term.get("matchFields"), f"{path}.matchFields")
+    if not expressions and not fields:
+        return None
+    labels = [
+        expression_requirement(expression, _OPERATORS, f"{path}.matchExpressions[{i}]")
+        for i, expression in enumerate(expressions)
+    ]
+    names = [_name_requirement(field, f"{path}.matchFields[{i}]") for i, field in enumerate(fields)]
+    return Term(LabelSelector(tuple(labels)), tuple(names))
+
+
+def _name_requirement(document: object, path: str) -> NameRequirement:
+    field = _object(document, path)
+    if field.get("key") != "metadata.name":
+        raise InvalidInput(f'{path}.key: Invalid value: "{field.get("key", "")}": not a valid field selector key')
+    operator = field.get("operator", "")
+    if operator not in _FIELD_OPERATORS:
+        raise InvalidInput(f'{path}.operator: Unsupported value: "{operator}": supported values: "In", "NotIn"')
+    values = _list(field.get("values"), f"{path}.values")
+    if len(values) != 1 or not isinstance(values[0], str):
+        raise InvalidInput(f"{path}.values: Invalid value: must have one element")
+    return NameRequirement(values[0], operator == "In")
+
+
+def _object(value: object, path: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{path}: Invalid value: must be an object")
+    return value
+
+
+def _list(value: object, path: str) -> list[Any]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise InvalidInput(f"{path}: Invalid value: must be a list")
+    return value

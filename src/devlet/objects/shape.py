@@ -1,0 +1,180 @@
+"""The JSON shape of Kubernetes objects: what Go's decoding and encoding would make of a document.
+
+A member that is null is not set. Which members are written although they are not set is Go's choice, per field:
+a Pod always has `status: {}`, an Event `firstTimestamp: null`. Unlike Go we keep what the schema does not know:
+such keys stay where they were, behind the known ones, and are reported.
+
+Every write passes here, so each message gets a `Plan` once, and a plan looks only at the keys that are there.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import islice
+from typing import Any
+
+from msgspec import Struct
+
+from devlet.errors import BadRequest
+from devlet.objects import leaves
+from devlet.objects.documents import Document
+from devlet.objects.leaves import Convert, Mismatch, Unknown
+from devlet.objects.schema import Field, Message
+
+__all__ = [
+    "Conformed",
+    "Plan",
+    "conform",
+    "is_always_written",
+    "keeps_zero",
+    "plan",
+]
+
+MOST_UNKNOWN = 100  # more unknown keys than this are kept too, but no longer listed
+
+
+class Conformed(Struct, frozen=True):
+    document: Document
+    unknown: tuple[str, ...]  # paths, as in spec.containers[0].foo
+
+
+def conform(document: Document, message: Message) -> Conformed:
+    """The document in the shape of the message. What is returned shares no list or dict with what was given.
+
+    BadRequest if a value has the wrong type, naming its path and the type that was expected."""
+    unknown: Unknown = []
+    try:
+        made = plan(message).convert(document, unknown)
+    except Mismatch as wrong:
+        raise BadRequest(f"{_subject(message)}: {wrong.text()}") from None
+    return Conformed(made, tuple(islice(_unknown_in(document, message), MOST_UNKNOWN)) if unknown else ())
+
+
+def _subject(message: Message) -> str:
+    *_, version, kind = message.name.split(".")
+    return f'{kind} in version "{version}" cannot be handled as a {kind}'
+
+
+class Plan:
+    """How to bring the JSON form of one message into shape. Empty until it is first used: few are."""
+
+    def __init__(self, message: Message) -> None:
+        self.name = message.name.rpartition(".")[2]
+        self._message = message
+        self._members: dict[str, tuple[int, Convert, bool]] = {}  # rank, converter, whether a zero value is written
+        self._always: dict[str, Callable[[], Any]] = {}  # what is written for members that are not set
+
+    def _fill(self) -> dict[str, tuple[int, Convert, bool]]:
+        members: dict[str, tuple[int, Convert, bool]] = {}
+        if self._message.is_kind:
+            members.update(kind=(0, leaves.string, False), apiVersion=(1, leaves.string, False))
+        for rank, (key, field) in enumerate(self._message.properties.items(), start=2):
+            members[key] = (rank, _convert(field), keeps_zero(field))
+            if is_always_written(field):
+                self._always[key] = _zero(field)
+        self._members = members  # last: another thread may look
+        return members
+
+    def convert(self, document: object, unknown: Unknown) -> Document:
+        if type(document) is not dict:
+            raise Mismatch(document, self.name)
+        members = self._members or self._fill()
+        made: Document = {}
+        strangers: Document = {}
+        key, last, in_order = "", 0, True
+        try:
+            for key, value in document.items():
+                if key not in members:
+                    strangers[leaves.key(key)] = leaves.anything(value, unknown)
+                elif value is not None:
+                    rank, convert, keep_zero = members[key]
+                    value = convert(value, unknown)
+                    if value or (keep_zero and value is not None):  # a zero time is None
+                        made[key] = value
+                        if rank < last:
+                            in_order = False
+                        last = rank
+        except Mismatch as wrong:
+            wrong.path.append(f".{key}")
+            raise
+        if self._always or not in_order:
+            made = self.complete(made, in_order=in_order)
+        if strangers:
+            unknown.append(self.name)
+            made.update(strangers)
+        return made
+
+    def complete(self, made: Document, *, in_order: bool = True) -> Document:
+        """Add the members that are always written, and put all into the order of the schema."""
+        members = self._members or self._fill()
+        for key, zero in self._always.items():
+            if key not in made:
+                made[key] = zero()
+                in_order = False
+        return made if in_order else {key: made[key] for key in sorted(made, key=members.__getitem__)}
+
+
+@cache
+def plan(message: Message) -> Plan:
+    return Plan(message)
+
+
+def keeps_zero(field: Field) -> bool:
+    """Whether a member that is set to its zero value is written."""
+    return not field.omitzero if _is_struct(field) else field.pointer or not field.omitempty
+
+
+def is_always_written(field: Field) -> bool:
+    """Whether the member is written even if it is not set."""
+    return not field.omitzero if _is_struct(field) and not field.pointer else not field.omitempty
+
+
+def _is_struct(field: Field) -> bool:
+    """A struct in Go: `omitempty` has no effect on it. Named list types are messages in protobuf, but no structs."""
+    return field.label == "single" and "." in field.type and field.special != "items"
+
+
+def _zero(field: Field) -> Callable[[], Any]:
+    """What is written for a member that is not set."""
+    if field.label != "single" or field.pointer:
+        return lambda: None
+    return _zero_value(field)
+
+
+def _zero_value(field: Field) -> Callable[[], Any]:
+    """What is written for a value that is not set, as for a null in a list."""
+    if field.is_message:
+        message = field.message()
+        return lambda: plan(message).complete({})
+    value = leaves.ZERO.get(field.special or field.type)
+    return lambda: value
+
+
+def _convert(field: Field) -> Convert:
+    convert = plan(field.message()).convert if field.is_message else leaves.CONVERT[field.special or field.type]
+    match field.label:
+        case "repeated":
+            return leaves.list_of(convert, _zero_value(field), of_strings=field.type == "string")
+        case "map":
+            return leaves.map_of(convert, _zero_value(field), of_strings=field.type == "string")
+    return convert
+
+
+def _unknown_in(document: Document, message: Message, path: str = "") -> Iterator[str]:
+    for key, value in document.items():
+        place = f"{path}.{key}" if path else key
+        field = message.properties.get(key)
+        if field is None:
+            if not (message.is_kind and key in ("kind", "apiVersion")):
+                yield place
+        elif field.is_message and value is not None:
+            for part, step in _values(value, field):
+                yield from _unknown_in(part, field.message(), place + step)
+
+
+def _values(value: Any, field: Field) -> list[tuple[Document, str]]:
+    match field.label:
+        case "repeated":
+            return [(part, f"[{index}]") for index, part in enumerate(value) if part is not None]
+        case "map":
+            return [(part, f".{key}") for key, part in value.items() if part is not None]
+    return [(value, "")]

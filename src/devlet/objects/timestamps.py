@@ -1,0 +1,63 @@
+"""Times as Kubernetes writes them: RFC 3339 in UTC, whole seconds (Time) or microseconds (MicroTime).
+
+Any RFC 3339 text is read; what a format cannot hold is cut off, never rounded, so a time does not move into the future.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+
+from devlet.errors import InvalidInput
+
+_rfc3339 = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,32}))?"
+    r"(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
+).fullmatch
+
+
+def parse_time(text: object) -> datetime:
+    """Read a Time: in UTC, without a fraction of a second."""
+    return parse_micro_time(text).replace(microsecond=0)
+
+
+def parse_micro_time(text: object) -> datetime:
+    """Read a MicroTime: in UTC, to the microsecond."""
+    match = _rfc3339(text) if isinstance(text, str) else None
+    if not match:
+        raise InvalidInput(f"{_shown(text)} is not an RFC 3339 time such as 2026-01-02T15:04:05Z")
+    year, month, day, hour, minute, second = map(int, match.groups()[:6])
+    fraction, *offset = match.groups("")[6:]
+    micros = int(fraction[:6].ljust(6, "0"))
+    try:
+        return datetime(year, month, day, hour, minute, second, micros, _zone(*offset)).astimezone(UTC)
+    except (ValueError, OverflowError) as e:
+        raise InvalidInput(f"{_shown(text)} is not an RFC 3339 time: {e}") from e
+
+
+def format_time(moment: datetime) -> str:
+    """Write a Time; `moment` must know its zone."""
+    return f"{_utc(moment).isoformat(timespec='seconds')}Z"
+
+
+def format_micro_time(moment: datetime) -> str:
+    """Write a MicroTime; `moment` must know its zone."""
+    return f"{_utc(moment).isoformat(timespec='microseconds')}Z"
+
+
+def _utc(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise ValueError("a time without a zone means nothing here")
+    return moment.astimezone(UTC).replace(tzinfo=None)
+
+
+def _zone(sign: str, hours: str, minutes: str) -> timezone:
+    if not sign:
+        return UTC
+    if int(hours) > 23 or int(minutes) > 59:
+        raise ValueError("offset out of range")
+    offset = timedelta(hours=int(hours), minutes=int(minutes))
+    return timezone(-offset if sign == "-" else offset)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
