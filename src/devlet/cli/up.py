@@ -32,6 +32,11 @@ Examples:
 @click.option(
     "-v", "--verbosity", metavar="LEVEL", help="0 logs what changed, 1 each step, 2 libraries too. [default: 0]"
 )
+@click.option(
+    "--controllers",
+    metavar="LIST",
+    help="The embedded cluster's controllers: '*' all, NAME, -NAME all but that one. [default: *]",
+)
 def command(config: Path | None, **flags: Any) -> None:
     """Run the daemon until SIGINT or SIGTERM.
 

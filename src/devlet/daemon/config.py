@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from devlet.cluster.store.settings import Settings
-from devlet.daemon import config_file
+from devlet.daemon import config_file, controllers
 from devlet.daemon.root import default_root
 from devlet.errors import InvalidInput
 from devlet.kit import durations
+from devlet.objects.names import dns_subdomain
 
 LOG_FORMATS = ("text", "json")
 MAX_VERBOSITY = 10
 MIN_DURATION = 0.001
-
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-_SUBDOMAIN_CHARACTERS = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +31,7 @@ class Config:
     log_format: str = "text"
     verbosity: int = 0
     stop_timeout: float = 2.0  # seconds for all parts together, then they are cancelled
+    controllers: frozenset[str] = frozenset(controllers.NAMES)
     store: Settings = field(default=Settings())
 
 
@@ -79,7 +78,7 @@ def _path(value: Any) -> Path:
 
 
 def _node_name(value: Any) -> str:
-    if isinstance(value, str) and len(value) <= _SUBDOMAIN_CHARACTERS and _SUBDOMAIN.fullmatch(value):
+    if isinstance(value, str) and not dns_subdomain(value):
         return value
     raise ValueError(f"{value!r} is not a node name: expected lower case letters, digits, '-' and '.', at most 253")
 
@@ -97,6 +96,12 @@ def _verbosity(value: Any) -> int:
     return int(text)
 
 
+def _controllers(value: Any) -> frozenset[str]:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a list of controllers such as '*,-namespace'")
+    return controllers.parse(value)
+
+
 def _duration(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"{value!r} is not a duration such as 2s, 500ms or 1m30s")
@@ -109,7 +114,7 @@ def _duration(value: Any) -> float:
 def _host_name() -> str:
     """This host's name as a node name, as the kubelet makes it: lower case."""
     name = socket.gethostname().lower()
-    return name if len(name) <= _SUBDOMAIN_CHARACTERS and _SUBDOMAIN.fullmatch(name) else "localhost"
+    return "localhost" if dns_subdomain(name) else name
 
 
 KEYS = (
@@ -117,6 +122,7 @@ KEYS = (
     Key("node_name", "nodeName", "NODE_NAME", _node_name),
     Key("log_format", "logFormat", "DEVLET_LOG_FORMAT", _log_format),
     Key("verbosity", "verbosity", "DEVLET_VERBOSITY", _verbosity),
+    Key("controllers", "controllers", "DEVLET_CONTROLLERS", _controllers),
     Key("stop_timeout", "timeouts.stop", "", _duration),
     Key("store.history_age", "timeouts.historyAge", "", _duration),
     Key("store.compact_every", "timeouts.compactEvery", "", _duration),

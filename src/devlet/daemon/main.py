@@ -10,16 +10,20 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import replace
 from time import monotonic
 
 from anyio import TASK_STATUS_IGNORED, CancelScope, Event, current_time, open_signal_receiver, sleep_forever
 from anyio.abc import TaskStatus
 
 from devlet.cluster.store.store import open_store
+from devlet.control import namespace_controller
+from devlet.control.namespace_controller import NamespaceController
 from devlet.daemon import root
 from devlet.daemon.config import Config
 from devlet.errors import Unavailable
 from devlet.kit import file_lock, sd_notify
+from devlet.kit.clock import SystemClock
 from devlet.kit.facts import facts
 from devlet.kit.parts import running
 
@@ -34,9 +38,21 @@ DATABASE = "cluster.db"
 @asynccontextmanager
 async def embedded(config: Config) -> AsyncIterator[None]:
     """The parts of a node with the embedded cluster, in the order in which they start."""
-    async with open_store(config.root / DATABASE, config.store):
-        log.info("store opened", extra=facts(path=config.root / DATABASE))
-        yield
+    clock = SystemClock()
+    settings = replace(config.store, collect_garbage="garbage-collector" in config.controllers)
+    async with open_store(config.root / DATABASE, settings, clock) as store:
+        log.info("store opened", extra=facts(path=config.root / DATABASE, version=store.version))
+        namespaces = NamespaceController(
+            store,
+            store.catalogue,
+            clock,
+            namespace_controller.Settings(
+                default_service_accounts="serviceaccount" in config.controllers,
+                finalize="namespace" in config.controllers,
+            ),
+        )
+        async with running(namespaces.run):
+            yield
 
 
 async def run(config: Config, parts: Parts = embedded, on_ready: Callable[[], None] = lambda: None) -> None:

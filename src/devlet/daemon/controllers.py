@@ -1,0 +1,30 @@
+"""Which of the embedded cluster's own controllers run, in kube-controller-manager's notation.
+
+`*` is all of them, `name` one, `-name` all but that one; the first word about a controller counts. They can be
+switched off because a real kube-controller-manager may do the same work.
+"""
+
+from difflib import get_close_matches
+
+NAMES = ("garbage-collector", "namespace", "serviceaccount")
+
+
+def parse(text: str) -> frozenset[str]:
+    """The controllers that run. ValueError for a name that does not exist."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    for word in words:
+        if (name := word.removeprefix("-")) not in (*NAMES, "*"):
+            near = get_close_matches(name, NAMES, 1)
+            hint = f"did you mean {near[0]}?" if near else f"expected some of {', '.join(NAMES)}"
+            raise ValueError(f"there is no controller {name!r}: {hint}")
+    return frozenset(name for name in NAMES if _runs(name, words))
+
+
+def _runs(name: str, words: list[str]) -> bool:
+    for word in words:
+        if word == name:
+            return True
+        if word == f"-{name}":
+            return False
+    # `-namespace` alone leaves the others on; `namespace` alone is the whole list.
+    return "*" in words or all(word.startswith("-") for word in words)
