@@ -1,0 +1,55 @@
+"""The quality-of-service class of a pod.
+
+It compares sums over all containers by value, and only cpu and memory count; an amount of zero counts as none.
+Where the pod has resources of its own, those decide and the containers do not.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from devlet.errors import InvalidInput
+from devlet.objects.documents import Document
+from devlet.objects.quantity import Quantity
+from devlet.objects.subdocuments import mapping, mappings
+
+__all__ = ["qos_class"]
+
+_COUNTED = ("cpu", "memory")
+
+
+def qos_class(pod: Document) -> str:
+    """Guaranteed, Burstable or BestEffort. Quantities that cannot be read count as absent."""
+    requests: Counter[str] = Counter()
+    limits: Counter[str] = Counter()
+    all_limited = True
+    for resources in _resources(mapping(pod, "spec") or {}):
+        requests.update(_amounts(resources, "requests"))
+        own_limits = _amounts(resources, "limits")
+        limits.update(own_limits)
+        all_limited = all_limited and len(own_limits) == len(_COUNTED)
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if all_limited and requests == limits else "Burstable"
+
+
+def _resources(spec: Document) -> Iterator[Document]:
+    """Those of the pod if it has any, else those of each container."""
+    if (resources := mapping(spec, "resources")) is not None:
+        yield resources
+        return
+    for key in ("containers", "initContainers"):
+        for container in mappings(spec, key):
+            yield mapping(container, "resources") or {}
+
+
+def _amounts(resources: Document, key: str) -> dict[str, int]:
+    found = mapping(resources, key) or {}
+    amounts = {name: _nano(found[name]) for name in _COUNTED if name in found}
+    return {name: amount for name, amount in amounts.items() if amount > 0}
+
+
+def _nano(value: str | int | float) -> int:
+    try:
+        return Quantity.parse(value).nano
+    except InvalidInput:
+        return 0
