@@ -53,6 +53,9 @@ def prepare_create(kind: Kind, document: Document, *, uid: str, now: datetime) -
     # A node agent registers its node together with the status; nobody else may set one on creation.
     if kind.has_status and kind.kind != "Node" and "status" in document:
         document["status"] = {}
+    if kind.kind == "Pod":
+        spec = document["spec"]
+        spec["serviceAccountName"] = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
     default(document, now=now)
     if kind.kind == "Pod":
         document["status"] = {"phase": "Pending", "qosClass": qos_class(document)}
