@@ -1,0 +1,192 @@
+"""Who wrote which field: the list `metadata.managedFields`, kept up to date on every write.
+
+An entry stands for a manager, an operation (Apply or Update), a subresource and, for updates, an API version. Its set
+may name fields that others have too: that is shared ownership. Only a change of value takes a field away from others.
+An object without entries stays without them on updates: somebody asked for that by clearing the list.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from devlet.errors import BadRequest
+from devlet.objects.documents import Document
+from devlet.objects.patches.field_sets import EMPTY, Comparison, FieldSet, compare, parse
+from devlet.objects.schema import message_of
+
+APPLY = "Apply"
+UPDATE = "Update"
+
+MAX_UPDATE_ENTRIES = 10
+_ANCIENT = "ancient-changes"  # into which the oldest updates beyond that number go
+
+_NEVER_MANAGED = {"apiVersion", "kind", "metadata"}
+_NEVER_MANAGED_METADATA = {
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "name",
+    "namespace",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+}
+
+SPEC = FieldSet({"f:spec": {}})
+STATUS = FieldSet({"f:status": {}})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    manager: str
+    operation: str
+    api_version: str
+    subresource: str
+    fields: FieldSet
+    time: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What there is one entry of. Who applies in another version speaks of the same configuration."""
+        return self.manager, self.operation, self.subresource, "" if self.operation == APPLY else self.api_version
+
+    def encode(self) -> Document:
+        entry = {
+            "manager": self.manager,
+            "operation": self.operation,
+            "apiVersion": self.api_version,
+            "time": self.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": self.fields.format(),
+            "subresource": self.subresource,
+        }
+        return {key: value for key, value in entry.items() if value or key == "fieldsV1"}
+
+
+def updated(
+    old: Document | None,
+    new: Document,
+    manager: str,
+    api_version: str,
+    subresource: str,
+    now: str,
+    *,
+    reset: FieldSet | None = None,
+) -> list[Document]:
+    """The list for `new` after `manager` made it out of `old` by a create, an update or a patch other than apply.
+
+    Both are complete objects in one version, as they are stored, except that `new` has the managedFields that the
+    client sent, if any. `reset` names what this endpoint never writes; unless told, it goes by the subresource.
+    `now` is the time as it appears in objects."""
+    entries = _before(old, new, subresource)
+    if old is not None and not entries:
+        return []
+    message = message_of(str(new.get("apiVersion")), str(new.get("kind")))
+    found = compare(manageable(old) if old else None, manageable(new), message)
+    found = Comparison(
+        found.written.without_below(reset_fields(subresource) if reset is None else reset), found.removed
+    )
+    own = Entry(manager, UPDATE, api_version, subresource, EMPTY)
+    return encode(_capped(_written(entries, own, found, now), own))
+
+
+def _written(entries: list[Entry], own: Entry, found: Comparison, now: str) -> list[Entry]:
+    before = next((entry for entry in entries if entry.key == own.key), own)
+    fields = before.fields.without_below(found.removed) | found.written
+    others = [
+        replace(entry, fields=(entry.fields - found.written).without_below(found.removed))
+        for entry in entries
+        if entry.key != own.key
+    ]
+    time = before.time if fields == before.fields else now
+    return [*others, replace(before, fields=fields, time=time)]
+
+
+def _before(old: Document | None, new: Document, subresource: str) -> list[Entry]:
+    """The client's list counts if it is a list that can be read; an empty one clears."""
+    if not subresource and "managedFields" in metadata(new):
+        sent = metadata(new)["managedFields"]
+        if not sent or sent == [{}]:
+            return []
+        try:
+            return decode(sent)
+        except BadRequest:
+            pass
+    return stored(old)
+
+
+def stored(document: Document | None) -> list[Entry]:
+    """The entries of an object; none if they cannot be read."""
+    try:
+        return decode(metadata(document or {}).get("managedFields") or [])
+    except BadRequest:
+        return []
+
+
+def decode(managed_fields: Any) -> list[Entry]:
+    if not isinstance(managed_fields, list):
+        raise BadRequest("metadata.managedFields: expected a list")
+    entries = {entry.key: entry for entry in map(_decode_entry, managed_fields)}
+    return list(entries.values())
+
+
+def _decode_entry(raw: Any) -> Entry:
+    if not isinstance(raw, dict) or raw.get("operation") not in (APPLY, UPDATE):
+        raise BadRequest('metadata.managedFields: each entry must have the operation "Apply" or "Update"')
+    if raw.get("fieldsType") != "FieldsV1":
+        raise BadRequest('metadata.managedFields: fieldsType must be "FieldsV1"')
+    names = [raw.get(key) or "" for key in ("manager", "operation", "apiVersion", "subresource", "time")]
+    if not all(isinstance(name, str) for name in names):
+        raise BadRequest("metadata.managedFields: manager, apiVersion, subresource and time must be strings")
+    manager, operation, api_version, subresource, time = names
+    return Entry(manager, operation, api_version, subresource, parse(raw.get("fieldsV1") or {}), time)
+
+
+def encode(entries: Iterable[Entry]) -> list[Document]:
+    """The list as it is stored: without empty entries, applies first, then by time."""
+    kept = [entry for entry in entries if entry.fields]
+    kept.sort(key=lambda e: (e.operation, e.time, e.manager, e.api_version, e.subresource))
+    return [entry.encode() for entry in kept]
+
+
+def reset_fields(subresource: str) -> FieldSet:
+    """What is kept as stored, whatever a client sends: the status, or through "status" the spec."""
+    match subresource:
+        case "":
+            return STATUS
+        case "status":
+            return SPEC
+        case _:
+            return EMPTY
+
+
+def manageable(document: Document) -> Document:
+    """The document without what never has a manager: what the server sets, and what the object is called."""
+    result = {key: value for key, value in document.items() if key not in _NEVER_MANAGED}
+    if managed := {k: v for k, v in metadata(document).items() if k not in _NEVER_MANAGED_METADATA}:
+        result["metadata"] = managed
+    return result
+
+
+def _capped(entries: list[Entry], own: Entry) -> list[Entry]:
+    """Not more than so many updates: the oldest give up their names. The fields stay managed."""
+    updates = [e for e in entries if e.operation == UPDATE and e.fields]
+    surplus = len(updates) - MAX_UPDATE_ENTRIES
+    if surplus <= 0:
+        return entries
+    ancient = {entry.api_version: entry for entry in updates if entry.manager == _ANCIENT}
+    rest = [entry for entry in entries if entry not in ancient.values()]
+    for entry in sorted((e for e in updates if e.manager != _ANCIENT and e.key != own.key), key=lambda e: e.time):
+        if len(rest) + len(ancient) <= len(entries) - surplus:
+            break
+        rest.remove(entry)
+        bucket = ancient.get(entry.api_version, Entry(_ANCIENT, UPDATE, entry.api_version, "", EMPTY))
+        ancient[entry.api_version] = replace(bucket, fields=bucket.fields | entry.fields, time=entry.time)
+    return [*rest, *ancient.values()]
+
+
+def metadata(document: Document) -> Document:
+    found = document.get("metadata")
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,170 @@
+"""How a value is divided among owners: as one piece, by field, by key or by member.
+
+Server-side apply asks this of every value. The schema answers for kinds it knows. Everything else (custom kinds,
+unknown fields, embedded objects) is divided by field all the way down, with lists as one piece.
+"""
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from devlet.objects.schema import Field, Message, message
+
+_OBJECT_META = "k8s.io.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+# Keys of list elements that mean something when they are absent.
+_KEY_DEFAULTS: Mapping[str, Any] = {"protocol": "TCP"}
+
+_UNTYPED_DEPTH = 64  # untyped values are one piece below this
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Division(Enum):
+    ATOMIC = auto()  # one piece, or not divisible at all
+    STRUCT = auto()  # an object with known fields
+    MAP = auto()  # an object with free keys
+    KEYED = auto()  # a list of objects that are told apart by some of their fields
+    SET = auto()  # a list of values, each at most once
+    UNTYPED = auto()  # an object is a MAP, all else is ATOMIC
+
+
+class Topology:
+    """The division of one value and of what is below it."""
+
+    __slots__ = ("_children", "_element", "_message", "division", "implicit", "keys")
+
+    def __init__(
+        self,
+        division: Division,
+        *,
+        message: Message | None = None,
+        element: "Topology | None" = None,
+        keys: tuple[str, ...] = (),
+        implicit: bool = False,
+    ) -> None:
+        self.division = division
+        self.keys = keys
+        self.implicit = implicit  # as good as present in an object that does not mention it
+        self._message = message
+        self._element = element
+        self._children: dict[str, Topology | None] = {}
+
+    @property
+    def element(self) -> "Topology":
+        return self._element or UNTYPED
+
+    def child(self, name: str) -> "Topology | None":
+        """Of an object's field; None if there is no such field."""
+        if self.division is not Division.STRUCT:
+            return self.element
+        if name not in self._children:
+            if self._message is None:
+                return self.element
+            field = self._message.properties.get(name)
+            # Names come from clients: remembering those that are no fields would grow without end.
+            if field is None:
+                return None
+            self._children[name] = _of_field(field)
+        return self._children[name]
+
+    def is_field(self, name: str) -> bool:
+        """Whether the kind has such a field, in contrast to a free key."""
+        return self.division is Division.STRUCT and (name in self._children or self.child(name) is not None)
+
+    def split(self, value: Any) -> "dict[str, tuple[Topology, Any]] | None":
+        """The parts of a value by FieldsV1 path element; None if it is one piece.
+
+        A null is nothing, and a list whose elements cannot be told apart is one piece."""
+        if isinstance(value, dict):
+            if self.division in (Division.STRUCT, Division.MAP, Division.UNTYPED):
+                return {"f:" + k: (self.child(k) or UNTYPED, v) for k, v in value.items() if v is not None}
+        elif isinstance(value, list) and self.division in (Division.KEYED, Division.SET):
+            return self._split_list(value)
+        return None
+
+    def _split_list(self, items: list[Any]) -> "dict[str, tuple[Topology, Any]] | None":
+        parts = {}
+        for item in items:
+            name = self.name(item)
+            if name is None or name in parts:
+                return None
+            parts[name] = (self.element, item)
+        return parts
+
+    def name(self, item: Any) -> str | None:
+        """The path element of an element of a KEYED or SET list; None if it has no key at all."""
+        if self.division is Division.SET:
+            return "v:" + _encode(item).decode()
+        if not isinstance(item, dict):
+            return None
+        found = {key: value for key in self.keys if (value := item.get(key, _KEY_DEFAULTS.get(key))) is not None}
+        return "k:" + _encode(found).decode() if found else None
+
+
+def of(message: Message | None) -> Topology:
+    """Of a whole object."""
+    return _untyped_object() if message is None else _of_message(message)
+
+
+@cache
+def _of_message(message: Message) -> Topology:
+    return Topology(Division.STRUCT, message=message, implicit=True)
+
+
+@cache
+def _untyped_object() -> Topology:
+    root = Topology(Division.STRUCT, implicit=True)
+    root._children["metadata"] = Topology(Division.STRUCT, message=message(_OBJECT_META), implicit=True)
+    return root
+
+
+def _of_field(field: Field) -> Topology:
+    if field.label == "single":
+        return _of_value(field, implicit=not field.pointer)
+    implicit = not field.omitempty
+    if field.label == "map":
+        if field.map_type == "atomic":
+            return _ATOMIC
+        return Topology(Division.MAP, element=_of_value(field), implicit=implicit)
+    division, keys = _of_list(field)
+    if division is Division.ATOMIC:
+        return _ATOMIC
+    return Topology(division, element=_of_value(field), keys=keys, implicit=implicit)
+
+
+def _of_list(field: Field) -> tuple[Division, tuple[str, ...]]:
+    """Lists without a type of their own go by their strategy for strategic merge patches."""
+    by_strategy = not field.list_type and "merge" in field.patch_strategy
+    if field.list_type == "map" or (by_strategy and field.patch_merge_key):
+        return Division.KEYED, field.list_map_keys or (field.patch_merge_key,)
+    if field.list_type == "set" or by_strategy:
+        return Division.SET, ()
+    return Division.ATOMIC, ()
+
+
+def _of_value(field: Field, *, implicit: bool = False) -> Topology:
+    if field.special == "rawextension":
+        return UNTYPED
+    if not field.is_message:
+        return _ATOMIC
+    message = field.message()
+    if (field.map_type or message.map_type) == "atomic":
+        return _ATOMIC
+    return Topology(Division.STRUCT, message=message, implicit=implicit)
+
+
+_ATOMIC = Topology(Division.ATOMIC)
+
+
+def _untyped() -> Topology:
+    below = _ATOMIC
+    for _ in range(_UNTYPED_DEPTH):
+        below = Topology(Division.UNTYPED, element=below)
+    return below
+
+
+UNTYPED = _untyped()
