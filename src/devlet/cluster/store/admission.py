@@ -1,5 +1,7 @@
 """Whether an object may be stored: its namespace, its rules, and what other objects have to say."""
 
+from dataclasses import replace
+
 from devlet.cluster.client import WriteOptions
 from devlet.cluster.store.ledger import Ledger
 from devlet.errors import Cause, Forbidden, InvalidObject, NotFound
@@ -23,7 +25,7 @@ class Admission:
             _check_alive(resource, new, namespace)
         if resource.kind.kind == "Pod":
             self._set_priority(new)
-        causes = validation.validate_create(new, self._rules)
+        causes = validation.validate_create(new, replace(self._rules, api_version=resource.api_version))
         causes += validation.admission_errors(new, None, namespace)
         self._conclude(resource, new, None, causes, options)
 
@@ -31,7 +33,7 @@ class Admission:
         self, resource: Resource, new: Document, old: Document, subresource: str, options: WriteOptions
     ) -> None:
         validate = validation.validate_status_update if subresource == "status" else validation.validate_update
-        causes = validate(new, old, self._rules)
+        causes = validate(new, old, replace(self._rules, api_version=resource.api_version))
         causes += validation.admission_errors(new, old, self._namespace(new, required=False))
         self._conclude(resource, new, old, causes, options)
 

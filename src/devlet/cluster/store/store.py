@@ -282,6 +282,7 @@ class Store:
             api_version=resource.api_version,
             subresource=subresource,
             now=format_time(self._clock.now()),
+            reset=strategy.reset_fields(resource.kind, subresource),
         )
         new = accept(resource, applied.document, options, patched=True)
         if old is None:

@@ -9,6 +9,7 @@ from devlet.errors import BadRequest
 from devlet.objects.defaults import default
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Kind
+from devlet.objects.patches.field_sets import FieldSet
 from devlet.objects.qos import qos_class
 from devlet.objects.timestamps import format_time
 
@@ -82,6 +83,13 @@ def prepare_update(kind: Kind, document: Document, old: Document, *, subresource
     default(document, now=now, old=old)
     if kind.counts_generation and document.get("spec") != old.get("spec"):
         metadata["generation"] = before.get("generation", 0) + 1
+
+
+def reset_fields(kind: Kind, subresource: str) -> FieldSet | None:
+    """What a write to this endpoint cannot own, where that differs from the rule for all kinds."""
+    if subresource == "status" and kind.kind in _STATUS_KEEPS_METADATA:
+        return FieldSet({"f:metadata": {}, "f:spec": {}})
+    return None
 
 
 def _keep(new: Document, old: Document, key: str) -> None:

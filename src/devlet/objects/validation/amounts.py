@@ -1,0 +1,25 @@
+"""Quantities as members of objects. They were read before, so a bad one is rare; it is a cause all the same."""
+
+from typing import Any
+
+from devlet.errors import Cause, InvalidInput
+from devlet.objects.quantity import Quantity
+from devlet.objects.validation.field_errors import invalid
+
+
+def parse(value: Any) -> Quantity | None:
+    try:
+        return Quantity.parse(value)
+    except InvalidInput:
+        return None
+
+
+def unreadable(path: str, value: object) -> Cause:
+    return invalid(path, value, "must be a quantity, such as 500m, 2 or 1.5Gi")
+
+
+def check_not_negative(path: str, value: Any) -> Cause | None:
+    amount = parse(value)
+    if amount is None:
+        return unreadable(path, value)
+    return invalid(path, str(amount), "must be greater than or equal to 0") if amount.sign < 0 else None

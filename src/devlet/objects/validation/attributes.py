@@ -1,0 +1,79 @@
+"""Rules for device attributes: a map from qualified name to exactly one value, or one list of values.
+
+A slice has up to a thousand of them, so a plain value is recognised first and a path is built only for what is not.
+"""
+
+from typing import Any
+
+from devlet.objects import names
+from devlet.objects.documents import Document
+from devlet.objects.semver import is_semver
+from devlet.objects.validation.field_errors import Causes, byte_length, invalid, name_errors, too_long
+
+VALUE_MAX = 64
+
+LISTS = frozenset(("ints", "bools", "strings", "versions"))
+_SCALARS = ("int", "bool", "string", "version")
+
+
+def check_keys(keys: Any, path: str, known: set[str]) -> Causes:
+    """The names of attributes or capacity. The devices of a slice have the same ones: `known` remembers the good."""
+    for name in keys - known:
+        if names.device_qualified_name(name):
+            yield from name_errors(path, name, names.device_qualified_name)
+        else:
+            known.add(name)
+
+
+def check(attributes: dict[str, Document], path: str) -> Causes:
+    for name, value in attributes.items():
+        if not _plain(value):
+            yield from _check_value(value, f"{path}[{name}]")
+
+
+def count_values(attributes: dict[str, Document]) -> int:
+    """List elements are counted singly; everything else is one value, even if it is none."""
+    return sum(_count(value) for value in attributes.values())
+
+
+def has_lists(attributes: dict[str, Document]) -> bool:
+    return not all(map(LISTS.isdisjoint, attributes.values()))
+
+
+def _count(value: Document) -> int:
+    return max(1, sum(len(value[kind]) for kind in LISTS if kind in value))
+
+
+def _plain(value: Document) -> bool:
+    """Surely right; the others are looked at closely."""
+    if len(value) != 1:
+        return False
+    text = value.get("string")
+    if text is not None:
+        return len(text) <= VALUE_MAX and text.isascii()
+    text = value.get("version")
+    if text is not None:
+        return len(text) <= VALUE_MAX and is_semver(text)
+    return "int" in value or "bool" in value
+
+
+def _check_value(value: Document, path: str) -> Causes:
+    scalars = [kind for kind in _SCALARS if value.get(kind) is not None]
+    lists = [kind for kind in sorted(LISTS) if value.get(kind) is not None]
+    if len(scalars) + len(lists) != 1:
+        given = {kind: value[kind] for kind in (*scalars, *lists)}
+        yield invalid(path, given or "", "exactly one value must be specified")
+    for kind in scalars:
+        yield from _check_scalar(kind, value[kind], f"{path}.{kind}")
+    for kind in lists:
+        if not value[kind]:
+            yield invalid(f"{path}.{kind}", [], "must not be empty if specified")
+        for i, item in enumerate(value[kind]):
+            yield from _check_scalar(kind[:-1], item, f"{path}.{kind}[{i}]")
+
+
+def _check_scalar(kind: str, value: Any, path: str) -> Causes:
+    if kind == "version" and not is_semver(value):
+        yield invalid(path, value, "must be a string compatible with semver.org spec 2.0.0")
+    if kind in ("string", "version") and byte_length(value) > VALUE_MAX:
+        yield too_long(path, VALUE_MAX)

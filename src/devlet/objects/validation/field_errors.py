@@ -1,0 +1,98 @@
+"""Causes with the reasons and texts a Kubernetes API server gives, one function per reason.
+
+Checks are generators that yield causes and are given the path of what they check. A path is built for every list item
+or not at all: on the way that accepts, loops over large maps look first and build the path only for what is wrong.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from devlet.errors import Cause
+from devlet.objects.names import TOO_LONG, Rule
+
+Causes = Iterator[Cause]
+
+_OMITTED = "<value omitted>"
+
+
+def shown(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def required(path: str, detail: str = "") -> Cause:
+    return Cause("FieldValueRequired", f"Required value: {detail}" if detail else "Required value", path)
+
+
+def invalid(path: str, value: object, detail: str) -> Cause:
+    return Cause("FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}", path)
+
+
+def invalid_omitted(path: str, detail: str) -> Cause:
+    """For values that may be large or secret."""
+    return invalid(path, _OMITTED, detail)
+
+
+def duplicate(path: str, value: object) -> Cause:
+    return Cause("FieldValueDuplicate", f"Duplicate value: {shown(value)}", path)
+
+
+def not_supported(path: str, value: object, supported: Iterable[str]) -> Cause:
+    known = ", ".join(map(shown, supported))
+    return Cause("FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {known}", path)
+
+
+def not_found(path: str, value: object, detail: str = "") -> Cause:
+    text = f"Not found: {shown(value)}"
+    return Cause("FieldValueNotFound", f"{text}: {detail}" if detail else text, path)
+
+
+def forbidden(path: str, detail: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {detail}", path)
+
+
+def too_many(path: str, count: int, limit: int) -> Cause:
+    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} items", path)
+
+
+def too_long(path: str, limit: int) -> Cause:
+    return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", path)
+
+
+def name_errors(path: str, name: str, rule: Rule) -> Causes:
+    """What `rule` has against a name."""
+    for error in rule(name):
+        if error.startswith(TOO_LONG):
+            yield Cause("FieldValueTooLong", f"Too long: {error}", path)
+        else:
+            yield invalid(path, name, error)
+
+
+def required_name(path: str, name: str, rule: Rule) -> Causes:
+    """As `name_errors`, but a missing name is "Required value"."""
+    if name:
+        yield from name_errors(path, name, rule)
+    else:
+        yield required(path)
+
+
+def duplicates(path: str, keys: Sequence[Any]) -> Causes:
+    """One cause for every item whose key an earlier item has."""
+    if len(set(keys)) == len(keys):
+        return
+    seen = set()
+    for i, key in enumerate(keys):
+        if key in seen:
+            yield duplicate(f"{path}[{i}]", key)
+        seen.add(key)
+
+
+def immutable(path: str, new: object, old: object) -> Causes:
+    """Documents are in the shape Go would write, so what is empty is missing in both, and plain equality is enough."""
+    if new != old:
+        yield invalid(path, new, "field is immutable")
+
+
+def byte_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))

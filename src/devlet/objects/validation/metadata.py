@@ -1,0 +1,126 @@
+"""Rules for `metadata`, the same for every kind.
+
+What the server sets itself (uid, creationTimestamp, deletionTimestamp) may be missing in an update: the caller fills it
+in from the stored object. Only a different value is refused.
+"""
+
+from collections.abc import Iterator
+
+from devlet.errors import Cause
+from devlet.objects import names
+from devlet.objects.documents import Document
+from devlet.objects.validation.field_errors import (
+    Causes,
+    byte_length,
+    forbidden,
+    immutable,
+    invalid,
+    name_errors,
+    required,
+    shown,
+    too_long,
+)
+
+ANNOTATIONS_MAX = 256 * 1024
+
+_OWNER_MEMBERS = (("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid"))
+_SET_BY_SERVER = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def check(metadata: Document, rule: names.Rule, namespaced: bool | None) -> Causes:
+    """A complete object's metadata. `namespaced` is None where the scope of the kind is not known."""
+    yield from _check_name(metadata, rule)
+    yield from _check_namespace(metadata.get("namespace") or "", namespaced)
+    if (generation := metadata.get("generation") or 0) < 0:
+        yield invalid("metadata.generation", generation, "must be greater than or equal to 0")
+    yield from check_labels(metadata.get("labels") or {}, "metadata.labels")
+    yield from check_annotations(metadata.get("annotations") or {}, "metadata.annotations")
+    yield from check_owner_references(metadata.get("ownerReferences") or [])
+    yield from _check_finalizers(metadata.get("finalizers") or [])
+
+
+def check_update(metadata: Document, old: Document) -> Causes:
+    for member in ("name", "namespace"):
+        yield from immutable(f"metadata.{member}", metadata.get(member) or "", old.get(member) or "")
+    for member in _SET_BY_SERVER:
+        if metadata.get(member) is not None:
+            yield from immutable(f"metadata.{member}", metadata[member], old.get(member))
+    generation = metadata.get("generation")
+    if generation is not None and generation < (old.get("generation") or 0):
+        yield invalid("metadata.generation", generation, "must not be decremented")
+    if old.get("deletionTimestamp"):
+        yield from _check_no_new_finalizers(metadata, old)
+
+
+def check_labels(labels: dict[str, str], path: str) -> Causes:
+    for key, value in labels.items():
+        yield from name_errors(path, key, names.label_key)
+        yield from name_errors(path, value, names.label_value)
+
+
+def check_annotations(annotations: dict[str, str], path: str) -> Causes:
+    size = 0
+    for key, value in annotations.items():
+        yield from name_errors(path, key, names.annotation_key)
+        size += byte_length(key) + byte_length(value)
+    if size > ANNOTATIONS_MAX:
+        yield too_long(path, ANNOTATIONS_MAX)
+
+
+def check_owner_references(references: list[Document]) -> Causes:
+    # The reference names the list, not the item.
+    path = "metadata.ownerReferences"
+    controllers = [owner for owner in references if owner.get("controller") is True]
+    for owner in references:
+        yield from _check_owner_reference(owner, path)
+    for other in controllers[1:]:
+        first, second = (f"{o.get('kind', '')}/{o.get('name', '')}" for o in (controllers[0], other))
+        detail = (
+            f'Only one reference can have Controller set to true. Found "true" in references for {first} and {second}'
+        )
+        yield invalid(path, references, detail)
+
+
+def _check_owner_reference(owner: Document, path: str) -> Causes:
+    for member, spoken in _OWNER_MEMBERS:
+        if not owner.get(member):
+            yield invalid(f"{path}.{member}", "", f"{spoken} must not be empty")
+    if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
+        yield invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner")
+
+
+def _check_name(metadata: Document, rule: names.Rule) -> Iterator[Cause]:
+    name, prefix = metadata.get("name") or "", metadata.get("generateName") or ""
+    if prefix:
+        yield from name_errors("metadata.generateName", prefix, lambda text: names.generate_name(rule, text))
+    if name:
+        yield from name_errors("metadata.name", name, rule)
+    elif not prefix:
+        yield required("metadata.name", "name or generateName is required")
+
+
+def _check_namespace(namespace: str, namespaced: bool | None) -> Causes:
+    if namespaced is False and namespace:
+        yield forbidden("metadata.namespace", "not allowed on this type")
+    elif namespaced and not namespace:
+        yield required("metadata.namespace")
+    elif namespace:
+        yield from name_errors("metadata.namespace", namespace, names.dns_label)
+
+
+def _check_finalizers(finalizers: list[str]) -> Causes:
+    for i, finalizer in enumerate(finalizers):
+        yield from name_errors(f"metadata.finalizers[{i}]", finalizer, names.qualified_name)
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        yield invalid("metadata.finalizers", finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
+
+
+def _check_no_new_finalizers(metadata: Document, old: Document) -> Causes:
+    before = old.get("finalizers") or []
+    added = [finalizer for finalizer in metadata.get("finalizers") or [] if finalizer not in before]
+    if added:
+        detail = (
+            "no new finalizers can be added if the object is being deleted, "
+            f"found new finalizers []string{{{', '.join(map(shown, added))}}}"
+        )
+        yield forbidden("metadata.finalizers", detail)

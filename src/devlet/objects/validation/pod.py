@@ -1,0 +1,141 @@
+"""Rules for Pod.spec: what kubectl's users expect to be refused, and everything about claims and extended resources.
+
+Fields that devlet does not use (probes, security contexts, volume sources' contents) are kept as they are.
+"""
+
+from devlet.objects import names
+from devlet.objects.documents import Document
+from devlet.objects.validation import container, node_selector, pod_toleration
+from devlet.objects.validation.field_errors import (
+    Causes,
+    duplicate,
+    forbidden,
+    invalid,
+    name_errors,
+    not_supported,
+    required,
+    required_name,
+)
+from devlet.objects.validation.metadata import check_labels
+
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+DEADLINE_MAX = 2**31 - 1
+
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_NAMES = (
+    ("nodeName", names.dns_subdomain),
+    ("serviceAccountName", names.dns_subdomain),
+    ("priorityClassName", names.dns_subdomain),
+    ("hostname", names.dns_label),
+    ("subdomain", names.dns_label),
+)
+
+
+def check(document: Document) -> Causes:
+    spec = document.get("spec") or {}
+    yield from _check_volumes(spec.get("volumes") or [], "spec.volumes")
+    yield from _check_resource_claims(spec.get("resourceClaims") or [], "spec.resourceClaims")
+    yield from _check_containers(spec)
+    yield from _check_enum(spec, "restartPolicy", _RESTART_POLICIES)
+    yield from _check_enum(spec, "dnsPolicy", _DNS_POLICIES)
+    for member, rule in _NAMES:
+        if spec.get(member):
+            yield from name_errors(f"spec.{member}", spec[member], rule)
+    yield from check_labels(spec.get("nodeSelector") or {}, "spec.nodeSelector")
+    yield from _check_node_affinity(spec)
+    yield from pod_toleration.check(spec.get("tolerations") or [], "spec.tolerations")
+    yield from check_deadline(spec)
+    annotations = (document.get("metadata") or {}).get("annotations") or {}
+    if MIRROR_ANNOTATION in annotations and spec.get("resourceClaims"):
+        yield forbidden("spec.resourceClaims", "static pods do not support resource claims")
+
+
+def check_create(document: Document) -> Causes:
+    """What only a new pod has to respect."""
+    spec = document.get("spec") or {}
+    if spec.get("ephemeralContainers"):
+        yield forbidden("spec.ephemeralContainers", "cannot be set on create")
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        yield forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
+    for i, gate in enumerate(spec.get("schedulingGates") or ()):
+        yield from name_errors(f"spec.schedulingGates[{i}]", gate.get("name", ""), names.qualified_name)
+
+
+def check_deadline(spec: Document) -> Causes:
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= DEADLINE_MAX:
+        yield invalid("spec.activeDeadlineSeconds", deadline, f"must be between 1 and {DEADLINE_MAX}, inclusive")
+
+
+def _check_enum(spec: Document, member: str, supported: tuple[str, ...]) -> Causes:
+    value = spec.get(member, "")
+    if not value:
+        yield required(f"spec.{member}")
+    elif value not in supported:
+        yield not_supported(f"spec.{member}", value, supported)
+
+
+def _check_volumes(volumes: list[Document], path: str) -> Causes:
+    seen = set()
+    for i, volume in enumerate(volumes):
+        name = volume.get("name", "")
+        yield from required_name(f"{path}[{i}].name", name, names.dns_label)
+        if name and name in seen:
+            yield duplicate(f"{path}[{i}].name", name)
+        seen.add(name)
+        sources = [member for member, value in volume.items() if member != "name" and value is not None]
+        if not sources:
+            yield required(f"{path}[{i}]", "must specify a volume type")
+        for source in sources[1:]:
+            yield forbidden(f"{path}[{i}].{source}", "may not specify more than 1 volume type")
+
+
+def _check_resource_claims(claims: list[Document], path: str) -> Causes:
+    seen = set()
+    for i, claim in enumerate(claims):
+        name = claim.get("name", "")
+        yield from required_name(f"{path}[{i}].name", name, names.dns_label)
+        if name and name in seen:
+            yield duplicate(f"{path}[{i}].name", name)
+        seen.add(name)
+        sources = [m for m in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(m) is not None]
+        if not sources:
+            detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            yield invalid(f"{path}[{i}]", claim, detail)
+        elif len(sources) > 1:
+            detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            yield invalid(f"{path}[{i}]", claim, detail)
+        for member in sources:
+            yield from name_errors(f"{path}[{i}].{member}", claim[member], names.dns_subdomain)
+
+
+def _check_containers(spec: Document) -> Causes:
+    surroundings = container.Surroundings(
+        volumes=frozenset(volume.get("name", "") for volume in spec.get("volumes") or ()),
+        claims=frozenset(claim.get("name", "") for claim in spec.get("resourceClaims") or ()),
+    )
+    if not spec.get("containers"):
+        yield required("spec.containers")
+    seen: set[str] = set()
+    for member in ("initContainers", "containers"):
+        for i, item in enumerate(spec.get(member) or ()):
+            path = f"spec.{member}[{i}]"
+            yield from container.check(item, path, surroundings)
+            name = item.get("name", "")
+            if name and name in seen:
+                yield duplicate(f"{path}.name", name)
+            seen.add(name)
+
+
+def _check_node_affinity(spec: Document) -> Causes:
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    path = "spec.affinity.nodeAffinity"
+    needed = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if needed is not None:
+        yield from node_selector.check(needed, f"{path}.requiredDuringSchedulingIgnoredDuringExecution")
+    for i, item in enumerate(affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()):
+        item_path = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{i}]"
+        if not 1 <= item.get("weight", 0) <= 100:
+            yield invalid(f"{item_path}.weight", item.get("weight", 0), "must be in the range 1-100")
+        yield from node_selector.check_term(item.get("preference") or {}, f"{item_path}.preference")

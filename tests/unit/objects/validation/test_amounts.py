@@ -1,0 +1,20 @@
+import pytest
+
+from devlet.objects.quantity import Quantity
+from devlet.objects.validation import amounts
+from devlet.objects.validation.field_errors import invalid
+
+
+def test_a_quantity_is_read() -> None:
+    assert amounts.parse("1Ki") == amounts.parse(1024) == Quantity.of(1024)
+
+
+@pytest.mark.parametrize("text", ["", "x", "1Zi"])
+def test_what_cannot_be_read_is_a_cause_and_no_exception(text: str) -> None:
+    assert amounts.parse(text) is None
+    assert amounts.check_not_negative("p", text) == amounts.unreadable("p", text)
+
+
+def test_a_negative_amount_is_refused() -> None:
+    assert amounts.check_not_negative("p", "-1") == invalid("p", "-1", "must be greater than or equal to 0")
+    assert amounts.check_not_negative("p", "0") is None
