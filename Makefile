@@ -20,7 +20,7 @@ demo: .venv/.run ## a node with two drivers, pods and claims on this machine, li
 
 .PHONY: test
 test: .venv/.dev ## the tests, without those that need the Go programs
-	@$(PYTEST) -n auto --dist loadgroup -m "not peers" $(ARGS)
+	@$(PYTEST) -n auto --dist loadfile -m "not peers" $(ARGS)
 
 .PHONY: check
 check: check-format check-lint check-types check-imports check-tests check-lock check-docs ## style, types, layers, locks, docs

@@ -36,7 +36,7 @@ from devlet.cluster.store.ledger import Ledger, Pending, open_file
 from devlet.cluster.store.records import Documents, Key, Record
 from devlet.cluster.store.selection import Selection
 from devlet.cluster.store.settings import Settings
-from devlet.cluster.store.watch import Watch, find_start
+from devlet.cluster.store.watch import Frame, Watch, find_start
 from devlet.errors import (
     AlreadyExists,
     BadRequest,
@@ -83,21 +83,37 @@ class Store:
         return convert(record.document(), resource.api_version)
 
     async def list(self, resource: Resource, namespace: str = "", options: ListOptions = ListOptions()) -> ObjectList:
-        selection = Selection(resource, namespace, options.label_selector, options.field_selector)
-        page = await lists.page(self._ledger, resource.kind, selection, options)
+        page = await self.page(resource, namespace, options)
         items = Documents(page.records, resource.api_version)
         return ObjectList(items, str(page.version), page.continue_, page.remaining)
+
+    async def page(self, resource: Resource, namespace: str, options: ListOptions) -> lists.Page:
+        """As `list`, with the objects as they are stored."""
+        selection = Selection(resource, namespace, options.label_selector, options.field_selector)
+        return await lists.page(self._ledger, resource.kind, selection, options)
 
     @asynccontextmanager
     async def watch(
         self, resource: Resource, namespace: str = "", options: WatchOptions = WatchOptions()
     ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        async with self._watching(resource, namespace, options) as watch, aclosing(watch.events()) as events:
+            yield events
+
+    @asynccontextmanager
+    async def watch_frames(
+        self, resource: Resource, namespace: str, options: WatchOptions
+    ) -> AsyncIterator[AsyncIterator[Frame]]:
+        """As `watch`, with the objects as they are stored."""
+        async with self._watching(resource, namespace, options) as watch, aclosing(watch.frames()) as frames:
+            yield frames
+
+    @asynccontextmanager
+    async def _watching(self, resource: Resource, namespace: str, options: WatchOptions) -> AsyncIterator[Watch]:
         selection = Selection(resource, namespace, options.label_selector, options.field_selector)
         start = await find_start(self._ledger, options)
         watch = Watch(self._ledger, resource, selection, options, start)
         with self._ledger.watchers.added(resource.kind.key, watch.watcher):
-            async with aclosing(watch.events()) as events:
-                yield events
+            yield watch
 
     async def create(
         self,

@@ -2,8 +2,10 @@
 
 The watcher is registered before anything is read, so changes that happen meanwhile wait in its queue."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 
@@ -58,6 +60,16 @@ async def find_start(ledger: Ledger, options: WatchOptions) -> Start:
     return Start(False, False, version or ledger.version)
 
 
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """An event that is decoded only if somebody needs it decoded: `body` is the object in its storage version, where
+    the event shows it just as it is stored."""
+
+    type: EventType
+    document: Callable[[str], Document]  # in an API version
+    body: bytes | None = None
+
+
 class Watch:
     """Begin one with no await between `find_start` and here: what the watcher's queue does not get, this reads."""
 
@@ -76,28 +88,33 @@ class Watch:
             max_bytes=ledger.settings.watch_bytes,
         )
 
-    async def events(self) -> AsyncGenerator[WatchEvent, None]:
+    async def frames(self) -> AsyncGenerator[Frame, None]:
         timeout = self._options.timeout
         deadline = anyio.current_time() + timeout if timeout is not None else float("inf")
         for record in self._present:
-            yield WatchEvent(EventType.ADDED, convert(record.document(), self._resource.api_version))
+            yield Frame(EventType.ADDED, partial(_shown, record), record.body)
         self._present.clear()
         if self._start.marked:
             yield self._bookmark(self._seen, {INITIAL_EVENTS_END: "true"})
         if not self._start.initial:
-            async for event in self._history():
-                yield event
-        while (next_event := await self._next(deadline)) is not None:
-            yield next_event
+            async for frame in self._history():
+                yield frame
+        while (next_frame := await self._next(deadline)) is not None:
+            yield next_frame
 
-    async def _history(self) -> AsyncIterator[WatchEvent]:
+    async def events(self) -> AsyncGenerator[WatchEvent, None]:
+        async with aclosing(self.frames()) as frames:
+            async for frame in frames:
+                yield WatchEvent(frame.type, frame.document(self._resource.api_version))
+
+    async def _history(self) -> AsyncIterator[Frame]:
         """Changes between the version asked for and the beginning of the queue, from disk."""
         changes = self._ledger.table(self._resource.kind).changes(self._start.after)
         changes = [change for change in changes if change.version <= self._seen]
         for i in range(0, len(changes), _CHUNK):
             for update in await self._updates(changes[i : i + _CHUNK]):
                 if (type_ := update.event_for(self._selection)) is not None:
-                    yield WatchEvent(type_, update.document(type_, self._resource.api_version))
+                    yield _frame(type_, update)
 
     async def _updates(self, changes: list[Change]) -> list[Update]:
         wanted = [version for change in changes for version in (change.version, change.previous) if version]
@@ -111,12 +128,11 @@ class Watch:
             updates.append(Update(row.version, old, Record(change.key, row.version, row.body), row.deleted))
         return updates
 
-    async def _next(self, deadline: float) -> WatchEvent | None:
+    async def _next(self, deadline: float) -> Frame | None:
         """The next event or bookmark; None at the end of the stream."""
         while True:
             if (taken := self.watcher.take()) is not None:
-                type_, update = taken
-                return WatchEvent(type_, update.document(type_, self._resource.api_version))
+                return _frame(*taken)
             remaining = deadline - anyio.current_time()
             if self.watcher.ended or remaining <= 0:
                 return None
@@ -126,13 +142,21 @@ class Watch:
             if quiet.cancelled_caught and self._options.bookmarks and self.watcher.is_empty:
                 return self._bookmark(max(self._ledger.version, self._start.after), {})
 
-    def _bookmark(self, version: int, annotations: dict[str, str]) -> WatchEvent:
+    def _bookmark(self, version: int, annotations: dict[str, str]) -> Frame:
         metadata: Document = {"resourceVersion": str(version)}
         if annotations:
             metadata["annotations"] = annotations
-        resource = self._resource
-        document = {"kind": resource.kind.kind, "apiVersion": resource.api_version, "metadata": metadata}
-        return WatchEvent(EventType.BOOKMARK, document)
+        kind = self._resource.kind.kind
+        return Frame(EventType.BOOKMARK, lambda v: {"kind": kind, "apiVersion": v, "metadata": metadata})
+
+
+def _frame(type_: EventType, update: Update) -> Frame:
+    as_stored = update.deleted or type_ is not EventType.DELETED
+    return Frame(type_, partial(update.document, type_), update.record.body if as_stored else None)
+
+
+def _shown(record: Record, api_version: str) -> Document:
+    return convert(record.document(), api_version)
 
 
 def present(ledger: Ledger, resource: Resource, selection: Selection) -> list[Record]:

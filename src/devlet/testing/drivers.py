@@ -1,0 +1,182 @@
+"""Run well-known device plugins and DRA drivers, unmodified, against a node's directories.
+
+`root` is laid out as under /var/lib/kubelet: `plugins_registry/`, `plugins/` and `device-plugins/` below it. Each
+runner returns a context manager that is entered once the driver listens on its socket, which is before the kubelet, or
+devlet, has greeted it. Keep roots short: a socket path has at most 107 bytes.
+
+Device plugins register themselves and so need `device-plugins/kubelet.sock` to be served already; DRA drivers wait
+to be found, but talk to the API server at once, and publish nothing until their Node object exists there.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from devlet.errors import InvalidInput
+from devlet.testing.free_ports import LOOPBACK, free_ports
+from devlet.testing.processes import Ready, RunningProcess, process, socket_accepts
+
+__all__ = ["dra_example_driver", "dra_test_driver", "generic_device_plugin", "sample_device_plugin"]
+
+Driver = AbstractAsyncContextManager[RunningProcess]
+
+KUBELET_ROOT = Path("/var/lib/kubelet")
+SOCKET_PATH_LIMIT = 107  # bytes, of the kernel
+
+# In a mount namespace of its own the program sees $1 as /var/lib/kubelet. Where the host has no such folder a
+# tmpfs over /var/lib, seen by this program alone, makes room for it.
+_AS_KUBELET_ROOT = """
+set -e
+if [ ! -d /var/lib/kubelet ]; then mount -t tmpfs -o mode=755 tmpfs /var/lib; mkdir /var/lib/kubelet; fi
+mount --bind "$1" /var/lib/kubelet
+shift
+exec "$@"
+"""
+
+
+def dra_example_driver(
+    binaries: Path,
+    root: Path,
+    kubeconfig: Path,
+    *,
+    node_name: str,
+    profile: str = "gpu",
+    num_devices: int = 8,
+    driver_name: str = "",
+    cdi_root: Path | None = None,
+    flags: Sequence[str] = (),
+) -> Driver:
+    """sigs.k8s.io/dra-example-driver. Its name is `<profile>.example.com` unless `driver_name` says otherwise."""
+    name = driver_name or f"{profile}.example.com"
+    registry, plugins = _registration(root, name)
+    argv = [
+        _binary(binaries, "dra-example-kubeletplugin"),
+        f"--node-name={node_name}",
+        f"--kubeconfig={kubeconfig.absolute()}",
+        f"--cdi-root={_cdi(root, cdi_root)}",
+        f"--kubelet-registrar-directory-path={registry}",
+        f"--kubelet-plugins-directory-path={plugins}",
+        f"--device-profile={profile}",
+        f"--num-devices={num_devices}",
+        f"--driver-name={name}",
+        *flags,
+    ]
+    return process(argv, log=root / f"{name}.log", ready=_greetable(registry, name))
+
+
+def dra_test_driver(
+    binaries: Path,
+    root: Path,
+    kubeconfig: Path,
+    *,
+    node_name: str,
+    num_devices: int = 4,
+    driver_name: str = "test-driver.cdi.k8s.io",
+    cdi_root: Path | None = None,
+    flags: Sequence[str] = (),
+) -> Driver:
+    """The driver of Kubernetes' own end-to-end tests."""
+    registry, plugins = _registration(root, driver_name)
+    argv = [
+        _binary(binaries, "test-driver"),
+        f"--kubeconfig={kubeconfig.absolute()}",
+        f"--drivername={driver_name}",
+        "kubelet-plugin",
+        f"--node-name={node_name}",
+        f"--plugin-registration-path={registry}",
+        f"--datadir={plugins}",
+        f"--cdi-dir={_cdi(root, cdi_root)}",
+        f"--num-devices={num_devices}",
+        *flags,
+    ]
+    return process(argv, log=root / f"{driver_name}.log", ready=_greetable(registry, driver_name))
+
+
+def generic_device_plugin(
+    binaries: Path, root: Path, devices: Sequence[Mapping[str, Any]], *, flags: Sequence[str] = ()
+) -> Driver:
+    """github.com/squat/generic-device-plugin. A device is
+    `{"name": "null", "groups": [{"count": 3, "paths": [{"path": "/dev/null"}]}]}`; its resource is
+    `squat.ai/<name>`. Health and metrics listen on a free loopback port."""
+    folder = _device_plugins(root)
+    argv = [
+        _binary(binaries, "generic-device-plugin"),
+        f"--plugin-directory={folder}",
+        f"--listen={LOOPBACK}:{free_ports(1)[0]}",
+        *(f"--device={json.dumps(device)}" for device in devices),
+        *flags,
+    ]
+    return process(argv, log=root / "generic-device-plugin.log", ready=_new_sockets(folder, len(devices)))
+
+
+def sample_device_plugin(binaries: Path, root: Path, *, env: Mapping[str, str] | None = None) -> Driver:
+    """Kubernetes' sample device plugin: `example.com/resource`, devices Dev-1 and Dev-2.
+
+    It knows only /var/lib/kubelet, so it runs in a mount namespace where that is `root`; this needs unshare(1) and
+    root, or a kernel that lets users have namespaces."""
+    folder = _device_plugins(root)
+    if root.absolute().is_relative_to("/var/lib") and not KUBELET_ROOT.exists():
+        raise InvalidInput(f"{root}: a root below /var/lib cannot be shown as {KUBELET_ROOT}, which does not exist")
+    name = "sample-device-plugin"
+    argv = [*_unshare(), "sh", "-c", _AS_KUBELET_ROOT, "sh", str(root.absolute()), _binary(binaries, name)]
+    return process(argv, name=name, log=root / f"{name}.log", env=env, ready=_new_sockets(folder, 1))
+
+
+def _unshare() -> list[str]:
+    as_user = ["--map-root-user"] if os.geteuid() != 0 else []
+    return ["unshare", "--mount", "--propagation", "private", *as_user, "--"]
+
+
+def _binary(binaries: Path, name: str) -> str:
+    if not shutil.which(binaries / name):
+        raise InvalidInput(f"{binaries} has no {name}: run `make peers`")
+    return str((binaries / name).absolute())
+
+
+def _registration(root: Path, driver_name: str) -> tuple[Path, Path]:
+    """The two directories a DRA driver needs; the test driver also wants its own one to exist."""
+    registry, plugins = root.absolute() / "plugins_registry", root.absolute() / "plugins"
+    _check_length(registry / f"{driver_name}-reg.sock")
+    registry.mkdir(parents=True, exist_ok=True)
+    (plugins / driver_name).mkdir(parents=True, exist_ok=True)
+    return registry, plugins
+
+
+def _device_plugins(root: Path) -> Path:
+    folder = root.absolute() / "device-plugins"
+    _check_length(folder / "kubelet.sock")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _check_length(socket: Path) -> None:
+    if (length := len(os.fsencode(socket))) > SOCKET_PATH_LIMIT:
+        raise InvalidInput(
+            f"{socket}: {length} bytes, a socket path has at most {SOCKET_PATH_LIMIT}; use a shorter root"
+        )
+
+
+def _cdi(root: Path, cdi_root: Path | None) -> Path:
+    return (cdi_root or root / "cdi").absolute()
+
+
+def _greetable(registry: Path, driver_name: str) -> Ready:
+    return socket_accepts(registry / f"{driver_name}-reg.sock")
+
+
+def _new_sockets(folder: Path, count: int) -> Ready:
+    """Ready when that many sockets which were not there before accept connections."""
+    before = set(folder.iterdir())
+
+    async def listening(program: RunningProcess) -> bool:
+        found = [Path(path) async for path in anyio.Path(folder).iterdir() if Path(path) not in before]
+        plugins = [path for path in found if path.name != "kubelet.sock"]
+        return [await socket_accepts(path)(program) for path in plugins].count(True) >= count
+
+    return listening

@@ -1,0 +1,80 @@
+"""Every program that `make peers` builds runs and is the version it should be."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from devlet.testing.free_ports import free_ports
+from devlet.testing.health import answers
+from devlet.testing.processes import line, process
+
+if TYPE_CHECKING:
+    from tests.peers.conftest import Peers
+
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(120)]
+
+
+def output(argv: list[str | Path]) -> str:
+    answer = subprocess.run(argv, capture_output=True, text=True, timeout=60, env={"HOME": "/nonexistent"})
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout + answer.stderr
+
+
+def test_every_program_is_linked_from_the_version_its_table_names(peers: "Peers", peer: str) -> None:
+    peers.need(peer)
+    module, _ = peers.programs[peer]
+    assert peers.linked_version(peer) == module.version
+
+
+def test_every_program_with_flags_runs_and_prints_its_version_or_them(peers: "Peers", peer_with_flags: str) -> None:
+    peers.need(peer_with_flags)
+    module, program = peers.programs[peer_with_flags]
+    if program.version_args:
+        assert module.version.removeprefix("v") in output([peers.binaries / program.name, *program.version_args])
+    else:
+        assert "--node-name" in output([peers.binaries / program.name, *program.help_args])
+
+
+@pytest.mark.anyio
+async def test_the_sample_device_plugin_which_has_no_flags_runs(peers: "Peers", root: Path) -> None:
+    peers.need("sample-device-plugin")
+    command, here = [peers.binaries / "sample-device-plugin"], {"PLUGIN_SOCK_DIR": str(root)}
+    ready = line("Starting device plugin server")
+    async with process(command, log=root / "log", env=here, ready=ready, grace=0.1) as plugin:
+        assert plugin.returncode is None
+
+
+@pytest.mark.anyio
+async def test_the_etcd_benchmark_counts_what_it_did(peers: "Peers", root: Path) -> None:
+    peers.need("etcd", "bench-etcd")
+    client, peer = (f"http://127.0.0.1:{port}" for port in free_ports(2))
+    flags = [f"--data-dir={root / 'etcd'}", f"--listen-client-urls={client}", f"--advertise-client-urls={client}"]
+    flags += [
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+    ]
+    ready = answers(f"{client}/readyz")
+    async with process([peers.binaries / "etcd", *flags], log=root / "log", ready=ready):
+
+        def bench(op: str) -> dict[str, Any]:
+            sizes = ["--count=200", "--writers=4", "--value-size=100", "--watchers=3"]
+            result: dict[str, Any] = json.loads(
+                output([peers.binaries / "bench-etcd", f"--endpoint={client}", f"--op={op}", *sizes])
+            )
+            return result
+
+        created, listed, watched = bench("create"), bench("list"), bench("watch")
+    assert (created["op"], created["count"], created["writers"]) == ("create", 200, 4)
+    assert created["per_second"] == pytest.approx(200 / created["seconds"])
+    assert listed["per_second"] == pytest.approx(200 / listed["seconds"])
+    assert (watched["events"], watched["writers"]) == (600, 1)
+
+
+def test_the_etcd_benchmark_refuses_what_is_out_of_bounds(peers: "Peers") -> None:
+    peers.need("bench-etcd")
+    answer = subprocess.run([peers.binaries / "bench-etcd", "--writers=0"], capture_output=True, text=True, timeout=60)
+    assert (answer.returncode, answer.stderr) == (2, "bench-etcd: --writers is 0, expected 1 to 1024\n")
