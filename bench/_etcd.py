@@ -1,0 +1,47 @@
+"""etcd in a process of its own, and the Go program that loads it. Both are built by `make peers`."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+from bench._report import PEERS
+
+from devlet.testing.free_ports import LOOPBACK, free_ports
+from devlet.testing.health import answers
+from devlet.testing.processes import process
+
+QUOTA_BYTES = 8 << 30
+
+
+def is_built() -> bool:
+    return all((PEERS / name).is_file() for name in ("etcd", "bench-etcd"))
+
+
+@asynccontextmanager
+async def etcd(directory: Path) -> AsyncIterator[tuple[str, int]]:
+    """An empty one, with fsync as it comes; its endpoint and its pid."""
+    client_port, peer_port = free_ports(2)
+    client, peer = f"http://{LOOPBACK}:{client_port}", f"http://{LOOPBACK}:{peer_port}"
+    flags = [
+        f"--data-dir={directory / 'etcd'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        f"--quota-backend-bytes={QUOTA_BYTES}",
+        "--log-level=warn",
+    ]
+    log = directory / "etcd.log"
+    async with process([PEERS / "etcd", *flags], log=log, ready=answers(f"{client}/readyz")) as running:
+        yield client, running.pid
+
+
+async def load(endpoint: str, **flags: object) -> dict[str, float]:
+    """What bench-etcd says. It fills and empties outside the time it measures."""
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
+    answer = await anyio.run_process([PEERS / "bench-etcd", f"--endpoint={endpoint}", *words])
+    figures: dict[str, float] = json.loads(answer.stdout)
+    return figures
