@@ -14,9 +14,15 @@ from devlet.errors import DevletError
 
 # Name → what `devlet --help` says. The command is the attribute `command` of the module `devlet.cli.NAME`.
 COMMANDS = {
+    "apply": "Create or change objects from files.",
+    "delete": "Delete objects.",
     "demo": "Show on this machine what devlet does; no root, no network.",
+    "describe": "Show objects in detail, with their events.",
+    "events": "List events, oldest first.",
+    "get": "Print objects.",
     "up": "Run the daemon.",
     "version": "Print the version.",
+    "wait": "Wait for a condition of objects.",
 }
 
 
@@ -47,7 +53,7 @@ class _LazyGroup(click.Group):
 def cli(context: click.Context, version: bool) -> None:
     """The device half of a kubelet, standing on its own."""
     if version:
-        from devlet.cli.version import DEVLET
+        from devlet.objects.release import DEVLET
 
         click.echo(f"devlet {DEVLET}")
         context.exit()

@@ -33,6 +33,11 @@ Examples:
     "-v", "--verbosity", metavar="LEVEL", help="0 logs what changed, 1 each step, 2 libraries too. [default: 0]"
 )
 @click.option(
+    "--api-address",
+    metavar="IP[:PORT]",
+    help="Where the Kubernetes API listens, with TLS. [default: 127.0.0.1 and a free port, which is then kept]",
+)
+@click.option(
     "--controllers",
     metavar="LIST",
     help="The embedded cluster's controllers: '*' all, NAME, -NAME all but that one. [default: *]",
@@ -51,3 +56,4 @@ def command(config: Path | None, **flags: Any) -> None:
 def _ready(config: Config) -> None:
     with suppress(BrokenPipeError):  # a daemon does not end because nobody reads this line
         click.echo(f"devlet is ready: node {config.node_name}, root {config.root}")
+        click.echo(f"export KUBECONFIG={config.root / 'kubeconfig'}")

@@ -5,8 +5,7 @@ import platform
 
 import click
 
-DEVLET = "0.1.0"
-KUBERNETES = "v1.36.4"  # whose behaviour we follow
+from devlet.objects.release import DEVLET, KUBERNETES
 
 
 @click.command(epilog="\b\nExample:\n  devlet version -o json")

@@ -9,6 +9,7 @@ import re
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ class Config:
     verbosity: int = 0
     stop_timeout: float = 2.0  # seconds for all parts together, then they are cancelled
     controllers: frozenset[str] = frozenset(controllers.NAMES)
+    api_address: tuple[str, int] = ("127.0.0.1", 0)  # port 0: a free one, and from then on the same
     store: Settings = field(default=Settings())
 
 
@@ -96,6 +98,21 @@ def _verbosity(value: Any) -> int:
     return int(text)
 
 
+def _address(value: Any) -> tuple[str, int]:
+    """HOST, HOST:PORT or [IPV6]:PORT. A name would have to be looked up, so the host is an IP address."""
+    text = str(value)
+    host, colon, port = text.rpartition(":") if text.count(":") == 1 or text.startswith("[") else (text, "", "0")
+    if not colon:
+        host, port = text, "0"
+    try:
+        address = str(ip_address(host.strip("[]")))
+    except ValueError:
+        raise ValueError(f"{text!r} is not an address: expected IP or IP:PORT, such as 127.0.0.1:6443") from None
+    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise ValueError(f"{text!r}: {port!r} is not a port")
+    return address, int(port)
+
+
 def _controllers(value: Any) -> frozenset[str]:
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a list of controllers such as '*,-namespace'")
@@ -122,6 +139,7 @@ KEYS = (
     Key("node_name", "nodeName", "NODE_NAME", _node_name),
     Key("log_format", "logFormat", "DEVLET_LOG_FORMAT", _log_format),
     Key("verbosity", "verbosity", "DEVLET_VERBOSITY", _verbosity),
+    Key("api_address", "apiAddress", "DEVLET_API_ADDRESS", _address),
     Key("controllers", "controllers", "DEVLET_CONTROLLERS", _controllers),
     Key("stop_timeout", "timeouts.stop", "", _duration),
     Key("store.history_age", "timeouts.historyAge", "", _duration),

@@ -272,6 +272,10 @@ BUILT_IN = (
     Kind("CSIStorageCapacity", "csistoragecapacities", ("storage.k8s.io/v1",)),
     _storage("VolumeAttachment", "volumeattachments", "storage.k8s.io/v1", subresources=("status",)),
     Kind("PriorityClass", "priorityclasses", ("scheduling.k8s.io/v1",), namespaced=False, short_names=("pc",)),
+    Kind("Role", "roles", ("rbac.authorization.k8s.io/v1",)),
+    Kind("RoleBinding", "rolebindings", ("rbac.authorization.k8s.io/v1",)),
+    Kind("ClusterRole", "clusterroles", ("rbac.authorization.k8s.io/v1",), namespaced=False),
+    Kind("ClusterRoleBinding", "clusterrolebindings", ("rbac.authorization.k8s.io/v1",), namespaced=False),
 )
 
 
@@ -286,6 +290,10 @@ SECRETS = _built_in.resource("v1", "secrets")
 SERVICE_ACCOUNTS = _built_in.resource("v1", "serviceaccounts")
 LEASES = _built_in.resource("coordination.k8s.io/v1", "leases")
 PRIORITY_CLASSES = _built_in.resource("scheduling.k8s.io/v1", "priorityclasses")
+RBAC = tuple(
+    _built_in.resource("rbac.authorization.k8s.io/v1", plural)
+    for plural in ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
+)
 DEVICE_CLASSES = _built_in.resource("resource.k8s.io/v1", "deviceclasses")
 RESOURCE_SLICES = _built_in.resource("resource.k8s.io/v1", "resourceslices")
 RESOURCE_CLAIMS = _built_in.resource("resource.k8s.io/v1", "resourceclaims")

@@ -101,4 +101,4 @@ def test_choosing_a_command_imports_little() -> None:
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     loaded = set(output.splitlines()[-1].split())
     assert "click" in loaded
-    assert not loaded & {"anyio", "asyncio", "msgspec", "rich", "yaml", "logging", "devlet.objects"}
+    assert not loaded & {"anyio", "asyncio", "msgspec", "rich", "yaml", "logging", "devlet.objects.documents"}

@@ -51,21 +51,26 @@ def decide(record: Record, owners: dict[str, Record | None], dependents: list[Re
         blocking = [d for d in dependents if _blocks(d, metadata.uid)]
         if FOREGROUND in metadata.finalizers and not blocking:
             return DropFinalizer(FOREGROUND)
-    if not metadata.owner_references or metadata.deletion_timestamp is not None:
-        return None
     known = [o for o in metadata.owner_references if o.uid in owners]
     orphaning = {o.uid for o in known if _has_finalizer(owners[o.uid], ORPHAN)}
-    absent = {o.uid for o in known if owners[o.uid] is None}
-    waiting = {o.uid for o in known if _has_finalizer(owners[o.uid], FOREGROUND)}
     if orphaning:
         return KeepOwners(frozenset(o.uid for o in metadata.owner_references) - orphaning)
+    if not metadata.owner_references or metadata.deletion_timestamp is not None:
+        return None
+    absent = {o.uid for o in known if owners[o.uid] is None}
+    waiting = {o.uid for o in known if _has_finalizer(owners[o.uid], FOREGROUND)}
     solid = {o.uid for o in metadata.owner_references} - absent - waiting
     if solid:
         return KeepOwners(frozenset(solid)) if absent or waiting else None
     if waiting:
-        # Our own dependents may block too, so they have to go first.
-        return Delete(Propagation.FOREGROUND if dependents else Propagation.BACKGROUND)
+        # Our own dependents may block too, so they have to go first; but in a ring somebody has to begin.
+        ring = any(_has_finalizer(dependent, FOREGROUND) for dependent in dependents)
+        return Delete(Propagation.FOREGROUND if dependents and not ring else Propagation.BACKGROUND)
     return Delete(Propagation.BACKGROUND)
+
+
+def _owners(record: Record | None) -> tuple[Owner, ...]:
+    return record.metadata.owner_references if record else ()
 
 
 def _has_finalizer(owner: Record | None, name: str) -> bool:
@@ -120,7 +125,7 @@ class Collector:
         for item in self._ledger.owners.dependents(record.metadata.uid):
             self._add(item)
         # An owner that waits for its dependents has to hear of it when one of them goes.
-        for owner in record.metadata.owner_references:
+        for owner in {*_owners(old), *_owners(new)}:
             if (found := self._find(owner, record)) is not None and found[1] is not None:
                 self._add((found[0].kind.key, found[1].key))
 

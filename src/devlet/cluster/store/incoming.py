@@ -7,7 +7,8 @@ from devlet.errors import BadRequest, Cause, InvalidObject
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document, copy
 from devlet.objects.kinds import Resource
-from devlet.objects.schema import message_of
+from devlet.objects.schema import Message, message_of
+from devlet.objects.schema import message as message_named
 from devlet.objects.shape import conform
 
 
@@ -15,12 +16,17 @@ def accept(resource: Resource, document: Document, options: WriteOptions, *, pat
     """The document in the storage version; the caller owns it. `patched` only changes how findings are reported."""
     document = _typed(resource, document)
     message = message_of(document["apiVersion"], document["kind"])
-    if message is None:
-        return convert(copy(document), resource.kind.storage_version)
+    if message is None:  # a custom resource: of its members only the metadata is known
+        metadata = conform(document.get("metadata") or {}, _metadata_message())
+        return convert({**copy(document), "metadata": metadata.document}, resource.kind.storage_version)
     conformed = conform(document, message)
     if conformed.unknown:
         _report(resource, document, conformed.unknown, options, patched)
     return convert(conformed.document, resource.kind.storage_version)
+
+
+def _metadata_message() -> Message:
+    return message_named("k8s.io.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 
 
 def _typed(resource: Resource, document: Document) -> Document:
@@ -32,9 +38,10 @@ def _typed(resource: Resource, document: Document) -> Document:
             f'{kind} in version "{api_version}" cannot be handled as a {resource.kind.kind}:'
             f" {resource.plural} of {resource.api_version} were addressed"
         )
-    if not isinstance(document.get("metadata") or {}, dict):
+    metadata = {} if document.get("metadata") is None else document["metadata"]
+    if not isinstance(metadata, dict):
         raise BadRequest(f'{kind} in version "{api_version}" cannot be handled as a {kind}: metadata is no object')
-    return {**document, "kind": kind, "apiVersion": api_version}
+    return {**document, "kind": kind, "apiVersion": api_version, "metadata": metadata}
 
 
 def _report(

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from anyio.lowlevel import checkpoint
+
 from devlet.cluster.client import ListOptions, VersionMatch
 from devlet.cluster.store import pages
 from devlet.cluster.store.ledger import Ledger
@@ -22,6 +24,7 @@ class Page:
 
 
 async def page(ledger: Ledger, kind: Kind, selection: Selection, options: ListOptions) -> Page:
+    await checkpoint()
     _check(options)
     position = pages.decode(options.continue_) if options.continue_ else None
     version = await _version(ledger, options, position)

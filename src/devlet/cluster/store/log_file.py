@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from devlet.errors import StateCorrupt, Unavailable
@@ -51,7 +51,7 @@ def _create_log(db: sqlite3.Connection) -> None:
         " namespace TEXT NOT NULL, name TEXT NOT NULL, deleted INTEGER NOT NULL, previous INTEGER NOT NULL,"
         " body BLOB NOT NULL, checksum INTEGER NOT NULL)"
     )
-    db.execute("CREATE TABLE mark (name TEXT PRIMARY KEY, version INTEGER NOT NULL)")
+    db.execute("CREATE TABLE mark (name TEXT PRIMARY KEY, version INTEGER NOT NULL, checksum INTEGER NOT NULL)")
 
 
 # One entry per format: entry n turns format n into n + 1. Append only.
@@ -61,13 +61,18 @@ MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (_create_log,)
 def create(path: Path, first_version: int) -> None:
     """Make an empty log whose versions start above `first_version`. Appears whole or not at all."""
     new = path.with_name(path.name + ".new")
-    new.unlink(missing_ok=True)
-    os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    with _translated(path), closing(sqlite3.connect(new, isolation_level=None)) as db:
-        db.execute("PRAGMA page_size = 8192")
-        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        _migrate(db)
-        db.execute("INSERT INTO mark VALUES ('compacted', ?), ('last', ?)", (first_version, first_version))
+    with _translated(path):
+        new.unlink(missing_ok=True)
+        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with closing(sqlite3.connect(new, isolation_level=None)) as db:
+            db.execute("PRAGMA page_size = 8192")
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            _migrate(db)
+            db.executemany("INSERT INTO mark VALUES (?, ?, ?)", _marks(first_version, first_version))
+        _put_in_place(new, path)
+
+
+def _put_in_place(new: Path, path: Path) -> None:
     with open(new, "rb") as file:
         os.fsync(file.fileno())
     os.replace(new, path)
@@ -92,7 +97,7 @@ def _migrate(db: sqlite3.Connection) -> None:
 
 def check_header(path: Path) -> None:
     """Refuse what is not a devlet database, or one of a newer format, by its first bytes."""
-    with open(path, "rb") as file:
+    with _translated(path), open(path, "rb") as file:
         header = file.read(100)
     if len(header) < 100 or not header.startswith(_MAGIC):
         raise StateCorrupt(f"{path} is not a database. Move it away to start with an empty cluster.")
@@ -124,12 +129,16 @@ class LogFile:
 
     def contents(self) -> Contents:
         with _translated(self.path):
-            marks = dict(self._reader.execute("SELECT name, version FROM mark"))
+            # Rows have checksums; that none is missing, only the structure of the pages can tell.
+            (verdict,) = self._reader.execute("PRAGMA quick_check(1)").fetchone()
+            marks = self._reader.execute("SELECT name, version, checksum FROM mark").fetchall()
             newest = self._reader.execute("SELECT max(version) FROM log").fetchone()[0]
-        try:
-            return Contents(marks["compacted"], max(marks["last"], newest or 0))
-        except KeyError as e:
-            raise StateCorrupt(f"{self.path} is damaged: it has no mark {e}.") from None
+        if verdict != "ok":
+            raise StateCorrupt(f"{self.path} is damaged: {verdict}")
+        versions = {name: version for name, version, _ in marks}
+        if sorted(marks) != _marks(versions.get("compacted", 0), versions.get("last", 0)):
+            raise StateCorrupt(f"{self.path} is damaged: its marks are missing or do not match their checksums.")
+        return Contents(versions["compacted"], max(versions["last"], newest or 0))
 
     def start_writing(self) -> None:
         """From here on the file may change. Call it after the contents were read without an error."""
@@ -146,14 +155,14 @@ class LogFile:
         with self._transaction() as db:
             db.executemany(
                 "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [(*row, crc32(row.body)) for row in rows],
+                [(*row, _checksum(row)) for row in rows],
             )
 
     def compact(self, to: int, last: int, superseded: Iterable[int]) -> None:
         """Forget the given versions, and with them what was before `to`."""
         with self._transaction() as db:
             db.executemany("DELETE FROM log WHERE version = ?", [(version,) for version in superseded])
-            db.executemany("UPDATE mark SET version = ? WHERE name = ?", [(to, "compacted"), (last, "last")])
+            db.executemany("REPLACE INTO mark VALUES (?, ?, ?)", _marks(to, last))
 
     def read(self, versions: Sequence[int]) -> dict[int, Row]:
         """The rows of these versions, as far as they have not been compacted away."""
@@ -165,11 +174,12 @@ class LogFile:
                     found[version] = self._row(columns)
         return found
 
-    def _row(self, columns: tuple[int, int, str, str, str, int, int, bytes, int]) -> Row:
+    def _row(self, columns: tuple[Any, ...]) -> Row:
         version, at, kind, namespace, name, deleted, previous, body, checksum = columns
-        if crc32(body) != checksum:
+        row = Row(version, at, kind, namespace, name, bool(deleted), previous, body)
+        if not isinstance(body, bytes) or _checksum(row) != checksum:
             raise StateCorrupt(f"{self.path} is damaged: version {version} does not match its checksum.")
-        return Row(version, at, kind, namespace, name, bool(deleted), previous, body)
+        return row
 
     def close(self) -> None:
         self._reader.close()
@@ -190,6 +200,17 @@ class LogFile:
                 raise
 
 
+def _checksum(row: Row) -> int:
+    """Over all columns: an object under another name is damage too."""
+    *columns, body = row
+    return crc32(body, crc32(repr(columns).encode(errors="backslashreplace")))
+
+
+def _marks(compacted: int, last: int) -> list[tuple[str, int, int]]:
+    versions = {"compacted": compacted, "last": last}
+    return [(name, version, crc32(f"{name} {version}".encode())) for name, version in versions.items()]
+
+
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     db = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=10
@@ -202,9 +223,12 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 def _translated(path: Path) -> Iterator[None]:
     try:
         yield
-    except (sqlite3.OperationalError, OSError) as e:
+    except OSError as e:
         raise Unavailable(f"{path}: {e}") from e
     except sqlite3.DatabaseError as e:
+        # The disk or another process is in the way; SQLITE_ERROR is about a schema that is not ours.
+        if isinstance(e, sqlite3.OperationalError) and e.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+            raise Unavailable(f"{path}: {e}") from e
         raise StateCorrupt(
             f"{path} is damaged: {e}. Restore it, or move it away to start with an empty cluster."
         ) from e

@@ -5,12 +5,15 @@ from datetime import datetime
 from devlet.cluster.client import DeleteOptions, Preconditions
 from devlet.errors import BadRequest, Cause, Conflict, InvalidObject
 from devlet.objects.documents import Document
+from devlet.objects.schema import message_of
+from devlet.objects.shape import conform
 from devlet.objects.timestamps import format_time
 
 
 def bind(pod: Document, binding: Document, now: datetime) -> Document:
     """The pod on its node. A pod is bound once."""
     name = pod["metadata"]["name"]
+    binding = _shaped(binding, "v1", "Binding")
     metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
     if metadata.get("name") and metadata["name"] != name:
         raise BadRequest("name in URL does not match name in Binding object")
@@ -31,7 +34,7 @@ def bind(pod: Document, binding: Document, now: datetime) -> Document:
 
 
 def eviction_options(eviction: Document) -> DeleteOptions:
-    options = eviction.get("deleteOptions") or {}
+    options = _shaped(eviction, "policy/v1", "Eviction").get("deleteOptions") or {}
     preconditions = options.get("preconditions") or {}
     return DeleteOptions(
         grace_period=options.get("gracePeriodSeconds"),
@@ -48,6 +51,12 @@ def mark_evicted(pod: Document, now: datetime) -> Document:
         "message": "Eviction API: evicting",
     }
     return {**pod, "status": _with_condition(pod.get("status", {}), condition, now)}
+
+
+def _shaped(body: Document, api_version: str, kind: str) -> Document:
+    """Raises BadRequest if a member is of another type than it should be."""
+    message = message_of(api_version, kind)
+    return conform(body, message).document if message else body
 
 
 def _check_target(name: str, target: Document) -> None:

@@ -147,6 +147,7 @@ class Table:
         self.records: dict[Key, Record] = {}
         self._keys: list[Key] = []
         self._changes: list[Change] = []
+        self.version = 0  # of the last change
 
     def get(self, key: Key) -> Record | None:
         return self.records.get(key)
@@ -158,6 +159,7 @@ class Table:
             insort(self._keys, record.key)
         self.records[record.key] = record
         self._changes.append(change)
+        self.version = change.version
         return old
 
     def remove(self, change: Change) -> Record | None:
@@ -165,6 +167,7 @@ class Table:
         if old is not None:
             del self._keys[bisect_left(self._keys, change.key)]
         self._changes.append(change)
+        self.version = change.version
         return old
 
     def keys(self, namespace: str = "", after: Key | None = None) -> Iterator[Key]:

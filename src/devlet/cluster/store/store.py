@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from devlet.cluster.client import (
     ApplyPatch,
@@ -27,13 +28,13 @@ from devlet.cluster.client import (
     WatchOptions,
     WriteOptions,
 )
-from devlet.cluster.store import deletion, lists, pods, strategy
+from devlet.cluster.store import deletion, guards, lists, pods, strategy
 from devlet.cluster.store.admission import Admission
 from devlet.cluster.store.bootstrap import bootstrap
 from devlet.cluster.store.collector import Collector
 from devlet.cluster.store.incoming import accept
 from devlet.cluster.store.ledger import Ledger, Pending, open_file
-from devlet.cluster.store.records import Documents, Key, Record
+from devlet.cluster.store.records import Documents, Key, Record, Table
 from devlet.cluster.store.selection import Selection
 from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.watch import Frame, Watch, find_start
@@ -42,6 +43,7 @@ from devlet.errors import (
     BadRequest,
     Cause,
     Conflict,
+    DevletError,
     InvalidObject,
     NotFound,
     UnsupportedPatch,
@@ -77,10 +79,19 @@ class Store:
         return self._ledger.version
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Document:
+        await checkpoint()  # or else whoever reads in a loop waits for a write that never gets its turn
         record = self._ledger.table(resource.kind).get((namespace, name))
         if record is None:
             raise _not_found(resource, name)
         return convert(record.document(), resource.api_version)
+
+    def table(self, resource: Resource) -> Table:
+        """The committed objects, for those who decide without waiting. Not to be changed."""
+        return self._ledger.table(resource.kind)
+
+    def exists(self, resource: Resource, name: str, namespace: str = "") -> bool:
+        """As the next write will find it."""
+        return self._ledger.newest(resource.kind, (namespace, name)) is not None
 
     async def list(self, resource: Resource, namespace: str = "", options: ListOptions = ListOptions()) -> ObjectList:
         page = await self.page(resource, namespace, options)
@@ -126,9 +137,12 @@ class Store:
         options: WriteOptions = WriteOptions(),
     ) -> Document:
         if subresource:
-            return await self._create_subresource(resource, (namespace, name), subresource, document, options)
+            async with self._refusing(resource.kind, (namespace, name)):
+                return await self._create_subresource(resource, (namespace, name), subresource, document, options)
         new = accept(resource, document, options)
-        return await self._finish(resource, self._stage_create(resource, new, namespace, options), options)
+        async with self._refusing(resource.kind, (namespace, new["metadata"].get("name", ""))):
+            staged = self._stage_create(resource, new, namespace, options)
+        return await self._finish(resource, staged, options)
 
     async def update(
         self,
@@ -142,15 +156,8 @@ class Store:
         new = accept(resource, document, options)
         if not new["metadata"].get("name"):
             raise BadRequest("name must be provided")
-        key = _key(new)
-        old = self._ledger.newest(resource.kind, key)
-        if old is None:
-            if not resource.kind.update_creates or subresource:
-                raise _not_found(resource, key[1])
-            new["metadata"].pop("resourceVersion", None)
-            return await self._finish(resource, self._stage_create(resource, new, key[0], options), options)
-        _check_version(resource, new, old)
-        staged = self._stage_update(resource, new, old, subresource, options)
+        async with self._refusing(resource.kind, _key(new)):
+            staged = self._stage_replacement(resource, new, subresource, options)
         return await self._finish(resource, staged, options)
 
     async def patch(
@@ -164,26 +171,16 @@ class Store:
         options: WriteOptions = WriteOptions(),
     ) -> Document:
         _check_subresource(resource, subresource)
-        old = self._ledger.newest(resource.kind, (namespace, name))
-        if isinstance(patch, ApplyPatch):
-            staged = self._stage_apply(resource, (namespace, name), patch, old, subresource, options)
-            return await self._finish(resource, staged, options)
-        if old is None:
-            raise _not_found(resource, name)
-        live = convert(old.document(), resource.api_version)
-        new = accept(resource, _patched(resource, live, patch), options, patched=True)
-        if (wanted := new["metadata"].get("resourceVersion")) and wanted != str(old.version):
-            raise _modified(resource, name)
-        staged = self._stage_update(resource, new, old, subresource, options)
+        async with self._refusing(resource.kind, (namespace, name)):
+            staged = self._stage_patch(resource, (namespace, name), patch, subresource, options)
         return await self._finish(resource, staged, options)
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions = DeleteOptions()
     ) -> Document:
-        old = self._ledger.newest(resource.kind, (namespace, name))
-        if old is None:
-            raise _not_found(resource, name)
-        document, pending = self._stage_delete(resource, old, options)
+        async with self._refusing(resource.kind, (namespace, name)):
+            old = self._existing(resource, (namespace, name))
+            document, pending = self._stage_delete(resource, old, options)
         await self._settle(resource.kind, old.key, pending)
         # An object that has to wait is shown as it is now, whatever the kind.
         if resource.kind.delete_returns_object or "deletionTimestamp" in document["metadata"]:
@@ -225,6 +222,7 @@ class Store:
         key = _key(new)
         if self._ledger.newest(resource.kind, key) is not None:
             raise AlreadyExists(f'{resource.name} "{key[1]}" already exists', resource=resource.name, name=key[1])
+        guards.check(options, new, None)
         new = strategy.ordered(new)
         new["metadata"]["managedFields"] = (
             managed
@@ -234,6 +232,36 @@ class Store:
         if options.dry_run:
             return _unversioned(new), None
         return new, self._ledger.write(resource.kind, key, new)
+
+    def _stage_replacement(
+        self, resource: Resource, new: Document, subresource: str, options: WriteOptions
+    ) -> tuple[Document, Pending | None]:
+        key = _key(new)
+        old = self._ledger.newest(resource.kind, key)
+        if old is None and resource.kind.update_creates and not subresource:
+            new["metadata"].pop("resourceVersion", None)
+            return self._stage_create(resource, new, key[0], options)
+        old = self._existing(resource, key)
+        _check_version(resource, new, old)
+        return self._stage_update(resource, new, old, subresource, options)
+
+    def _stage_patch(
+        self, resource: Resource, key: Key, patch: Patch, subresource: str, options: WriteOptions
+    ) -> tuple[Document, Pending | None]:
+        if isinstance(patch, ApplyPatch):
+            old = self._ledger.newest(resource.kind, key)
+            return self._stage_apply(resource, key, patch, old, subresource, options)
+        old = self._existing(resource, key)
+        live = convert(old.document(), resource.api_version)
+        new = accept(resource, _patched(resource, live, patch), options, patched=True)
+        if (wanted := new["metadata"].get("resourceVersion")) and wanted != str(old.version):
+            raise _modified(resource, key[1])
+        return self._stage_update(resource, new, old, subresource, options)
+
+    def _existing(self, resource: Resource, key: Key) -> Record:
+        if (record := self._ledger.newest(resource.kind, key)) is None:
+            raise _not_found(resource, key[1])
+        return record
 
     def _generate_name(self, resource: Resource, new: Document) -> None:
         """A name that is free, if the client left that to us."""
@@ -260,6 +288,7 @@ class Store:
         new["metadata"].pop("resourceVersion", None)
         strategy.prepare_update(resource.kind, new, old, subresource=subresource, now=now)
         self._admission.admit_update(resource, new, old, subresource, options)
+        guards.check(options, new, old)
         if not applied:
             new["metadata"]["managedFields"] = managed_fields.updated(
                 old, new, _manager(options), resource.api_version, subresource, format_time(now)
@@ -311,6 +340,7 @@ class Store:
 
     def _stage_delete(self, resource: Resource, old: Record, options: DeleteOptions) -> tuple[Document, Pending | None]:
         document = old.document()
+        guards.check(options, None, document)
         outcome = deletion.decide(resource, document, options, self._clock.now())
         if options.dry_run or (not outcome.remove and outcome.document is None):
             return outcome.document or document, None
@@ -321,9 +351,8 @@ class Store:
         self, resource: Resource, key: Key, subresource: str, body: Document, options: WriteOptions
     ) -> Document:
         _check_subresource(resource, subresource)
-        old = self._ledger.newest(resource.kind, key)
-        if old is None:
-            raise _not_found(resource, key[1])
+        old = self._existing(resource, key)
+        guards.check(options, body, old.document())
         if subresource == "binding":
             new = pods.bind(old.document(), body, self._clock.now())
             if not options.dry_run:
@@ -349,6 +378,17 @@ class Store:
         if not options.dry_run:
             await self._settle(resource.kind, _key(document), pending)
         return convert(document, resource.api_version)
+
+    @asynccontextmanager
+    async def _refusing(self, kind: Kind, key: Key) -> AsyncIterator[None]:
+        """A refusal may rest on a write that is still on its way. Whoever is refused and reads again must find that
+        write; and if it fails, it was the disk that refused."""
+        try:
+            yield
+        except DevletError:
+            await checkpoint()
+            await self._ledger.settled(kind, key)
+            raise
 
     async def _settle(self, kind: Kind, key: Key, pending: Pending | None) -> None:
         """Until what we are about to answer is durable; a write that changed nothing waits for the one before it."""

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from devlet.errors import BadRequest
 from devlet.objects.defaults import default
-from devlet.objects.documents import Document
+from devlet.objects.documents import Document, copy
 from devlet.objects.kinds import Kind
 from devlet.objects.patches.field_sets import FieldSet
 from devlet.objects.qos import qos_class
@@ -94,7 +94,7 @@ def reset_fields(kind: Kind, subresource: str) -> FieldSet | None:
 
 def _keep(new: Document, old: Document, key: str) -> None:
     if key in old:
-        new[key] = old[key]
+        new[key] = copy(old[key])  # defaults may yet change it
     else:
         new.pop(key, None)
 

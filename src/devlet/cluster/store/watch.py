@@ -136,10 +136,9 @@ class Watch:
             remaining = deadline - anyio.current_time()
             if self.watcher.ended or remaining <= 0:
                 return None
-            with anyio.move_on_after(min(self._ledger.settings.bookmark_every, remaining)) as quiet:
-                await self.watcher.wait()
+            something = await self.watcher.wait(min(self._ledger.settings.bookmark_every, remaining))
             # With an empty queue the reader has seen everything up to the ledger's version.
-            if quiet.cancelled_caught and self._options.bookmarks and self.watcher.is_empty:
+            if not something and self._options.bookmarks:
                 return self._bookmark(max(self._ledger.version, self._start.after), {})
 
     def _bookmark(self, version: int, annotations: dict[str, str]) -> Frame:

@@ -4,12 +4,11 @@ A watcher never holds anybody up: it has a queue of its own, and if it falls too
 then resumes from the last version it saw, out of the history on disk; single events are never dropped.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-
-import anyio
 
 from devlet.cluster.client import EventType
 from devlet.cluster.store.records import Record
@@ -64,7 +63,7 @@ class Watcher:
         self._bytes = 0
         self._max_events = max_events
         self._max_bytes = max_bytes
-        self._arrived = anyio.Event()
+        self._arrived = asyncio.Event()
         self.ended = False
 
     def offer(self, update: Update) -> None:
@@ -85,15 +84,17 @@ class Watcher:
         self._events.clear()
         self._arrived.set()
 
-    async def wait(self) -> None:
-        """Until there is something to take, or the end."""
+    async def wait(self, seconds: float) -> bool:
+        """Until there is something to take, or the end; false if neither came in time."""
         if not self._events and not self.ended:
-            self._arrived = anyio.Event()
-            await self._arrived.wait()
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._events
+            self._arrived = asyncio.Event()
+            # A cancel scope would do the same, for half as much again per event (measured with 100 watchers).
+            timer = asyncio.get_running_loop().call_later(seconds, self._arrived.set)
+            try:
+                await self._arrived.wait()
+            finally:
+                timer.cancel()
+        return bool(self._events) or self.ended
 
     def take(self) -> tuple[EventType, Update] | None:
         if not self._events:

@@ -17,6 +17,7 @@ from devlet.objects.validation import (
     claim_status,
     claim_template,
     core,
+    custom_resource_definition,
     device_class,
     event,
     metadata,
@@ -169,6 +170,9 @@ _CHECKS: dict[tuple[str, str], _Check] = {
     ("", "Event"): _check_event,
     ("coordination.k8s.io", "Lease"): _always(core.check_lease),
     ("scheduling.k8s.io", "PriorityClass"): _with_update(core.check_priority_class, core.check_priority_class_update),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): _with_update(
+        custom_resource_definition.check, custom_resource_definition.check_update
+    ),
     _CLAIM: _check_claim,
     _TEMPLATE: _check_template,
     _SLICE: lambda document, old, _: slice.check(document, old),

@@ -1,0 +1,104 @@
+"""`devlet events`."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+
+from devlet.cli import selection
+from devlet.cli.event_lines import HEADER, last_seen, row
+from devlet.cli.options import KubectlCommand, all_namespaces_option, output_option, place, target_options
+from devlet.cli.output import FORMATS, Found, printer
+from devlet.cli.resources import Resource, Resources
+from devlet.cli.session import Document, Session
+from devlet.cli.tables import Layout
+from devlet.cli.watching import changes
+from devlet.errors import InvalidInput
+
+EVENTS = Resource("", "v1", "events", "event", "Event", namespaced=True)
+
+_EXAMPLES = """\b
+Examples:
+  devlet events
+  devlet events --for pod/train -w
+  devlet events -A --types=Warning
+"""
+
+
+@click.command(cls=KubectlCommand, epilog=_EXAMPLES)
+@click.option("--for", "about", metavar="TYPE/NAME", default="", help="Only events about this object.")
+@click.option("--types", metavar="TYPE,…", default="", help="Only these types: Normal, Warning.")
+@all_namespaces_option
+@click.option("-w", "--watch", is_flag=True, help="Then follow new events.")
+@click.option("--no-headers", is_flag=True, help="Without titles.")
+@output_option(FORMATS)
+@target_options
+def command(
+    session: Session,
+    namespace: str,
+    about: str,
+    types: str,
+    all_namespaces: bool,
+    watch: bool,
+    no_headers: bool,
+    output: str,
+) -> None:
+    """List events, oldest first."""
+    where = place(session, namespace, all_namespaces)
+    wanted = {t.lower() for t in types.split(",") if t}
+    if not wanted <= {"normal", "warning"}:
+        raise InvalidInput(f"--types={types}: expected Normal, Warning or both")
+    query = _about(session, about) if about else []
+    listed: list[Document] = []
+    version = ""
+    for page in session.pages(EVENTS.collection(where), query):
+        listed += page.get("items") or ()
+        version = str((page.get("metadata") or {}).get("resourceVersion") or "")
+    table = _Events(output, all_namespaces, headers=not no_headers)
+    found = sorted((e for e in listed if _of_type(e, wanted)), key=last_seen)
+    if found or output:
+        table.show(found)
+    elif not watch:
+        place_text = f" in {where} namespace." if where else "."
+        click.echo(f"No events found{place_text}", err=True)
+    if watch:
+        for type_, event in changes(session, EVENTS.collection(where), query, version):
+            if type_ != "DELETED" and _of_type(event, wanted):
+                table.show([event], follow=True)
+
+
+class _Events:
+    def __init__(self, output: str, namespaces: bool, *, headers: bool) -> None:
+        self._printer = printer(output) if output not in ("", "wide") else None
+        self._namespaces = namespaces
+        self._headers = headers
+        self._layout = Layout()
+
+    def show(self, events: Sequence[Document], *, follow: bool = False) -> None:
+        if self._printer is None:
+            click.echo("".join(f"{line}\n" for line in self._layout.lines(self._rows(events))), nl=False)
+            return
+        found = [Found(EVENTS, {"apiVersion": "v1", "kind": "Event"} | event) for event in events]
+        lines = self._printer.one(found[0]) if follow else self._printer.all(found, single=False)
+        click.echo("".join(line + self._printer.end for line in lines), nl=False)
+
+    def _rows(self, events: Sequence[Document]) -> list[list[str]]:
+        now = datetime.now(UTC)
+        rows = [["NAMESPACE"] * self._namespaces + HEADER] if self._headers else []
+        self._headers = False
+        for event in events:
+            namespace = [str(event["metadata"].get("namespace", ""))] * self._namespaces
+            rows.append(namespace + row(event, now))
+        return rows
+
+
+def _about(session: Session, about: str) -> list[tuple[str, str]]:
+    wanted = selection.parse(Resources(session), [about]) if "/" in about else []
+    if len(wanted) != 1 or len(wanted[0].names) != 1:
+        raise InvalidInput(f"--for={about}: expected TYPE/NAME, as in pod/train")
+    resource, name = wanted[0].resource, wanted[0].names[0]
+    return [("fieldSelector", f"involvedObject.kind={resource.kind},involvedObject.name={name}")]
+
+
+def _of_type(event: Document, wanted: set[str]) -> bool:
+    return not wanted or str(event.get("type", "")).lower() in wanted

@@ -1,0 +1,182 @@
+"""Objects from `-f`: files, directories and standard input, in YAML or JSON, several in one file.
+
+YAML is read as Kubernetes reads it: dates and times are texts, `1:30` is no number, keys are texts.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from devlet.cli.resources import Resource, Resources
+from devlet.cli.session import Document
+from devlet.errors import InvalidInput
+
+MAX_BYTES = 64 << 20
+MAX_VALUES = 2_000_000  # in one document, aliases counted as often as they are used
+SUFFIXES = (".yaml", ".yml", ".json")
+
+_SafeLoader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SCALARS = (str, int, float, bool, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object, and where it came from: `file.yaml, document 2`."""
+
+    document: Document
+    origin: str
+
+    @property
+    def api_version(self) -> str:
+        return str(self.document["apiVersion"])
+
+    @property
+    def kind(self) -> str:
+        return str(self.document["kind"])
+
+    @property
+    def name(self) -> str:
+        return str(self.document["metadata"].get("name") or "")
+
+    @property
+    def namespace(self) -> str:
+        return str(self.document["metadata"].get("namespace") or "")
+
+    def place(self, resources: Resources, asked: str, default: str) -> tuple[Resource, str]:
+        """The resource and the namespace; `asked` is the one of `-n`, which may not contradict the object's own."""
+        resource = resources.of_kind(self.api_version, self.kind)
+        if not resource.namespaced:
+            return resource, ""
+        if asked and self.namespace and asked != self.namespace:
+            raise InvalidInput(f"{self.origin}: the object is in namespace {self.namespace}, which is not -n {asked}")
+        return resource, self.namespace or asked or default
+
+
+def read(sources: Sequence[str], *, recursive: bool = False) -> list[Manifest]:
+    found = [m for source in sources for path, content in _contents(source, recursive) for m in parse(content, path)]
+    if not found:
+        raise InvalidInput(f"no objects in {', '.join(sources)}")
+    return found
+
+
+def parse(content: bytes, origin: str) -> Iterator[Manifest]:
+    for number, document in enumerate(_documents(content, origin), start=1):
+        where = f"{origin}, document {number}"
+        if document is not None:
+            yield from _manifests(document, where)
+
+
+def _manifests(document: Any, where: str) -> Iterator[Manifest]:
+    if not isinstance(document, dict):
+        raise InvalidInput(f"{where}: expected an object with apiVersion and kind")
+    kind = document.get("kind")
+    if isinstance(kind, str) and kind.endswith("List") and isinstance(document.get("items"), list):
+        head = {} if kind == "List" else {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
+        for index, item in enumerate(document["items"]):
+            yield from _manifests(head | item if isinstance(item, dict) else item, f"{where}, items[{index}]")
+        return
+    for key in ("apiVersion", "kind"):
+        if not isinstance(document.get(key), str) or not document[key]:
+            raise InvalidInput(f"{where}: {key} is missing")
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
+        raise InvalidInput(f"{where}: {document['kind']}: metadata.name is missing")
+    yield Manifest(document, where)
+
+
+def _contents(source: str, recursive: bool) -> Iterator[tuple[str, bytes]]:
+    if source == "-":
+        yield "standard input", _limited(sys.stdin.buffer.read(MAX_BYTES + 1), "standard input")
+        return
+    if source.startswith(("http://", "https://")):
+        raise InvalidInput(f"{source}: -f takes files, directories and -; fetch it first and pipe it into -f -")
+    path = Path(source)
+    try:
+        files = _files(path, recursive) if path.is_dir() else [path]
+        for file in files:
+            with file.open("rb") as opened:
+                yield str(file), _limited(opened.read(MAX_BYTES + 1), str(file))
+    except OSError as e:
+        raise InvalidInput(f"{e.filename or source}: {e.strerror or e}") from e
+
+
+def _files(folder: Path, recursive: bool) -> list[Path]:
+    found = folder.rglob("*") if recursive else folder.iterdir()
+    files = sorted(path for path in found if path.suffix in SUFFIXES and path.is_file())
+    if not files:
+        raise InvalidInput(f"{folder}: no {', '.join(SUFFIXES)} file in this directory")
+    return files
+
+
+def _limited(content: bytes, origin: str) -> bytes:
+    if len(content) > MAX_BYTES:
+        raise InvalidInput(f"{origin}: larger than {MAX_BYTES} bytes")
+    return content
+
+
+def _documents(content: bytes, origin: str) -> Iterator[Any]:
+    if content.lstrip()[:1] == b"{":
+        try:
+            yield json.loads(content)
+            return
+        except (ValueError, RecursionError):
+            pass  # may still be YAML, or its errors say more
+    try:
+        for document in yaml.load_all(content, Loader=_Loader):  # a SafeLoader
+            budget = [MAX_VALUES]
+            yield _checked(document, budget)
+    except yaml.MarkedYAMLError as e:
+        line = f":{e.problem_mark.line + 1}" if e.problem_mark else ""
+        raise InvalidInput(f"{origin}{line}: not YAML: {e.problem}") from e
+    except RecursionError as e:
+        raise InvalidInput(f"{origin}: nested too deeply") from e
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as e:
+        raise InvalidInput(f"{origin}: not YAML: {e}") from e
+
+
+def _checked(value: Any, budget: list[int]) -> Any:
+    budget[0] -= 1
+    if budget[0] < 0:
+        raise yaml.YAMLError(f"more than {MAX_VALUES} values")
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, _SCALARS):
+                raise yaml.YAMLError(f"a key is a {type(key).__name__}, expected text")
+        return {_key(key): _checked(item, budget) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_checked(item, budget) for item in value]
+    if not isinstance(value, _SCALARS) or value != value or value in (float("inf"), float("-inf")):
+        raise yaml.YAMLError(f"a {type(value).__name__} that JSON cannot hold: {value!r}"[:200])
+    return value
+
+
+def _key(key: Any) -> str:
+    return key if isinstance(key, str) else json.dumps(key)
+
+
+class _Loader(_SafeLoader):
+    pass
+
+
+def _resolvers() -> dict[str, list[tuple[str, Any]]]:
+    """Those of YAML 1.1, without times, sexagesimal numbers and underscores in them."""
+    numbers = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp"}
+    kept = {c: [(t, r) for t, r in pairs if t not in numbers] for c, pairs in _SafeLoader.yaml_implicit_resolvers.items()}
+    integer = re.compile(r"[-+]?(?:0b[01]+|0x[0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
+    real = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+    for character in "-+.0123456789":
+        kept.setdefault(character, [])
+        kept[character] += [
+            ("tag:yaml.org,2002:int", re.compile(rf"(?:{integer.pattern})$")),
+            ("tag:yaml.org,2002:float", re.compile(rf"(?:{real.pattern})$")),
+        ]
+    return kept
+
+
+_Loader.yaml_implicit_resolvers = _resolvers()

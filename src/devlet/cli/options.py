@@ -1,0 +1,127 @@
+"""Flags that several commands share, and the few places where kubectl's flags are not click's.
+
+kubectl also takes `-o=json` and `--wait=false`; click would read the first as `=json` and refuse the second.
+"""
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from devlet.cli.session import Session
+from devlet.cli.target import Target, connect
+from devlet.errors import InvalidInput
+from devlet.kit import durations
+
+KUBECTL_PLUGIN = "kubectl devlet"
+
+_SHORT = re.compile(r"-([A-Za-z])=(.*)", re.DOTALL)
+_TRUE, _FALSE = ("true", "1", "t"), ("false", "0", "f")
+
+Function = Callable[..., Any]
+
+
+class KubectlCommand(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(self._rewritten(args)))
+
+    def _rewritten(self, args: Sequence[str]) -> Iterator[str]:
+        flags = {name: p for p in self.params if isinstance(p, click.Option) and p.is_flag for name in p.opts}
+        for index, argument in enumerate(args):
+            if argument == "--":
+                yield from args[index:]
+                return
+            name, equals, value = argument.partition("=")
+            if equals and name in flags and value.lower() in (*_TRUE, *_FALSE):
+                yield from _switched(flags[name], name, value.lower() in _TRUE)
+            elif match := _SHORT.fullmatch(argument):
+                yield f"-{match[1]}"
+                yield match[2]
+            else:
+                yield argument
+
+
+def _switched(option: click.Option, name: str, on: bool) -> list[str]:
+    if on:
+        return [name]
+    return option.secondary_opts[:1]
+
+
+class Duration(click.ParamType[float]):
+    """As Go writes them: `30s`, `1m30s`; a bare number is seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            return durations.parse(str(value))
+        except ValueError as e:
+            self.fail(str(e), param, ctx)
+
+
+def target_options(function: Function) -> Function:
+    """The function gets `session`, and `namespace`: the one asked for, else that of the kubeconfig's context."""
+
+    @click.option("--kubeconfig", metavar="FILE", type=click.Path(path_type=Path), help="Talk to the cluster of this kubeconfig.")
+    @click.option("--context", metavar="NAME", default="", help="Which context of the kubeconfig (KUBECONFIG counts then).")
+    @click.option("--root", metavar="DIR", type=click.Path(path_type=Path), help="Talk to the devlet that runs on DIR.")
+    @click.option("-n", "--namespace", metavar="NAME", default="", help="In this namespace.")
+    @click.pass_context
+    @functools.wraps(function)
+    def command(
+        ctx: click.Context,
+        /,
+        *args: Any,
+        kubeconfig: Path | None,
+        context: str,
+        root: Path | None,
+        namespace: str,
+        **rest: Any,
+    ) -> Any:
+        target = Target(kubeconfig, context, root, of_kubectl=ctx.find_root().info_name == KUBECTL_PLUGIN)
+        session = connect(target, warn=lambda text: click.echo(f"Warning: {text}", err=True))
+        ctx.call_on_close(session.close)
+        return function(*args, session=session, namespace=namespace, **rest)
+
+    return command
+
+
+def selector_options(function: Function) -> Function:
+    selector = click.option("-l", "--selector", metavar="LABELS", default="", help="Only objects with these labels, as in a=b,c!=d.")
+    field = click.option("--field-selector", metavar="FIELDS", default="", help="Only objects with these fields, as in spec.nodeName=n1.")
+    return selector(field(function))
+
+
+def all_namespaces_option(function: Function) -> Function:
+    return click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")(function)
+
+
+def file_options(function: Function) -> Function:
+    files = click.option("-f", "--filename", "files", metavar="FILE", multiple=True, help="Objects from a file, a directory or - (standard input).")
+    recursive = click.option("-R", "--recursive", is_flag=True, help="Directories of -f with all below.")
+    return files(recursive(function))
+
+
+def arguments(function: Function) -> Function:
+    return click.argument("arguments", metavar="[TYPE[/NAME] [NAME]...]", nargs=-1)(function)
+
+
+def output_option(formats: str) -> Callable[[Function], Function]:
+    return click.option("-o", "--output", metavar="FORMAT", default="", help=f"{formats}.")
+
+
+def place(session: Session, namespace: str, everywhere: bool = False) -> str:
+    """The namespace to look in; empty for all."""
+    return "" if everywhere else namespace or session.namespace
+
+
+def one_source(arguments: Sequence[str], files: Sequence[str]) -> None:
+    if arguments and files:
+        raise InvalidInput("when files are given with -f, no resource may be named as well")
+    if not arguments and not files:
+        raise InvalidInput("say which objects: TYPE, TYPE NAME, TYPE/NAME or -f FILE")

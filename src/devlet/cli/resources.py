@@ -1,0 +1,148 @@
+"""What the server serves, and which of it somebody means: `pods`, `po`, `Pod`, `resourceclaims.v1beta1.resource.k8s.io`.
+
+Nothing is kept between commands: the core group is one request and the others are one more, needed only for names that
+the core group does not have.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from devlet.cli.session import Document, Session, segment
+from devlet.errors import DevletError, NotFound
+
+_DISCOVERY = ",".join(
+    [*(f"application/json;g=apidiscovery.k8s.io;v={v};as=APIGroupDiscoveryList" for v in ("v2", "v2beta1")), "application/json"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A resource in one API version."""
+
+    group: str
+    version: str
+    plural: str
+    singular: str
+    kind: str
+    namespaced: bool
+    verbs: frozenset[str] = frozenset()
+    short_names: frozenset[str] = frozenset()
+    categories: frozenset[str] = frozenset()
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def name(self) -> str:
+        """As in messages: `pods`, `resourceclaims.resource.k8s.io`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def kind_name(self) -> str:
+        """As in `-o name`: `pod`, `resourceclaim.resource.k8s.io`."""
+        return f"{self.kind.lower()}.{self.group}" if self.group else self.kind.lower()
+
+    def collection(self, namespace: str) -> str:
+        """The path of all objects in a namespace; without one, in all namespaces."""
+        prefix = f"/{'apis' if self.group else 'api'}/{self.api_version}"
+        if self.namespaced and namespace:
+            prefix += f"/namespaces/{segment(namespace, 'namespace')}"
+        return f"{prefix}/{self.plural}"
+
+    def item(self, namespace: str, name: str) -> str:
+        return f"{self.collection(namespace)}/{segment(name, self.singular)}"
+
+    def answers_to(self, name: str) -> bool:
+        return name in (self.plural, self.singular, self.kind.lower()) or name in self.short_names
+
+
+class Resources:
+    """Of one server, asked when they are needed."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @cached_property
+    def core(self) -> list[Resource]:
+        return list(self._discover("/api"))
+
+    @cached_property
+    def groups(self) -> list[Resource]:
+        return list(self._discover("/apis"))
+
+    def find(self, text: str) -> Resource:
+        """The core group goes first, then groups and versions in the server's order of preference."""
+        name, dot, rest = text.lower().partition(".")
+        if dot:
+            found = self._in_group(name, rest)
+        else:
+            found = _first(self.core, name) or _first(self.groups, name)
+        if found is None:
+            raise NotFound(f'the server doesn\'t have a resource type "{text}"{self._guess(name)}')
+        return found
+
+    def category(self, name: str) -> list[Resource]:
+        """Each kind once, as in `all`."""
+        found: dict[str, Resource] = {}
+        for resource in [*self.core, *self.groups]:
+            if name in resource.categories and "list" in resource.verbs:
+                found.setdefault(resource.name, resource)
+        return list(found.values())
+
+    def of_kind(self, api_version: str, kind: str) -> Resource:
+        for resource in self.groups if "/" in api_version else self.core:
+            if (resource.api_version, resource.kind) == (api_version, kind):
+                return resource
+        raise NotFound(f'the server has no kind "{kind}" in version "{api_version}"')
+
+    def _in_group(self, name: str, rest: str) -> Resource | None:
+        version, _, group = rest.partition(".")
+        for resource in self.core if group == "" and version in ("", "v1") else self.groups:
+            exact = resource.group == rest or (resource.version, resource.group) == (version, group)
+            if exact and resource.answers_to(name):
+                return resource
+        return None
+
+    def _guess(self, name: str) -> str:
+        from difflib import get_close_matches
+
+        known = {n for r in [*self.core, *self.groups] for n in (r.plural, r.singular, *r.short_names)}
+        close = get_close_matches(name, sorted(known), n=1)
+        return f'; did you mean "{close[0]}"?' if close else ""
+
+    def _discover(self, path: str) -> Iterator[Resource]:
+        found = self._session.get(path, accept=_DISCOVERY)
+        if found.get("kind") != "APIGroupDiscoveryList":
+            raise DevletError(f"{self._session.address} has no aggregated discovery: Kubernetes 1.27 or newer is needed")
+        for group in _documents(found.get("items")):
+            name = (group.get("metadata") or {}).get("name") or ""
+            for version in _documents(group.get("versions")):
+                for resource in _documents(version.get("resources")):
+                    if resource.get("verbs") and isinstance(resource.get("responseKind"), dict):
+                        yield _resource(str(name), str(version.get("version")), resource)
+
+
+def _resource(group: str, version: str, found: Document) -> Resource:
+    kind = str(found["responseKind"].get("kind"))
+    return Resource(
+        group=group,
+        version=version,
+        plural=str(found.get("resource")),
+        singular=str(found.get("singularResource") or kind.lower()),
+        kind=kind,
+        namespaced=found.get("scope") == "Namespaced",
+        verbs=frozenset(found["verbs"]),
+        short_names=frozenset(found.get("shortNames") or ()),
+        categories=frozenset(found.get("categories") or ()),
+    )
+
+
+def _first(resources: list[Resource], name: str) -> Resource | None:
+    return next((resource for resource in resources if resource.answers_to(name)), None)
+
+
+def _documents(value: Any) -> list[Document]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

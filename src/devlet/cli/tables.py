@@ -1,0 +1,103 @@
+"""Tables as kubectl lays them out, from the Table documents of the server.
+
+Columns are three spaces apart and at least six wide. While a table is followed its columns keep their width, so that later
+rows stand below earlier ones.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from devlet.cli.session import Document
+
+GAP = 3
+NARROWEST = 6
+_LINE_BREAKS = "\f\n\r"
+
+
+class Layout:
+    """Rows into lines. Columns only ever get wider."""
+
+    def __init__(self) -> None:
+        self._widths: list[int] = []
+
+    def lines(self, rows: Sequence[Sequence[str]]) -> Iterator[str]:
+        for row in rows:
+            self._widths += [NARROWEST] * (len(row) - len(self._widths))
+            for index, cell in enumerate(row[:-1]):
+                self._widths[index] = max(self._widths[index], len(cell) + GAP)
+        for row in rows:
+            padded = [cell.ljust(width) for cell, width in zip(row[:-1], self._widths, strict=False)]
+            yield "".join(padded) + (row[-1] if row else "")
+
+
+class Columns:
+    """Which columns of a server's Table are shown, and what kubectl adds to them."""
+
+    def __init__(self, table: Document, *, wide: bool, namespaces: bool, labels: bool, prefix: str = "") -> None:
+        definitions = [c for c in table.get("columnDefinitions") or () if isinstance(c, dict)]
+        self._shown = [i for i, column in enumerate(definitions) if wide or not column.get("priority")]
+        self._name = next((i for i, column in enumerate(definitions) if column.get("format") == "name"), -1)
+        self._titles = [str(definitions[i].get("name", "")).upper() for i in self._shown]
+        self._namespaces = namespaces
+        self._labels = labels
+        self._prefix = prefix
+
+    @property
+    def header(self) -> list[str]:
+        return ["NAMESPACE"] * self._namespaces + self._titles + ["LABELS"] * self._labels
+
+    def row(self, row: Document) -> list[str]:
+        cells = row.get("cells") or []
+        found = [self._cell(i, cells[i] if i < len(cells) else None) for i in self._shown]
+        metadata = (row.get("object") or {}).get("metadata") or {}
+        namespace = [str(metadata.get("namespace") or "")] * self._namespaces
+        return namespace + found + [label_text(metadata.get("labels"))] * self._labels
+
+    def _cell(self, index: int, value: Any) -> str:
+        text = cell_text(value)
+        return f"{self._prefix}/{text}" if self._prefix and index == self._name else text
+
+
+def cell_text(value: Any) -> str:
+    """On one line: what follows a line break is cut off, and characters that move the cursor are shown."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case float() if value.is_integer():
+            return str(int(value))
+        case str():
+            first = value
+            for mark in _LINE_BREAKS:
+                first = first.partition(mark)[0]
+            return printable(first) + ("..." if len(first) < len(value) else "")
+        case _:
+            return str(value)
+
+
+def printable(text: str) -> str:
+    """Control characters (an escape sequence would act on the terminal) as `^[`, as kubectl shows them."""
+    if text.isprintable():
+        return text
+    return "".join(f"^{chr(ord(c) ^ 64)}" if ord(c) < 32 and c != "\t" or ord(c) == 127 else c for c in text)
+
+
+def label_text(labels: Any) -> str:
+    if not isinstance(labels, dict) or not labels:
+        return "<none>"
+    return ",".join(f"{key}={labels[key]}" for key in sorted(labels))
+
+
+def rows_of(table: Document) -> list[Document]:
+    return [row for row in table.get("rows") or () if isinstance(row, dict)]
+
+
+def plain_table(objects: Sequence[Document]) -> Document:
+    """For a server that knows no tables: names and when they were created."""
+    columns = [{"name": "Name", "format": "name"}, {"name": "Created At"}]
+    rows = []
+    for found in objects:
+        metadata = found.get("metadata") or {}
+        rows.append({"cells": [metadata.get("name"), metadata.get("creationTimestamp")], "object": found})
+    return {"kind": "Table", "columnDefinitions": columns, "rows": rows}

@@ -1,0 +1,94 @@
+"""Following objects: what changes in a collection, and what becomes of one object.
+
+A server ends every watch sooner or later; that is no event. We go on from the last version seen, and list again if that
+one is gone.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+
+from devlet.cli.resources import Resource
+from devlet.cli.session import JSON, Document, Query, Session
+from devlet.errors import Expired, NotFound
+
+PAUSE = 1.0  # seconds, after a watch that ended at once
+
+
+def changes(
+    session: Session, path: str, query: Query, version: str, *, accept: str = JSON, deadline: float | None = None
+) -> Iterator[tuple[str, Document]]:
+    """Type and object of each event after `version`; ends at the deadline, in terms of `time.monotonic`.
+
+    Raises Expired if the server no longer knows what happened since."""
+    while (left := _left(deadline)) is None or left > 0:
+        began = time.monotonic()
+        seen = False
+        asked = [*query, ("resourceVersion", version)]
+        for event in session.watch(path, asked, accept=accept, timeout=left):
+            seen = True
+            found = event.get("object")
+            if not isinstance(found, dict):
+                continue
+            if event.get("type") == "ERROR":
+                raise _error(found)
+            version = _version(found) or version
+            if event.get("type") != "BOOKMARK":
+                yield str(event.get("type")), found
+        if not seen and time.monotonic() - began < PAUSE:
+            time.sleep(PAUSE if left is None else min(PAUSE, left))
+
+
+def states(
+    session: Session, resource: Resource, namespace: str, name: str, *, deadline: float | None = None
+) -> Iterator[Document | None]:
+    """The object as it is now and after each change; None while there is none. Ends at the deadline."""
+    path, query = resource.collection(namespace), [("fieldSelector", f"metadata.name={name}")]
+    while True:
+        listing = session.get(path, query)
+        items: Sequence[Document] = listing.get("items") or ()
+        head = {"apiVersion": resource.api_version, "kind": resource.kind}
+        yield head | items[0] if items else None
+        try:
+            for type_, found in changes(session, path, query, _version(listing), deadline=deadline):
+                yield None if type_ == "DELETED" else found
+        except Expired:
+            continue
+        return
+
+
+def gone(session: Session, resource: Resource, namespace: str, name: str, uid: str, deadline: float | None) -> bool:
+    """Wait until the object with this UID is away. False if the deadline came first."""
+    try:
+        if _uid(session.get(resource.item(namespace, name))) != uid:
+            return True
+    except NotFound:
+        return True
+    return any(found is None or _uid(found) != uid for found in states(session, resource, namespace, name, deadline=deadline))
+
+
+def deadline_in(seconds: float) -> float:
+    return time.monotonic() + seconds
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else deadline - time.monotonic()
+
+
+def _version(found: Document) -> str:
+    """Of an object or a list; of a Table, whose own is empty in a watch, of its row."""
+    metadata = found.get("metadata") or {}
+    if version := metadata.get("resourceVersion"):
+        return str(version)
+    for row in found.get("rows") or ():
+        return str(((row.get("object") or {}).get("metadata") or {}).get("resourceVersion") or "")
+    return ""
+
+
+def _uid(found: Document) -> str:
+    return str((found.get("metadata") or {}).get("uid") or "")
+
+
+def _error(status: Document) -> Exception:
+    from devlet.objects.statuses import error_from
+
+    return error_from(status)

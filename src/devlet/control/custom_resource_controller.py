@@ -1,0 +1,94 @@
+"""Custom resources come and go with their definitions.
+
+A definition that is stored makes its kind known to the catalogue; one that is deleted waits until its objects are gone.
+"""
+
+import logging
+
+import anyio
+from anyio.abc import TaskStatus
+
+from devlet.cluster.client import Cluster, ListOptions, MergePatch
+from devlet.cluster.informer import Changed, Informer
+from devlet.errors import DevletError, NotFound
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.objects.custom_resources import CLEANUP, DEFINITION, established, kind_of
+from devlet.objects.documents import Document
+from devlet.objects.kinds import Catalogue, Kind, Resource
+
+log = logging.getLogger(__name__)
+
+DEFINITIONS = Resource(DEFINITION, DEFINITION.storage_version)
+RETRY = 0.2  # seconds until objects that are being deleted are looked for again
+
+
+class CustomResourceController:
+    def __init__(self, cluster: Cluster, catalogue: Catalogue, clock: Clock) -> None:
+        self._cluster = cluster
+        self._catalogue = catalogue
+        self._clock = clock
+        self._definitions: Informer[Document] = Informer(cluster, DEFINITIONS, lambda document: document)
+        self._kinds: dict[str, Kind] = {}
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Ready when every kind that is defined is known."""
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(self._definitions.run)
+            for definition in self._definitions.all():
+                self._serve(definition)
+            async with self._definitions.changes() as changes:
+                task_status.started()
+                async for change in changes:
+                    await self._changed(change)
+
+    async def _changed(self, change: Changed[Document]) -> None:
+        name = change.key[1]
+        if change.new is None:
+            if (kind := self._kinds.pop(name, None)) is not None:
+                self._catalogue.remove(kind)
+                log.info("custom resource removed", extra=facts(resource=name))
+            return
+        try:
+            if "deletionTimestamp" in change.new["metadata"]:
+                await self._clean_up(change.new)
+            else:
+                self._serve(change.new)
+                await self._settle(change.new)
+        except DevletError as e:
+            log.warning("definition not settled", extra=facts(resource=name, err=e))
+
+    def _serve(self, definition: Document) -> None:
+        name, kind = definition["metadata"]["name"], kind_of(definition)
+        if (before := self._kinds.get(name)) == kind:
+            return
+        if before is not None:
+            self._catalogue.remove(before)
+        self._catalogue.add(kind)
+        self._kinds[name] = kind
+        log.info("custom resource served", extra=facts(resource=name, versions=list(kind.api_versions)))
+
+    async def _settle(self, definition: Document) -> None:
+        """Say so in the status, and take care that a deletion waits for us."""
+        name, metadata = definition["metadata"]["name"], definition["metadata"]
+        if CLEANUP not in (metadata.get("finalizers") or ()):
+            finalizers = [*(metadata.get("finalizers") or ()), CLEANUP]
+            patch = {"metadata": {"finalizers": finalizers, "resourceVersion": metadata["resourceVersion"]}}
+            await self._cluster.patch(DEFINITIONS, name, MergePatch(patch))
+        status = established(definition, self._clock.now())
+        if definition.get("status") != status:
+            await self._cluster.patch(DEFINITIONS, name, MergePatch({"status": status}), subresource="status")
+
+    async def _clean_up(self, definition: Document) -> None:
+        kind = self._kinds.get(definition["metadata"]["name"]) or kind_of(definition)
+        resource = Resource(kind, kind.storage_version)
+        while (await self._cluster.list(resource, options=ListOptions(limit=1))).items:
+            await self._cluster.delete_collection(resource)
+            await self._clock.sleep(RETRY)
+        left = [f for f in definition["metadata"].get("finalizers") or () if f != CLEANUP]
+        try:
+            await self._cluster.patch(
+                DEFINITIONS, definition["metadata"]["name"], MergePatch({"metadata": {"finalizers": left or None}})
+            )
+        except NotFound:
+            pass

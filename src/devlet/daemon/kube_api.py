@@ -1,0 +1,82 @@
+"""The Kubernetes API of this node, put together: credentials, gate, handlers, and the two places it listens."""
+
+import logging
+import resource
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import anyio
+
+from devlet.cluster.store.store import Store
+from devlet.daemon.config import Config
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.objects.documents import Document
+from devlet.serve.kube_api import certificates, kubeconfigs, server
+from devlet.serve.kube_api.api import KubeApi, attributes_of_target
+from devlet.serve.kube_api.authentication import Authenticator
+from devlet.serve.kube_api.authorization import Authorizer
+from devlet.serve.kube_api.credentials import Credentials, open_credentials
+from devlet.serve.kube_api.definitions import Definitions
+from devlet.serve.kube_api.endpoints import Endpoints
+from devlet.serve.kube_api.gate import Facts, Gate
+from devlet.serve.kube_api.handlers import Handlers
+from devlet.serve.kube_api.paths import Target
+from devlet.serve.kube_api.requests import User
+from devlet.serve.kube_api.virtual import Virtual
+
+log = logging.getLogger(__name__)
+
+SOCKET = "devlet.sock"
+
+
+@asynccontextmanager
+async def serving(store: Store, config: Config, clock: Clock) -> AsyncIterator[None]:
+    """Ready when both listeners accept and the kubeconfig says where."""
+    _raise_file_limit()
+    host, port = config.api_address
+    names = certificates.server_names([host])
+    credentials = await anyio.to_thread.run_sync(open_credentials, config.root, names, clock.now())
+    tcp = server.bind_tcp(host, port or _kept_port(config.root, host))
+    url = _url(host, tcp.getsockname()[1])
+    api = kube_api(store, credentials, clock, urlsplit(url).netloc)
+    tls = certificates.server_context(credentials.pki)
+    unix = server.bind_unix(config.root / SOCKET)
+    async with server.listening(api.handle, tcp, tls=tls), server.listening(api.handle, unix, tls=None):
+        await anyio.to_thread.run_sync(credentials.write_kubeconfig, url)
+        log.info("api listening", extra=facts(url=url, socket=config.root / SOCKET))
+        yield
+
+
+def kube_api(store: Store, credentials: Credentials, clock: Clock, address: str) -> KubeApi:
+    known = Facts(store)
+    authenticator = Authenticator(credentials.static_tokens(), credentials.tokens, known.uid_of, clock.now)
+    gate = Gate(authenticator, Authorizer(known, known.policy))
+
+    def admit(user: User, verb: str, target: Target, new: Document | None, old: Document | None) -> None:
+        gate.admission.admit(user, attributes_of_target(target, verb), new, old)
+
+    endpoints = Endpoints(store.catalogue, address, Definitions(store).schema)
+    return KubeApi(store, gate, Handlers(store, admit), Virtual(store, gate, credentials.tokens), endpoints, clock)
+
+
+def _kept_port(root: Path, host: str) -> int:
+    """The port of the last start, which clients remember; 0 if there was none."""
+    for cluster in kubeconfigs.read(root / "kubeconfig").get("clusters") or ():
+        url = urlsplit(str((cluster.get("cluster") or {}).get("server", "")))
+        if url.hostname == host and url.port:
+            return url.port
+    return 0
+
+
+def _url(host: str, port: int) -> str:
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+
+
+def _raise_file_limit() -> None:
+    """Every connection is a file; the soft limit is often 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

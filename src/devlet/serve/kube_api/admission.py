@@ -1,0 +1,214 @@
+"""Whether a change may be made, as far as that depends on what it changes and who makes it.
+
+Ask after authorization and before storing, with the object as it is (`old`) and as it will be (`new`), for every single
+object that a request touches. What is refused comes as Forbidden or, for a claim's status, as InvalidObject.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from devlet.errors import Cause, Forbidden, InvalidObject
+from devlet.objects.documents import Document
+from devlet.objects.kinds import qualified
+from devlet.objects.subdocuments import mapping, mappings
+from devlet.objects.validation.field_errors import forbidden as forbidden_field
+from devlet.serve.kube_api import node_rules, rbac, service_accounts
+from devlet.serve.kube_api.authorization import Authorizer, forbidden, node_driver
+from devlet.serve.kube_api.requests import MASTERS, Attributes, User
+
+__all__ = ["Admission"]
+
+_CREATE_SLICE = "can only create ResourceSlice with the same NodeName as the requesting node"
+_DELETE_SLICE = "can only delete ResourceSlice with the same NodeName as the requesting node"
+_LEASE = "can only access node lease with the same name as the requesting node"
+
+
+class Admission:
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    def admit(self, user: User, wanted: Attributes, new: Document | None, old: Document | None) -> None:
+        """`new` is None for a deletion, `old` for a creation. With a subresource that is an object of its own (token),
+        `new` is that object."""
+        if MASTERS in user.groups:
+            return
+        if refusal := self._refusal(user, wanted, new, old):
+            name = wanted.name or _name(new or old or {})
+            resource = qualified(wanted.resource, f"{wanted.group}/v" if wanted.group else "v")
+            raise Forbidden(f'{resource} "{name}" is forbidden: {refusal}', resource=resource, name=name)
+        if (wanted.group, wanted.resource, wanted.subresource) == ("resource.k8s.io", "resourceclaims", "status"):
+            self._check_claim_status(user, wanted, new or {}, old or {})
+
+    def _refusal(self, user: User, wanted: Attributes, new: Document | None, old: Document | None) -> str | None:
+        if wanted.group == rbac.GROUP and new is not None:
+            return self._escalation(user, wanted, new)
+        if (wanted.group, wanted.resource) == ("resource.k8s.io", "resourceslices"):
+            return _slice_refusal(user, new, old)
+        if node := node_rules.node_name(user):
+            return _node_refusal(node, wanted, new, old)
+        return None
+
+    def _escalation(self, user: User, wanted: Attributes, new: Document) -> str | None:
+        """Nobody gives away rights without the right to do so (verbs `escalate` and `bind`)."""
+        if wanted.resource in ("roles", "clusterroles"):
+            needed = replace(wanted, verb="escalate", name=wanted.name or _name(new))
+        else:
+            role = mapping(new, "roleRef") or {}
+            plural = "clusterroles" if role.get("kind") == "ClusterRole" else "roles"
+            needed = replace(wanted, verb="bind", resource=plural, name=str(role.get("name", "")))
+        if self._authorizer.authorize(user, needed).allowed:
+            return None
+        return f'user "{user.name}" needs the verb "{needed.verb}" on {needed.resource} "{needed.name}"'
+
+    def _check_claim_status(self, user: User, wanted: Attributes, new: Document, old: Document) -> None:
+        causes = [*self._binding_causes(user, wanted, new, old), *self._device_causes(user, wanted, new, old)]
+        if causes:
+            raise InvalidObject("ResourceClaim.resource.k8s.io", wanted.name or _name(new), causes)
+
+    def _binding_causes(self, user: User, wanted: Attributes, new: Document, old: Document) -> Iterator[Cause]:
+        after, before = _status(new), _status(old)
+        if all((after.get(key) or None) == (before.get(key) or None) for key in ("allocation", "reservedFor")):
+            return
+        needed = replace(wanted, subresource="binding", namespace="", name="")
+        if refusal := self._missing(user, needed):
+            yield forbidden_field(
+                "status.allocation",
+                'changing status.allocation or status.reservedFor requires resource="resourceclaims/binding",'
+                f' verb="{wanted.verb}" permission: {refusal}',
+            )
+
+    def _device_causes(self, user: User, wanted: Attributes, new: Document, old: Document) -> Iterator[Cause]:
+        allocation = _status(new).get("allocation")
+        if not allocation:  # device reports go with the allocation
+            return
+        verbs = [f"arbitrary-node:{wanted.verb}"]
+        if service_accounts.split_username(user.name) and service_accounts.node_of(user) == _only_node(allocation):
+            verbs.insert(0, f"associated-node:{wanted.verb}")
+        for driver in sorted(_changed_drivers(_status(new), _status(old))):
+            refusals = [
+                self._missing(user, replace(wanted, verb=verb, subresource="driver", name=driver)) for verb in verbs
+            ]
+            if all(refusals):
+                yield forbidden_field(
+                    "status.devices",
+                    'changing status.devices requires resource="resourceclaims/driver",'
+                    f' verb="[{" ".join(verbs)}]" permission: {refusals[0]}',
+                )
+
+    def _missing(self, user: User, needed: Attributes) -> str:
+        """Why the user lacks a permission; empty if there is nothing missing."""
+        decision = self._authorizer.authorize(user, needed)
+        return "" if decision.allowed else str(forbidden(user, needed, decision.reason))
+
+
+def _slice_refusal(user: User, new: Document | None, old: Document | None) -> str | None:
+    node = node_rules.node_name(user) or service_accounts.node_of(user)
+    if node is None:
+        return None
+    if new is not None and old is None and _spec(new).get("nodeName") != node:
+        return _CREATE_SLICE
+    if old is not None and _spec(old).get("nodeName") != node:
+        return _DELETE_SLICE if new is None else f"no relationship found between node '{node}' and this object"
+    if new is not None and _spec(new).get("nodeName") != node:
+        return f"no relationship found between node '{node}' and this object"
+    return _foreign_driver(user, new, old)
+
+
+def _foreign_driver(user: User, new: Document | None, old: Document | None) -> str | None:
+    mine = node_driver(user)
+    if mine is None:
+        return None
+    for document in (new, old):
+        driver = str(_spec(document).get("driver")) if document is not None else mine
+        if driver.lower() != mine:
+            return f'driver "{mine}" may not write ResourceSlices of driver "{driver}"'
+    return None
+
+
+def _node_refusal(node: str, wanted: Attributes, new: Document | None, old: Document | None) -> str | None:
+    match wanted.group, wanted.resource:
+        case "", "nodes":
+            return _node_object_refusal(node, wanted, new or {}, old)
+        case "", "pods":
+            return _pod_refusal(node, wanted, new, old or {})
+        case "coordination.k8s.io", "leases":
+            return None if _name(new or old or {}) == node else _LEASE
+        case "", "serviceaccounts" if wanted.subresource == "token":
+            return _token_refusal(new or {})
+    return None
+
+
+def _node_object_refusal(node: str, wanted: Attributes, new: Document, old: Document | None) -> str | None:
+    name = wanted.name or _name(new)
+    if name != node:
+        return f'node "{node}" is not allowed to modify node "{name}"'
+    if old is not None and (_spec(new).get("taints") or []) != (_spec(old).get("taints") or []):
+        return f'node "{node}" is not allowed to modify taints'
+    return None
+
+
+def _pod_refusal(node: str, wanted: Attributes, new: Document | None, old: Document) -> str | None:
+    """`old` is the pod, also for an eviction."""
+    own = _spec(old).get("nodeName") == node
+    if wanted.verb == "delete":
+        return None if own else f'node "{node}" can only delete pods with spec.nodeName set to itself'
+    if wanted.subresource != "status":
+        return None
+    if not own:
+        return f'node "{node}" can only update pod status for pods with spec.nodeName set to itself'
+    # Whoever sets these decides which claims the node may read.
+    before, after = _status(old), _status(new or {})
+    for key in ("resourceClaimStatuses", "extendedResourceClaimStatus"):
+        if (before.get(key) or None) != (after.get(key) or None):
+            return f'node "{node}" cannot update {key} of pods'
+    if _metadata(old).get("labels", {}) != _metadata(new or {}).get("labels", {}):
+        return f'node "{node}" cannot update labels through pod status'
+    return None
+
+
+def _token_refusal(request: Document) -> str | None:
+    bound = mapping(_spec(request), "boundObjectRef") or {}
+    if bound.get("kind") != "Pod":
+        return "node requested token not bound to a pod"
+    return None if bound.get("uid") else "node requested token with a pod binding without a uid"
+
+
+def _changed_drivers(new: Document, old: Document) -> set[str]:
+    """Those with a device report that was added, changed or removed."""
+    before, after = _reports(old), _reports(new)
+    keys = before.keys() | after.keys()
+    return {key[0] for key in keys if before.get(key) != after.get(key)}
+
+
+def _reports(status: Document) -> dict[tuple[str, ...], Document]:
+    fields = ("driver", "pool", "device", "shareID")
+    return {tuple(str(one.get(key, "")) for key in fields): one for one in mappings(status, "devices")}
+
+
+def _only_node(allocation: Any) -> str | None:
+    """The node of an allocation that is for one node by its name, and says nothing else."""
+    match allocation:
+        case {"nodeSelector": {"nodeSelectorTerms": [{"matchFields": [requirement], **others}]}}:
+            if others.get("matchExpressions"):
+                return None
+            match requirement:
+                case {"key": "metadata.name", "operator": "In", "values": [str(name)]} if name:
+                    return name
+    return None
+
+
+def _name(document: Document) -> str:
+    return str(_metadata(document).get("name", ""))
+
+
+def _metadata(document: Document) -> Document:
+    return mapping(document, "metadata") or {}
+
+
+def _spec(document: Document) -> Document:
+    return mapping(document, "spec") or {}
+
+
+def _status(document: Document) -> Document:
+    return mapping(document, "status") or {}

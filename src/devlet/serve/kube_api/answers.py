@@ -1,0 +1,86 @@
+"""What goes back over HTTP: documents, errors, raw lists, in JSON."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from aiohttp import web
+
+from devlet.cluster.store.lists import Page
+from devlet.cluster.store.records import Record
+from devlet.errors import DevletError, Unavailable
+from devlet.objects.conversion import convert
+from devlet.objects.documents import Document
+from devlet.objects.kinds import Resource
+from devlet.objects.statuses import status_of
+
+JSON = "application/json"
+_encoder = msgspec.json.Encoder()
+
+
+class Rejected(DevletError):
+    """An answer that no error of the port stands for: 401, 404 of a path, 405, 406."""
+
+    def __init__(self, status: Document) -> None:
+        super().__init__(status["message"])
+        self.status = status
+
+
+def encode(document: Document, *, pretty: bool = False) -> bytes:
+    text = _encoder.encode(document)
+    return (msgspec.json.format(text, indent=2) if pretty else text) + b"\n"
+
+
+def document(
+    value: Document, *, code: int = 200, pretty: bool = False, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    return web.Response(body=encode(value, pretty=pretty), status=code, content_type=JSON, headers=headers)
+
+
+def text(value: str, code: int = 200) -> web.Response:
+    return web.Response(text=value, status=code)
+
+
+def error(failure: DevletError, *, pretty: bool = False) -> web.Response:
+    status = failure.status if isinstance(failure, Rejected) else status_of(failure)
+    headers = {}
+    if isinstance(failure, Unavailable):
+        headers["Retry-After"] = str(max(1, round(failure.retry_after)))
+    return document(status, code=status["code"], pretty=pretty, headers=headers)
+
+
+def warning(message: str) -> str:
+    """The value of a Warning header."""
+    safe = "".join(c if c.isprintable() else " " for c in message)[:2048]
+    escaped = safe.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{escaped}"'
+
+
+def list_metadata(page: Page) -> Document:
+    metadata: Document = {"resourceVersion": str(page.version)}
+    if page.continue_:
+        metadata["continue"] = page.continue_
+    if page.remaining is not None:
+        metadata["remainingItemCount"] = page.remaining
+    return metadata
+
+
+def list_body(resource: Resource, page: Page) -> bytes:
+    """A list out of stored bytes: nothing is decoded unless the version is another one."""
+    head = {
+        "kind": f"{resource.kind.kind}List",
+        "apiVersion": resource.api_version,
+        "metadata": list_metadata(page),
+    }
+    return b'%s,"items":[%s]}\n' % (_encoder.encode(head)[:-1], b",".join(_items(resource, page.records)))
+
+
+def _items(resource: Resource, records: Iterable[Record]) -> Iterable[bytes]:
+    # Items of a list do not repeat kind and apiVersion; both come first in what is stored.
+    kind, stored = resource.kind.kind, resource.kind.storage_version
+    prefix = _encoder.encode({"kind": kind, "apiVersion": stored})[:-1] + b","
+    for record in records:
+        if resource.api_version == stored and record.body.startswith(prefix):
+            yield b"{" + record.body[len(prefix) :]
+        else:
+            item = convert(record.document(), resource.api_version)
+            yield _encoder.encode({k: v for k, v in item.items() if k not in ("kind", "apiVersion")})

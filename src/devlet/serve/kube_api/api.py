@@ -1,0 +1,118 @@
+"""One request after the other: who asks, for what, may they, and the answer.
+
+Nothing here knows about sockets; `server` listens and hands requests in."""
+
+import logging
+from dataclasses import replace
+
+from aiohttp import web
+
+from devlet.cluster.store.store import Store
+from devlet.errors import DevletError
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.objects.kinds import Catalogue
+from devlet.objects.statuses import failure
+from devlet.serve.kube_api import answers, negotiation, options, paths
+from devlet.serve.kube_api.answers import Rejected
+from devlet.serve.kube_api.endpoints import Endpoints
+from devlet.serve.kube_api.gate import Gate
+from devlet.serve.kube_api.handlers import Call, Handlers, method_not_allowed
+from devlet.serve.kube_api.negotiation import Format
+from devlet.serve.kube_api.paths import Target
+from devlet.serve.kube_api.requests import Attributes
+from devlet.serve.kube_api.virtual import Virtual
+
+log = logging.getLogger(__name__)
+
+_ITEM_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
+_COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+
+
+class KubeApi:
+    def __init__(
+        self, store: Store, gate: Gate, handlers: Handlers, virtual: Virtual, endpoints: Endpoints, clock: Clock
+    ) -> None:
+        self._catalogue: Catalogue = store.catalogue
+        self._gate = gate
+        self._handlers = handlers
+        self._virtual = virtual
+        self._endpoints = endpoints
+        self._clock = clock
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._answered(request)
+        except DevletError as e:
+            return answers.error(e, pretty=_is_pretty(request))
+        except (ConnectionError, TimeoutError):
+            raise
+        except Exception as e:
+            log.exception("request failed", extra=facts(method=request.method, path=request.path, err=e))
+            return answers.error(Rejected(failure(500, "InternalError", "Internal error occurred: see the log")))
+
+    async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
+        user = self._gate.authenticate(request)
+        place = paths.parse(self._catalogue, request.raw_path.partition("?")[0])
+        if not isinstance(place, Target):
+            self._gate.require(user, Attributes(request.method.lower(), request.path))
+            return self._endpoints.answer(request, place)
+        verb = _verb(request, place)
+        self._gate.require(user, attributes_of(request, place, verb))
+        format_ = _format(request, watch=verb == "watch")
+        call = Call(request, place, user, format_, self._clock.now())
+        if place.virtual or place.subresource == "token":
+            return await self._virtual.handle(call, verb)
+        _check_subresource(place)
+        return await self._handlers.handle(call, verb)
+
+
+def _verb(request: web.BaseRequest, target: Target) -> str:
+    verbs = _ITEM_VERBS if target.name else _COLLECTION_VERBS
+    verb = verbs.get(request.method)
+    if verb is None or (target.virtual and verb != "create"):
+        raise method_not_allowed()
+    if verb in ("get", "list") and options.is_watch(request.query):
+        return "watch"
+    return verb
+
+
+def attributes_of(request: web.BaseRequest, target: Target, verb: str) -> Attributes:
+    return replace(
+        attributes_of_target(target, verb),
+        path=request.path,
+        field_selector=request.query.get("fieldSelector", ""),
+        label_selector=request.query.get("labelSelector", ""),
+    )
+
+
+def attributes_of_target(target: Target, verb: str) -> Attributes:
+    resource = target.resource
+    return Attributes(
+        verb,
+        group=resource.group,
+        version=resource.version,
+        resource=resource.plural,
+        subresource=target.subresource,
+        namespace=target.namespace or (target.name if resource.plural == "namespaces" else ""),
+        name=target.name,
+    )
+
+
+def _check_subresource(target: Target) -> None:
+    if target.subresource and target.subresource not in target.resource.kind.subresources:
+        message = "the server could not find the requested resource"
+        raise Rejected(failure(404, "NotFound", message, {}))
+
+
+def _format(request: web.BaseRequest, *, watch: bool) -> Format:
+    found = negotiation.negotiate(request.headers.get("Accept", ""), watch=watch, protobuf=False)
+    if found is None:
+        offered = negotiation.media_types(watch=watch, protobuf=False)
+        raise Rejected(failure(406, "NotAcceptable", negotiation.not_acceptable(offered)))
+    return found
+
+
+def _is_pretty(request: web.BaseRequest) -> bool:
+    agent = request.headers.get("User-Agent", "")
+    return negotiation.is_pretty(Format(), request.query.get("pretty"), agent)

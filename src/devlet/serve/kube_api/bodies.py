@@ -1,0 +1,148 @@
+"""Request bodies: JSON, YAML and Kubernetes protobuf, to documents. Nothing that comes in is trusted."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import yaml
+
+from devlet.errors import BadRequest, TooLarge, UnsupportedPatch
+from devlet.objects import kube_protobuf
+from devlet.objects.documents import Document
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+MAX_BODY = 3 << 20
+
+_json = msgspec.json.Decoder()
+
+
+class UnknownFormat(UnsupportedPatch):
+    """A body whose content type we do not read (415)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """`duplicates` are the keys that a JSON text had twice; the last one counts."""
+
+    document: Document
+    duplicates: tuple[str, ...] = ()
+
+
+def check_size(length: int | None) -> None:
+    if length is not None and length > MAX_BODY:
+        raise TooLarge(f"Request entity too large: limit is {MAX_BODY}")
+
+
+def decode(blob: bytes, content_type: str, *, api_version: str = "", kind: str = "") -> Body:
+    """An object. `api_version` and `kind` are what the URL says, for bodies that do not say it."""
+    media = media_type(content_type)
+    if media == PROTOBUF:
+        return Body(kube_protobuf.decode(blob, api_version=api_version, kind=kind))
+    if media == JSON:
+        document = _object(_parse_json(blob))
+        return Body(document, tuple(duplicate_keys(blob, document)))
+    if media in (YAML, "application/x-yaml"):
+        return Body(_object(_parse_yaml(blob)))
+    raise UnknownFormat(
+        f"the body of the request was in an unknown format - accepted media types include: {JSON}, {YAML}, {PROTOBUF}"
+    )
+
+
+def decode_patch(blob: bytes, content_type: str) -> Any:
+    """The value of a patch body; the caller goes by the media type."""
+    media = media_type(content_type)
+    if media == APPLY_PATCH:
+        return _parse_yaml(blob) if blob.lstrip()[:1] != b"{" else _parse_json(blob)
+    if media in (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH):
+        return _parse_json(blob)
+    raise UnknownFormat(
+        "415: Unsupported Media Type: a patch has one of the types"
+        f" {JSON_PATCH}, {MERGE_PATCH}, {STRATEGIC_MERGE_PATCH}, {APPLY_PATCH}"
+    )
+
+
+def media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower() or JSON
+
+
+def _parse_json(blob: bytes) -> Any:
+    try:
+        return _json.decode(blob)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        raise BadRequest(f"the object provided is unrecognized (must be of type JSON): {e}") from e
+
+
+def _parse_yaml(blob: bytes) -> Any:
+    try:
+        loader = _Loader(blob)
+        node = loader.get_single_node()
+        _refuse_aliases(node, set())
+        return loader.construct_document(node) if node is not None else None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as e:
+        raise BadRequest(f"error converting YAML to JSON: {' '.join(str(e).split())}") from e
+
+
+def _refuse_aliases(node: yaml.Node | None, seen: set[int]) -> None:
+    """A few lines with aliases can mean gigabytes."""
+    if node is None:
+        return
+    if id(node) in seen:
+        raise yaml.YAMLError("aliases are not allowed")
+    seen.add(id(node))
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            _refuse_aliases(key, seen)
+            _refuse_aliases(value, seen)
+    elif isinstance(node, yaml.SequenceNode):
+        for value in node.value:
+            _refuse_aliases(value, seen)
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML as Kubernetes reads it: what looks like a date is text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _object(value: Any) -> Document:
+    if not isinstance(value, dict):
+        raise BadRequest(f"the object provided is unrecognized: expected an object, found {type(value).__name__}")
+    return value
+
+
+def duplicate_keys(blob: bytes, document: Document) -> Iterator[str]:
+    """Paths of keys that occur twice in one object. Rare, so the usual case is settled by comparing lengths."""
+    if len(msgspec.json.encode(document)) == len(blob.strip()):
+        return
+    yield from _duplicates(json.loads(blob, object_pairs_hook=_Pairs), "")
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it was written."""
+
+
+def _duplicates(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for key, member in value:
+            here = f"{path}.{key}" if path else key
+            if key in seen:
+                yield here
+            seen.add(key)
+            yield from _duplicates(member, here)
+    elif isinstance(value, list):
+        for i, member in enumerate(value):
+            yield from _duplicates(member, f"{path}[{i}]")

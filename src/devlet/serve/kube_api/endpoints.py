@@ -1,0 +1,122 @@
+"""What is no resource: discovery, OpenAPI, version and health."""
+
+import platform
+from collections.abc import Callable
+
+from aiohttp import web
+
+from devlet.objects import release
+from devlet.objects.documents import Document
+from devlet.objects.kinds import Catalogue
+from devlet.objects.statuses import failure
+from devlet.serve.kube_api import answers, discovery, negotiation
+from devlet.serve.kube_api.answers import Rejected
+from devlet.serve.kube_api.negotiation import AGGREGATED
+from devlet.serve.kube_api.openapi_custom import CustomSchema
+from devlet.serve.kube_api.openapi_sources import Rendered
+from devlet.serve.kube_api.openapi_v2 import OpenAPIV2
+from devlet.serve.kube_api.openapi_v3 import OpenAPIV3
+from devlet.serve.kube_api.paths import Group, GroupVersion, Other
+
+_HEALTH = ("healthz", "livez", "readyz")
+
+
+class Endpoints:
+    """`ready` says whether the node is ready; `address` is where clients reach this server (HOST:PORT)."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        address: str,
+        custom_schema: CustomSchema | None = None,
+        ready: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._catalogue = catalogue
+        self._address = address
+        self._ready = ready
+        self._v2 = OpenAPIV2(catalogue, custom_schema)
+        self._v3 = OpenAPIV3(catalogue, custom_schema)
+
+    def answer(self, request: web.BaseRequest, place: GroupVersion | Group | Other) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise Rejected(
+                failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+            )
+        match place:
+            case GroupVersion(api_version):
+                if api_version not in discovery.group_versions(self._catalogue):
+                    return _not_found()
+                return answers.document(discovery.resource_list(self._catalogue, api_version))
+            case Group(name):
+                if not any(version.startswith(f"{name}/") for version in discovery.group_versions(self._catalogue)):
+                    return _not_found()
+                return answers.document(discovery.group(self._catalogue, name))
+            case Other(path):
+                return self._other(request, path.strip("/"))
+
+    def _other(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        first, _, rest = path.partition("/")
+        if path in ("api", "apis"):
+            return self._root(request, core=path == "api")
+        if path == "version":
+            return answers.document(version_info(), pretty=True)
+        if first in _HEALTH:
+            return self._health(request, first)
+        if first == "openapi":
+            return self._openapi(request, rest)
+        return _not_found()
+
+    def _root(self, request: web.BaseRequest, *, core: bool) -> web.StreamResponse:
+        form = negotiation.negotiate_discovery(request.headers.get("Accept", ""), aggregated=True, protobuf=False)
+        if form is None:
+            offered = negotiation.media_types(protobuf=False)
+            raise Rejected(failure(406, "NotAcceptable", negotiation.not_acceptable(offered)))
+        if form.as_kind == AGGREGATED:
+            shown = discovery.aggregated(self._catalogue, core=core)
+        else:
+            shown = discovery.api_versions(self._address) if core else discovery.group_list(self._catalogue)
+        response = web.Response(body=answers.encode(shown), headers={"Vary": "Accept"})
+        response.headers["Content-Type"] = form.content_type()
+        return response
+
+    def _health(self, request: web.BaseRequest, name: str) -> web.StreamResponse:
+        ready = self._ready() or name != "readyz"
+        if not ready:
+            return answers.text(f"[-]node failed\n{name} check failed\n", 500)
+        if "verbose" in request.query:
+            return answers.text(f"[+]ping ok\n[+]store ok\n{name} check passed\n")
+        return answers.text("ok")
+
+    def _openapi(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        version, _, group_version = path.partition("/")
+        found: Rendered | None = None
+        if path == "v2":
+            found = self._v2.document()
+        elif version == "v3":
+            found = self._v3.document(group_version) if group_version else self._v3.index()
+        if found is None:
+            return _not_found()
+        headers = {"ETag": found.etag, "Vary": "Accept"}
+        if request.headers.get("If-None-Match") == found.etag:
+            return web.Response(status=304, headers=headers)
+        return web.Response(body=found.body, content_type=answers.JSON, headers=headers)
+
+
+def version_info() -> Document:
+    major, minor, _ = release.KUBERNETES.removeprefix("v").split(".")
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    return {
+        "major": major,
+        "minor": minor,
+        "gitVersion": release.KUBERNETES,
+        "gitCommit": f"devlet-{release.DEVLET}",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none",
+        "compiler": "python",
+        "platform": f"linux/{machine}",
+    }
+
+
+def _not_found() -> web.Response:
+    return answers.text("404 page not found\n", 404)

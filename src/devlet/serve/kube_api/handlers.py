@@ -1,0 +1,302 @@
+"""The verbs on stored objects: from a request that may be answered to the answer."""
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+
+import msgspec
+from aiohttp import web
+
+from devlet.cluster.client import (
+    ApplyPatch,
+    DeleteOptions,
+    FieldValidation,
+    JsonPatch,
+    MergePatch,
+    Patch,
+    StrategicMergePatch,
+    WriteOptions,
+)
+from devlet.cluster.store.guards import GuardedDelete, GuardedWrite
+from devlet.cluster.store.records import Documents
+from devlet.cluster.store.store import Store
+from devlet.errors import BadRequest, UnsupportedPatch
+from devlet.objects.conversion import warning_for
+from devlet.objects.documents import Document
+from devlet.objects.kinds import Resource
+from devlet.objects.statuses import failure
+from devlet.serve.kube_api import answers, bodies, negotiation, options
+from devlet.serve.kube_api.answers import Rejected
+from devlet.serve.kube_api.definitions import Definitions
+from devlet.serve.kube_api.negotiation import Format
+from devlet.serve.kube_api.partial_metadata import partial_metadata, partial_metadata_list
+from devlet.serve.kube_api.paths import Target
+from devlet.serve.kube_api.requests import User
+from devlet.serve.kube_api.tables import include_object, printer, table
+from devlet.serve.kube_api.watches import stream
+
+_READ = 1 << 16
+
+
+@dataclass(slots=True)
+class Call:
+    """One request for a resource, after authentication and authorization."""
+
+    http: web.BaseRequest
+    target: Target
+    user: User
+    format: Format
+    now: datetime
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def resource(self) -> Resource:
+        return self.target.resource
+
+    @property
+    def query(self) -> options.Query:
+        return self.http.query
+
+    @property
+    def pretty(self) -> bool:
+        return negotiation.is_pretty(
+            self.format, self.http.query.get("pretty"), self.http.headers.get("User-Agent", "")
+        )
+
+    def warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    async def body(self) -> bytes:
+        bodies.check_size(self.http.content_length)
+        blob = bytearray()
+        async for chunk in self.http.content.iter_chunked(_READ):
+            blob += chunk
+            bodies.check_size(len(blob))
+        return bytes(blob)
+
+    def write_options(self, kind: str) -> WriteOptions:
+        return options.write_options(self.query, kind, self.http.headers.get("User-Agent", ""), self.warn)
+
+    @property
+    def content_type(self) -> str:
+        return self.http.headers.get("Content-Type", "")
+
+
+# Raises if the user may not do this: verb, target, the object as it would be stored, and as it is.
+Admit = Callable[[User, str, Target, Document | None, Document | None], None]
+
+
+class Handlers:
+    """`admit` is for rules that need to look into the object."""
+
+    def __init__(self, store: Store, admit: Admit) -> None:
+        self._store = store
+        self._admit = admit
+        self._definitions = Definitions(store)
+
+    async def handle(self, call: Call, verb: str) -> web.StreamResponse:
+        handler: Callable[[Call], Awaitable[web.StreamResponse]] = getattr(self, f"_{verb}")
+        if deprecated := warning_for(call.resource):
+            call.warn(deprecated)
+        response = await handler(call)
+        if not response.prepared:
+            for text in call.warnings:
+                response.headers.add("Warning", answers.warning(text))
+        return response
+
+    async def _get(self, call: Call) -> web.StreamResponse:
+        found = await self._store.get(call.resource, call.target.name, call.target.namespace)
+        return self._object(call, found)
+
+    async def _list(self, call: Call) -> web.StreamResponse:
+        wanted = options.list_options(call.query)
+        if call.target.name:
+            wanted = replace(wanted, field_selector=_with_name(wanted.field_selector, call.target.name))
+        page = await self._store.page(call.resource, call.target.namespace, wanted)
+        if not call.format.as_kind:
+            body = answers.list_body(call.resource, page)
+            if call.pretty:
+                body = msgspec.json.format(body, indent=2) + b"\n"
+            return web.Response(body=body, content_type=answers.JSON)
+        documents = Documents(page.records, call.resource.api_version)
+        if call.format.as_kind == "Table":
+            shown = table(
+                call.resource,
+                documents,
+                now=call.now,
+                include_object=include_object(call.query.get("includeObject", "")),
+                resource_version=str(page.version),
+                continue_=page.continue_,
+                remaining=page.remaining,
+                additional_columns=self._definitions.columns(call.resource),
+                version=call.format.version,
+            )
+        else:
+            shown = partial_metadata_list(documents, answers.list_metadata(page), version=call.format.version)
+        return answers.document(shown, pretty=call.pretty)
+
+    async def _watch(self, call: Call) -> web.StreamResponse:
+        wanted = options.watch_options(call.query)
+        if call.target.name:
+            wanted = replace(wanted, field_selector=_with_name(wanted.field_selector, call.target.name))
+        if wanted.timeout is None:
+            wanted = replace(wanted, timeout=random.uniform(1800, 3600))  # as the reference
+        warnings = [answers.warning(text) for text in call.warnings]
+        how = printer(call.resource, self._definitions.columns(call.resource))
+        return await stream(self._store, call, wanted, warnings, how)
+
+    async def _create(self, call: Call) -> web.StreamResponse:
+        target, wanted = call.target, call.write_options("CreateOptions")
+        if target.name and not target.subresource:
+            raise method_not_allowed()
+        kind, api_version = call.resource.kind.kind, call.resource.api_version
+        if target.subresource:
+            kind, api_version = _SUBRESOURCE_KINDS.get(target.subresource, ("", ""))
+        document = self._decoded(await call.body(), call, wanted, api_version, kind)
+        created = await self._store.create(
+            call.resource,
+            document,
+            target.namespace,
+            name=target.name,
+            subresource=target.subresource,
+            options=self._guarded(call, "create", wanted),
+        )
+        return self._object(call, created, code=201)
+
+    async def _update(self, call: Call) -> web.StreamResponse:
+        target, wanted = call.target, call.write_options("UpdateOptions")
+        document = self._decoded(await call.body(), call, wanted, call.resource.api_version, call.resource.kind.kind)
+        _check_address(target, document)
+        existed = self._store.exists(call.resource, target.name, target.namespace)
+        guarded = self._guarded(call, "update", wanted)
+        updated = await self._store.update(call.resource, document, subresource=target.subresource, options=guarded)
+        return self._object(call, updated, code=200 if existed else 201)
+
+    async def _patch(self, call: Call) -> web.StreamResponse:
+        target, wanted = call.target, call.write_options("PatchOptions")
+        if bodies.media_type(call.content_type) == bodies.APPLY_PATCH:
+            wanted = replace(wanted, field_manager=call.query.get("fieldManager", ""))
+        patch = _patch(bodies.decode_patch(await call.body(), call.content_type), call.content_type, call.query)
+        existed = self._store.exists(call.resource, target.name, target.namespace)
+        patched = await self._store.patch(
+            call.resource,
+            target.name,
+            patch,
+            target.namespace,
+            subresource=target.subresource,
+            options=self._guarded(call, "patch", wanted),
+        )
+        return self._object(call, patched, code=200 if existed else 201)
+
+    async def _delete(self, call: Call) -> web.StreamResponse:
+        target, wanted = call.target, await self._delete_options(call)
+        answer = await self._store.delete(call.resource, target.name, target.namespace, wanted)
+        if answer["kind"] == "Status":
+            return answers.document(answer, pretty=call.pretty)
+        return self._object(call, answer)
+
+    async def _deletecollection(self, call: Call) -> web.StreamResponse:
+        wanted = await self._delete_options(call)
+        selected = options.list_options(call.query)
+        deleted = await self._store.delete_collection(call.resource, call.target.namespace, wanted, selected)
+        items = [{k: v for k, v in d.items() if k not in ("kind", "apiVersion")} for d in deleted.items]
+        shown = {
+            "kind": f"{call.resource.kind.kind}List",
+            "apiVersion": call.resource.api_version,
+            "metadata": {"resourceVersion": deleted.resource_version},
+            "items": items,
+        }
+        return answers.document(shown, pretty=call.pretty)
+
+    async def _delete_options(self, call: Call) -> DeleteOptions:
+        blob = await call.body()
+        body: Document | None = None
+        if blob:
+            body = bodies.decode(blob, call.content_type, api_version="v1", kind="DeleteOptions").document
+            if body.get("kind", "DeleteOptions") != "DeleteOptions":
+                raise BadRequest(f"{body['kind']} cannot be handled as DeleteOptions")
+        wanted = options.delete_options(call.query, body)
+        guard = partial(self._admit, call.user, "delete", call.target)
+        return GuardedDelete(wanted.grace_period, wanted.propagation, wanted.preconditions, wanted.dry_run, guard)
+
+    def _guarded(self, call: Call, verb: str, wanted: WriteOptions) -> GuardedWrite:
+        guard = partial(self._admit, call.user, verb, call.target)
+        return GuardedWrite(wanted.dry_run, wanted.field_manager, wanted.field_validation, wanted.warn, guard)
+
+    def _decoded(self, blob: bytes, call: Call, wanted: WriteOptions, api_version: str, kind: str) -> Document:
+        body = bodies.decode(blob, call.content_type, api_version=api_version, kind=kind)
+        for path in body.duplicates:
+            finding = f'duplicate field "{path}"'
+            if wanted.field_validation is FieldValidation.STRICT:
+                kind = body.document.get("kind", kind)
+                version = body.document.get("apiVersion", api_version).rpartition("/")[2]
+                detail = f"strict decoding error: {finding}"
+                raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: {detail}')
+            if wanted.field_validation is FieldValidation.WARN:
+                call.warn(finding)
+        return body.document
+
+    def _object(self, call: Call, document: Document, *, code: int = 200) -> web.Response:
+        form = call.format
+        if document["kind"] == "Status" or not form.as_kind:
+            shown = document
+        elif form.as_kind == "Table":
+            shown = table(
+                call.resource,
+                [document],
+                now=call.now,
+                include_object=include_object(call.query.get("includeObject", "")),
+                resource_version=document["metadata"].get("resourceVersion", ""),
+                additional_columns=self._definitions.columns(call.resource),
+                version=form.version,
+            )
+        else:
+            shown = partial_metadata(document, version=form.version)
+        return answers.document(shown, code=code, pretty=call.pretty)
+
+
+_SUBRESOURCE_KINDS = {"binding": ("Binding", "v1"), "eviction": ("Eviction", "policy/v1")}
+
+
+def method_not_allowed() -> Rejected:
+    message = "the server does not allow this method on the requested resource"
+    return Rejected(failure(405, "MethodNotAllowed", message, {}))
+
+
+def _patch(value: object, content_type: str, query: options.Query) -> Patch:
+    media = bodies.media_type(content_type)
+    if media == bodies.JSON_PATCH:
+        if not isinstance(value, list):
+            raise BadRequest("a JSON patch is a list of operations")
+        return JsonPatch(value)
+    if not isinstance(value, dict):
+        raise BadRequest("the patch is no object")
+    if media == bodies.MERGE_PATCH:
+        return MergePatch(value)
+    if media == bodies.STRATEGIC_MERGE_PATCH:
+        return StrategicMergePatch(value)
+    if media == bodies.APPLY_PATCH:
+        return ApplyPatch(value, options.is_forced(query))
+    raise UnsupportedPatch("415: Unsupported Media Type")
+
+
+def _check_address(target: Target, document: Document) -> None:
+    """The body of a PUT names the same object as the URL; what it leaves out is filled in."""
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        raise BadRequest("metadata is no object")
+    name, namespace = metadata.get("name") or "", metadata.get("namespace") or ""
+    if name and name != target.name:
+        raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
+    if namespace and namespace != target.namespace:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    metadata["name"] = target.name
+    if target.namespace:
+        metadata["namespace"] = target.namespace
+
+
+def _with_name(selector: str, name: str) -> str:
+    return f"{selector},metadata.name={name}" if selector else f"metadata.name={name}"

@@ -1,0 +1,154 @@
+"""In which form an answer is sent: what Accept, Accept-Encoding, `?pretty` and the user agent ask for.
+
+A range may ask for a transformation (`as=Table`), which is part of the media type as far as clients are concerned: one
+that we cannot do is passed over like a type we cannot write, and the next range has its turn. As in the reference,
+`application/*` matches nothing, and a weight of 0 means "last", not "never".
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from devlet.serve.kube_api.bodies import JSON, PROTOBUF, YAML
+
+__all__ = ["Format", "is_pretty", "media_types", "negotiate", "negotiate_discovery", "not_acceptable", "wants_gzip"]
+
+TABLE = "Table"
+PARTIAL = "PartialObjectMetadata"
+PARTIAL_LIST = "PartialObjectMetadataList"
+AGGREGATED = "APIGroupDiscoveryList"
+
+_META_VERSIONS = ("v1", "v1beta1")
+_MAX_RANGES = 64
+_GZIP_FROM = 128 << 10
+_browser = re.compile(r"curl|Wget|Mozilla/5\.0").match
+_weight = re.compile(r"(?:0|1)(?:\.[0-9]{0,3})?|\.[0-9]{1,3}").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """`as_kind` is Table, PartialObjectMetadata or PartialObjectMetadataList in `version` of meta.k8s.io,
+    APIGroupDiscoveryList, or empty for the object as it is."""
+
+    media_type: str = JSON
+    as_kind: str = ""
+    version: str = ""
+    pretty: bool = False
+
+    def content_type(self, *, watch: bool = False) -> str:
+        """As the answer says it: transformations are not repeated, except for aggregated discovery."""
+        if self.as_kind == AGGREGATED:
+            return f"{self.media_type};g=apidiscovery.k8s.io;v={self.version};as={AGGREGATED}"
+        return f"{PROTOBUF};stream=watch" if watch and self.media_type == PROTOBUF else self.media_type
+
+    def refusal(self, *, is_list: bool) -> str | None:
+        """Why this form cannot hold an answer of that shape; None if it can."""
+        if self.as_kind == PARTIAL and is_list:
+            return f"you requested {PARTIAL}, but the requested object is a list"
+        if self.as_kind == PARTIAL_LIST and not is_list:
+            return f"you requested {PARTIAL_LIST}, but the requested object is not a list"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    type: str
+    parameters: dict[str, str]
+
+    @property
+    def rank(self) -> tuple[float, bool]:
+        """Preferred ones first; among equals a named type goes before the wildcard."""
+        return -self._q, self.type == "*/*"
+
+    @property
+    def _q(self) -> float:
+        text = self.parameters.get("q", "1")
+        return min(float(text), 1.0) if _weight(text) else 1.0
+
+
+def negotiate(accept: str, *, watch: bool = False, protobuf: bool = True) -> Format | None:
+    """The form for an object, list or stream; None if nothing that is accepted can be written (406).
+
+    Without `protobuf` only JSON and YAML are offered: every client takes JSON as well."""
+    for wanted in _ranges(accept):
+        if (media_type := _media_type(wanted, media_types(watch=watch, protobuf=protobuf))) is None:
+            continue
+        if (form := _transformed(wanted.parameters, media_type, watch)) is not None:
+            return form
+    return None
+
+
+def negotiate_discovery(accept: str, *, aggregated: bool, protobuf: bool = True) -> Format | None:
+    """The form for a discovery document. Where there is an aggregated one (`/api` and `/apis`), those who ask for v2
+    of it get it; it is not written as protobuf."""
+    for wanted in _ranges(accept):
+        if (media_type := _media_type(wanted, media_types(protobuf=protobuf))) is None:
+            continue
+        parameters = wanted.parameters
+        asked = tuple(parameters.get(key, "") for key in ("g", "v", "as"))
+        if asked == ("apidiscovery.k8s.io", "v2", AGGREGATED) and aggregated and media_type != PROTOBUF:
+            return Format(media_type, AGGREGATED, "v2")
+        if not asked[-1]:
+            return Format(media_type, pretty=_is_true(parameters.get("pretty", "")))
+    return None
+
+
+def media_types(*, watch: bool = False, protobuf: bool = True) -> tuple[str, ...]:
+    """What can be written. YAML has no way to frame a stream."""
+    return (JSON, *(() if watch else (YAML,)), *((PROTOBUF,) if protobuf else ()))
+
+
+def not_acceptable(offered: Sequence[str]) -> str:
+    """The message of a 406."""
+    return f"only the following media types are accepted: {', '.join(offered)}"
+
+
+def is_pretty(form: Format, query: str | None, user_agent: str) -> bool:
+    """Whether to indent. `query` is the value of `?pretty`, None if absent; without it, people's programs get it."""
+    if form.media_type != JSON:
+        return False
+    if form.pretty:
+        return True
+    return _is_true(query) if query else bool(_browser(user_agent))
+
+
+def wants_gzip(accept_encoding: str, size: int, *, watch: bool = False) -> bool:
+    """Only what is large is worth it, and a stream must not wait in a compressor."""
+    if watch or size <= _GZIP_FROM:
+        return False
+    return any(wanted.type in ("gzip", "*") and wanted.rank[0] for wanted in _ranges(accept_encoding))
+
+
+def _ranges(header: str) -> list[_Range]:
+    return sorted(_parse(header or "*/*"), key=lambda wanted: wanted.rank)
+
+
+def _parse(header: str) -> Iterator[_Range]:
+    for text in header.split(",", _MAX_RANGES)[:_MAX_RANGES]:
+        type_, *rest = (part.strip() for part in text.split(";"))
+        if type_:
+            yield _Range(type_.lower(), {k.strip(): v.strip() for k, _, v in (part.partition("=") for part in rest)})
+
+
+def _media_type(wanted: _Range, offered: Sequence[str]) -> str | None:
+    if wanted.type == "*/*":
+        return offered[0]
+    return wanted.type if wanted.type in offered else None
+
+
+def _transformed(parameters: dict[str, str], media_type: str, watch: bool) -> Format | None:
+    as_kind = parameters.get("as", "")
+    if not as_kind:
+        return Format(media_type, pretty=_is_true(parameters.get("pretty", "")))
+    if parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in _META_VERSIONS:
+        return None
+    possible = {PARTIAL}
+    if not watch:  # the events of a stream are no lists
+        possible.add(PARTIAL_LIST)
+    if media_type != PROTOBUF:  # cells are JSON values
+        possible.add(TABLE)
+    return Format(media_type, as_kind, parameters["v"]) if as_kind in possible else None
+
+
+def _is_true(text: str) -> bool:
+    return text in ("1", "t", "T", "true", "TRUE", "True")

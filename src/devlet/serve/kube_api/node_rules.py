@@ -1,0 +1,185 @@
+"""What a node (`system:node:NAME` of group `system:nodes`) may do: its own things and what its pods use.
+
+Rules that need the content of an object are in `admission`: here a node may create slices and change nodes, there they
+must be its own.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from devlet.errors import BadRequest
+from devlet.objects import field_selectors
+from devlet.objects.documents import Document
+from devlet.objects.kinds import CONFIG_MAPS, NODES, PODS, RESOURCE_SLICES, SECRETS, Resource
+from devlet.serve.kube_api.credentials import NODE_PREFIX, NODES_GROUP
+from devlet.serve.kube_api.pod_references import referenced
+from devlet.serve.kube_api.rbac import READ, Rule
+from devlet.serve.kube_api.requests import Attributes, Decision, User
+
+__all__ = ["ALWAYS", "LEASES_NAMESPACE", "Relations", "decide", "node_name", "selected"]
+
+LEASES_NAMESPACE = "kube-node-lease"
+
+# What is the same for every node.
+ALWAYS = (
+    Rule(("create", "patch", "update"), ("", "events.k8s.io"), ("events",)),
+    Rule(READ, ("",), ("services",)),
+    Rule(READ, ("resource.k8s.io",), ("deviceclasses",)),
+    Rule(READ, ("storage.k8s.io",), ("csidrivers",)),
+    Rule(("create",), ("authentication.k8s.io",), ("tokenreviews",)),
+    Rule(("create",), ("authorization.k8s.io",), ("subjectaccessreviews", "localsubjectaccessreviews")),
+)
+
+_ALLOWED = Decision(True)
+_SLICE_VERBS = "get, watch, list, create, update, patch, delete, deletecollection"
+
+
+class Relations(Protocol):
+    """What belongs to which node, read from memory. Must never be older than what a watch has already reported: a
+    node asks for a claim the moment it sees the pod."""
+
+    def pods_on(self, node: str) -> Iterable[Document]: ...
+
+    def slice_node(self, name: str) -> str | None:
+        """The nodeName of a slice; None if there is no such slice or it is of no single node."""
+        ...
+
+
+def node_name(user: User) -> str | None:
+    """The node that the user is."""
+    if not user.name.startswith(NODE_PREFIX) or NODES_GROUP not in user.groups:
+        return None
+    return user.name.removeprefix(NODE_PREFIX) or None
+
+
+def decide(node: str, wanted: Attributes, relations: Relations) -> Decision:
+    """For requests about resources."""
+    if (special := _SPECIAL.get((wanted.group, wanted.resource))) is not None:
+        return special(node, wanted, relations)
+    return Decision(any(rule.allows(wanted) for rule in ALWAYS))
+
+
+def selected(wanted: Attributes, resource: Resource, field: str) -> str | None:
+    """The value that the request's field selector asks for, if it asks for one."""
+    try:
+        kind = resource.kind
+        selector = field_selectors.parse(wanted.field_selector, resource.api_version, kind.kind, kind.namespaced)
+    except BadRequest:
+        return None
+    return selector.exact(field)
+
+
+def _slices(node: str, wanted: Attributes, relations: Relations) -> Decision:
+    if wanted.subresource:
+        return Decision(False, "cannot authorize ResourceSlice subresources")
+    match wanted.verb:
+        case "create":
+            return _ALLOWED
+        case "get" | "update" | "patch" | "delete":
+            return _ALLOWED if relations.slice_node(wanted.name) == node else _unrelated(node)
+        case "list" | "watch" | "deletecollection":
+            return slices_of(node, wanted)
+    return Decision(False, f"only the following verbs are allowed for a ResourceSlice: {_SLICE_VERBS}")
+
+
+def slices_of(node: str, wanted: Attributes) -> Decision:
+    """For requests about many slices: only those of the node."""
+    if selected(wanted, RESOURCE_SLICES, "spec.nodeName") == node:
+        return _ALLOWED
+    return Decision(False, "can only list/watch/deletecollection resourceslices with nodeName field selector")
+
+
+def _pods(node: str, wanted: Attributes, relations: Relations) -> Decision:
+    match wanted.verb, wanted.subresource:
+        case "get", "":
+            return _ALLOWED if _runs(node, wanted.namespace, wanted.name, relations) else _unrelated(node)
+        case (("list" | "watch"), ""):
+            name = wanted.name or selected(wanted, PODS, "metadata.name")
+            if selected(wanted, PODS, "spec.nodeName") == node:
+                return _ALLOWED
+            if name and _runs(node, wanted.namespace, name, relations):
+                return _ALLOWED
+            return Decision(False, "can only list/watch pods with spec.nodeName field selector")
+        case ("delete", "") | ("update" | "patch", "status"):
+            return _ALLOWED
+        case "create", "eviction":
+            if _runs(node, wanted.namespace, wanted.name, relations):
+                return _ALLOWED
+            return Decision(False, f"node {node} can only evict pods with spec.nodeName set to itself")
+    return Decision(False)
+
+
+def _nodes(node: str, wanted: Attributes, relations: Relations) -> Decision:
+    match wanted.verb, wanted.subresource:
+        case ("create" | "update" | "patch", "") | ("update" | "patch", "status"):
+            return _ALLOWED
+        case (("get" | "list" | "watch"), ""):
+            name = wanted.name or selected(wanted, NODES, "metadata.name")
+            if name == node:
+                return _ALLOWED
+            what = f"'{name}'" if name else "all nodes"
+            return Decision(False, f"node '{node}' cannot read {what}, only its own Node object")
+    return Decision(False)
+
+
+def _used_object(resource: Resource | None) -> Callable[[str, Attributes, Relations], Decision]:
+    """Reading single objects that the node's pods use; with a resource, also by list and watch of its name."""
+
+    def decide_read(node: str, wanted: Attributes, relations: Relations) -> Decision:
+        name = wanted.name
+        if wanted.subresource:
+            return Decision(False, "cannot get subresource")
+        if resource is not None and wanted.verb in READ:
+            name = name or selected(wanted, resource, "metadata.name") or ""
+        elif wanted.verb != "get":
+            return Decision(False, "can only get individual resources of this type")
+        return _ALLOWED if _uses(node, wanted, name, relations) else _unrelated(node)
+
+    return decide_read
+
+
+def _accounts(node: str, wanted: Attributes, relations: Relations) -> Decision:
+    if (wanted.verb, wanted.subresource) not in (("get", ""), ("create", "token")):
+        return Decision(False, "can only create tokens for individual service accounts")
+    return _ALLOWED if _uses(node, wanted, wanted.name, relations) else _unrelated(node)
+
+
+def _leases(node: str, wanted: Attributes, relations: Relations) -> Decision:
+    if wanted.verb not in ("get", "create", "update", "patch", "delete"):
+        return Decision(False, "can only get, create, update, patch, or delete a node lease")
+    if wanted.namespace != LEASES_NAMESPACE:
+        return Decision(False, f'can only access leases in the "{LEASES_NAMESPACE}" system namespace')
+    if wanted.verb != "create" and wanted.name != node:
+        return Decision(False, "can only access node lease with the same name as the requesting node")
+    return _ALLOWED
+
+
+def _uses(node: str, wanted: Attributes, name: str, relations: Relations) -> bool:
+    return bool(name) and any(
+        pod["metadata"].get("namespace") == wanted.namespace and name in referenced(pod, wanted.resource)
+        for pod in relations.pods_on(node)
+    )
+
+
+def _runs(node: str, namespace: str, name: str, relations: Relations) -> bool:
+    return any(
+        (pod["metadata"].get("namespace"), pod["metadata"]["name"]) == (namespace, name)
+        for pod in relations.pods_on(node)
+    )
+
+
+def _unrelated(node: str) -> Decision:
+    return Decision(False, f"no relationship found between node '{node}' and this object")
+
+
+_SPECIAL: dict[tuple[str, str], Callable[[str, Attributes, Relations], Decision]] = {
+    ("", "configmaps"): _used_object(CONFIG_MAPS),
+    ("", "nodes"): _nodes,
+    ("", "persistentvolumeclaims"): _used_object(None),
+    ("", "pods"): _pods,
+    ("", "secrets"): _used_object(SECRETS),
+    ("", "serviceaccounts"): _accounts,
+    ("coordination.k8s.io", "leases"): _leases,
+    ("resource.k8s.io", "resourceclaims"): _used_object(None),
+    ("resource.k8s.io", "resourceslices"): _slices,
+}

@@ -1,0 +1,68 @@
+"""The OpenAPI 2 document of everything, at `/openapi/v2`, in JSON, for programs that know no newer one.
+
+It is no substitute for version 3 where kubectl is concerned: that asks for this one as protobuf, which we do not write.
+"""
+
+from collections.abc import Iterable
+
+from devlet.objects.documents import Document
+from devlet.objects.kinds import Catalogue
+from devlet.serve.kube_api import discovery
+from devlet.serve.kube_api.bodies import JSON, PROTOBUF, YAML
+from devlet.serve.kube_api.openapi_custom import CustomSchema
+from devlet.serve.kube_api.openapi_operations import Operation, Parameter, path_parameters
+from devlet.serve.kube_api.openapi_schemas import V2, reference
+from devlet.serve.kube_api.openapi_sources import INFO, Rendered, Source, render
+
+__all__ = ["OpenAPIV2"]
+
+
+class OpenAPIV2:
+    """Of the kinds in a catalogue, which may change. `custom_schema` is asked for those that are not built in."""
+
+    def __init__(self, catalogue: Catalogue, custom_schema: CustomSchema | None = None) -> None:
+        self._catalogue = catalogue
+        self._custom_schema = custom_schema
+        self._made: tuple[Source, Rendered] | None = None
+
+    def document(self) -> Rendered:
+        """`/openapi/v2`; made again only if something has changed."""
+        source = Source.of(self._catalogue, discovery.group_versions(self._catalogue), self._custom_schema)
+        if self._made is None or self._made[0] != source:
+            self._made = source, render(_document(source))
+        return self._made[1]
+
+
+def _document(source: Source) -> Document:
+    paths: dict[str, Document] = {}
+    for operation in source.operations():
+        if operation.path not in paths:
+            paths[operation.path] = {"parameters": _parameters(path_parameters(operation.path))}
+        paths[operation.path][operation.method] = _operation(operation)
+    return {"swagger": "2.0", "info": INFO, "paths": paths, "definitions": source.components(V2)}
+
+
+def _operation(operation: Operation) -> Document:
+    body = [{"name": "body", "in": "body", "schema": reference(V2, operation.body)}] if operation.body else []
+    answer = {"description": "OK", "schema": reference(V2, operation.answer)}
+    return {
+        "operationId": operation.id,
+        "consumes": list(operation.body_types),
+        "produces": [JSON, YAML, PROTOBUF],
+        "parameters": [*body, *_parameters(operation.parameters)],
+        "responses": {str(code): answer for code in operation.codes},
+        "x-kubernetes-action": operation.action,
+        "x-kubernetes-group-version-kind": operation.type,
+    }
+
+
+def _parameters(parameters: Iterable[Parameter]) -> list[Document]:
+    return [
+        {
+            "name": parameter.name,
+            "in": "path" if parameter.in_path else "query",
+            "type": parameter.type,
+            **({"required": True} if parameter.in_path else {}),
+        }
+        for parameter in parameters
+    ]

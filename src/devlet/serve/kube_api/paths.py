@@ -1,0 +1,114 @@
+"""What a URL path of the Kubernetes API means.
+
+    /api/v1/…  and  /apis/GROUP/VERSION/…   then
+    PLURAL [/NAME [/SUBRESOURCE]]  or  namespaces/NAMESPACE/PLURAL [/NAME [/SUBRESOURCE]]
+
+The namespace itself is `namespaces/NAME`, and `namespaces/NAME/status` is its subresource, not a resource in it.
+"""
+
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from devlet.errors import BadRequest, NotFound
+from devlet.objects.kinds import Catalogue, Kind, Resource
+
+_NAMESPACE_SUBRESOURCES = ("status", "finalize")
+MAX_PATH = 4_096
+
+# Created, answered and never stored.
+VIRTUAL = Catalogue(
+    (
+        Kind("Binding", "bindings", ("v1",)),
+        Kind("TokenReview", "tokenreviews", ("authentication.k8s.io/v1",), namespaced=False),
+        Kind("SelfSubjectReview", "selfsubjectreviews", ("authentication.k8s.io/v1",), namespaced=False),
+        Kind("SelfSubjectAccessReview", "selfsubjectaccessreviews", ("authorization.k8s.io/v1",), namespaced=False),
+        Kind("SelfSubjectRulesReview", "selfsubjectrulesreviews", ("authorization.k8s.io/v1",), namespaced=False),
+        Kind("SubjectAccessReview", "subjectaccessreviews", ("authorization.k8s.io/v1",), namespaced=False),
+        Kind("LocalSubjectAccessReview", "localsubjectaccessreviews", ("authorization.k8s.io/v1",)),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A resource, and which object or subresource of it."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    virtual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVersion:
+    """The document that lists the resources of an API version."""
+
+    api_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The document that lists the versions of a group."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """No resource: health, version, discovery, OpenAPI, or nothing we know."""
+
+    path: str
+
+
+def parse(catalogue: Catalogue, path: str) -> Target | GroupVersion | Group | Other:
+    """NotFound for a resource that does not exist in a group that does; BadRequest for a path that plays tricks."""
+    if len(path) > MAX_PATH:
+        raise BadRequest(f"the path is longer than {MAX_PATH} bytes")
+    segments = [_segment(part) for part in path.strip("/").split("/")]
+    match segments:
+        case ["api", version]:
+            return GroupVersion(version)
+        case ["api", version, *rest]:
+            return _target(catalogue, version, rest)
+        case ["apis", group]:
+            return Group(group)
+        case ["apis", group, version]:
+            return GroupVersion(f"{group}/{version}")
+        case ["apis", group, version, *rest]:
+            return _target(catalogue, f"{group}/{version}", rest)
+        case _:
+            return Other("/" + "/".join(segments))
+
+
+def _segment(part: str) -> str:
+    """Names are used as they are, so nothing may be hidden in them."""
+    try:
+        text = unquote(part, errors="strict")
+    except UnicodeDecodeError:
+        raise BadRequest(f'invalid path segment "{part}": not UTF-8') from None
+    if text in (".", "..") or "/" in text or "\0" in text:
+        raise BadRequest(f'invalid path segment "{part}"')
+    return text
+
+
+def _target(catalogue: Catalogue, api_version: str, rest: list[str]) -> Target:
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) >= 3 and not (api_version == "v1" and rest[2] in _NAMESPACE_SUBRESOURCES):
+        namespace, rest = rest[1], rest[2:]
+        if not namespace:
+            raise BadRequest("an empty namespace may not be set in the path")
+    plural, name, subresource, *more = [*rest, "", ""]
+    if [part for part in more if part]:
+        raise NotFound("the server could not find the requested resource")
+    resource, virtual = _find(catalogue, api_version, plural)
+    if namespace and not resource.namespaced:
+        raise NotFound("the server could not find the requested resource")
+    return Target(resource, namespace, name, subresource, virtual)
+
+
+def _find(catalogue: Catalogue, api_version: str, plural: str) -> tuple[Resource, bool]:
+    try:
+        return catalogue.resource(api_version, plural), False
+    except NotFound:
+        return VIRTUAL.resource(api_version, plural), True

@@ -1,0 +1,83 @@
+"""The listeners: HTTPS on loopback for clients with credentials, and a unix socket for whoever owns the node.
+
+Both speak HTTP/1.1 and are closed when idle for too long, so that forgotten connections do not pile up."""
+
+import asyncio
+import logging
+import os
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+
+from devlet.errors import Unavailable
+
+log = logging.getLogger(__name__)
+
+Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Durations in seconds."""
+
+    idle_timeout: float = 30.0  # of a connection without a request
+    handshake_timeout: float = 30.0
+    stop_timeout: float = 1.0  # for requests that are under way; watches are simply ended
+    backlog: int = 1_024
+
+
+@asynccontextmanager
+async def listening(
+    handle: Handle, address: socket.socket, *, tls: ssl.SSLContext | None, settings: Settings = Settings()
+) -> AsyncIterator[None]:
+    """Serve on a bound socket while the block runs."""
+    server = web.Server(
+        handle, keepalive_timeout=settings.idle_timeout, access_log=None, max_field_size=64 << 10, lingering_time=1.0
+    )
+    loop = asyncio.get_running_loop()
+    if address.family == socket.AF_UNIX:
+        listener = await loop.create_unix_server(server, sock=address, backlog=settings.backlog)
+    else:
+        timeout = settings.handshake_timeout if tls else None
+        listener = await loop.create_server(
+            server, sock=address, ssl=tls, backlog=settings.backlog, ssl_handshake_timeout=timeout
+        )
+    try:
+        yield
+    finally:
+        listener.close()
+        await server.shutdown(settings.stop_timeout)
+
+
+def bind_tcp(host: str, port: int) -> socket.socket:
+    """Port 0 takes any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except OSError as e:
+        bound.close()
+        raise Unavailable(f"cannot listen on {host}:{port}: {e.strerror}. Choose another --api-address.") from e
+    return bound
+
+
+def bind_unix(path: Path) -> socket.socket:
+    """Private to the owner from the first moment on. Replaces what a process that was killed left behind: the root's
+    lock says that no other process can be there."""
+    path.unlink(missing_ok=True)
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    old = os.umask(0o177)
+    try:
+        bound.bind(str(path))
+    except OSError as e:
+        bound.close()
+        raise Unavailable(f"cannot listen on {path}: {e.strerror}") from e
+    finally:
+        os.umask(old)
+    return bound

@@ -1,0 +1,47 @@
+"""The rows of role bindings. Roles have nothing to show but their name."""
+
+from datetime import datetime
+
+from devlet.objects.documents import Document
+from devlet.serve.kube_api.table_cells import (
+    AGE,
+    NAME,
+    Cell,
+    Column,
+    Printer,
+    age,
+    documents_at,
+    name,
+    text,
+    wide,
+)
+
+__all__ = ["ROLE_BINDINGS"]
+
+
+def _cells(document: Document, now: datetime) -> list[Cell]:
+    return [
+        name(document),
+        f"{text(document, 'roleRef', 'kind')}/{text(document, 'roleRef', 'name')}",
+        age(document, now),
+        *(_subjects(document, kind) for kind in ("User", "Group", "ServiceAccount")),
+    ]
+
+
+def _subjects(document: Document, kind: str) -> str:
+    subjects = [subject for subject in documents_at(document, "subjects") if subject.get("kind") == kind]
+    prefixes = [f"{text(subject, 'namespace')}/" if kind == "ServiceAccount" else "" for subject in subjects]
+    return ", ".join(prefix + text(subject, "name") for prefix, subject in zip(prefixes, subjects, strict=True))
+
+
+ROLE_BINDINGS = Printer(
+    (
+        NAME,
+        Column("Role", description="What the subjects may do."),
+        AGE,
+        wide("Users"),
+        wide("Groups"),
+        wide("ServiceAccounts"),
+    ),
+    _cells,
+)

@@ -1,0 +1,139 @@
+"""The rows of resource.k8s.io. The columns look only at what is the same in all versions of a kind."""
+
+from datetime import datetime
+
+from devlet.objects.documents import Document
+from devlet.serve.kube_api.table_cells import (
+    AGE,
+    NAME,
+    NONE,
+    Cell,
+    Column,
+    Printer,
+    age,
+    at,
+    documents_at,
+    name,
+    number,
+    since,
+    text,
+)
+
+__all__ = ["DEVICE_TAINT_RULES", "RESOURCE_CLAIMS", "RESOURCE_POOL_STATUS_REQUESTS", "RESOURCE_SLICES"]
+
+_COUNTS = ("totalDevices", "availableDevices", "allocatedDevices", "unavailableDevices")
+
+
+def _slice(document: Document, now: datetime) -> list[Cell]:
+    spec = at(document, "spec")
+    return [
+        name(document),
+        text(spec, "nodeName"),
+        text(spec, "driver"),
+        text(spec, "pool", "name"),
+        age(document, now),
+    ]
+
+
+def _claim(document: Document, now: datetime) -> list[Cell]:
+    return [name(document), _claim_state(document), age(document, now)]
+
+
+def _claim_state(claim: Document) -> str:
+    deleted = bool(at(claim, "metadata", "deletionTimestamp"))
+    allocated = at(claim, "status", "allocation") is not None
+    states = {
+        "deleted": deleted,
+        "pending": not allocated and not deleted,
+        "allocated": allocated,
+        "reserved": allocated and bool(documents_at(claim, "status", "reservedFor")),
+    }
+    return ",".join(state for state, holds in states.items() if holds)
+
+
+def _taint_rule(document: Document, now: datetime) -> list[Cell]:
+    taint = at(document, "spec", "taint")
+    return [
+        name(document),
+        text(taint, "key"),
+        text(taint, "value"),
+        text(taint, "effect"),
+        since(at(taint, "timeAdded"), now),
+        age(document, now),
+    ]
+
+
+def _pool_status(document: Document, now: datetime) -> list[Cell]:
+    outcome = _outcome(document)
+    return [
+        name(document),
+        text(document, "spec", "driver"),
+        *_counts(document, outcome),
+        number(document, "status", "poolCount"),
+        _pool_status_word(document, outcome),
+        since(outcome.get("lastTransitionTime"), now) if outcome.get("type") == "Complete" else NONE,
+    ]
+
+
+def _outcome(request: Document) -> Document:
+    """The condition that says how the request ended, if it has."""
+    for condition in documents_at(request, "status", "conditions"):
+        if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
+            return condition
+    return {}
+
+
+def _counts(request: Document, outcome: Document) -> list[Cell]:
+    """Sums over the pools, and how many of these have errors. There is nothing to add up without an answer."""
+    if not isinstance(at(request, "status"), dict) or outcome.get("type") == "Failed":
+        return ["-"] * (len(_COUNTS) + 1)
+    pools = documents_at(request, "status", "pools")
+    sums = [sum(number(pool, key) for pool in pools) for key in _COUNTS]
+    return [str(count) for count in (*sums, sum(bool(text(pool, "validationError")) for pool in pools))]
+
+
+def _pool_status_word(request: Document, outcome: Document) -> str:
+    word = outcome.get("type", "Pending")
+    listed, count = len(documents_at(request, "status", "pools")), number(request, "status", "poolCount")
+    return f"{word} ({listed}/{count} pools)" if word == "Complete" and listed < count else word
+
+
+RESOURCE_SLICES = Printer(
+    (
+        NAME,
+        Column("Node", description="Where the devices are; empty if they do not belong to one node."),
+        Column("Driver", description="Who publishes the devices and prepares them."),
+        Column("Pool", description="The pool that the slice is part of."),
+        AGE,
+    ),
+    _slice,
+)
+RESOURCE_CLAIMS = Printer(
+    (NAME, Column("State", description="Which of deleted, pending, allocated and reserved it is."), AGE), _claim
+)
+DEVICE_TAINT_RULES = Printer(
+    (
+        NAME,
+        Column("Key"),
+        Column("Value"),
+        Column("Effect", description="What happens to pods that use a tainted device."),
+        Column("TimeAdded", description="How long ago the taint was set."),
+        AGE,
+    ),
+    _taint_rule,
+)
+RESOURCE_POOL_STATUS_REQUESTS = Printer(
+    (
+        NAME,
+        Column("Driver", description="Whose pools are asked about."),
+        Column("Total", description="Devices in these pools."),
+        Column("Available", description="Devices that can still be allocated."),
+        Column("Allocated", description="Devices that claims hold."),
+        Column("Unavailable", description="Devices that are tainted or otherwise out of use."),
+        Column("Errors", description="Pools that are not valid."),
+        Column("Pools", "integer", description="Pools that were found."),
+        Column("Status", description="Pending, Complete or Failed."),
+        Column("Completed", description="How long ago the answer was given."),
+    ),
+    _pool_status,
+)

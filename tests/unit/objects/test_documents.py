@@ -1,0 +1,37 @@
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devlet.objects.documents import copy, view
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(JSON)
+def test_a_copy_is_equal_and_shares_nothing_that_can_change(value: object) -> None:
+    made = copy(value)
+    assert made == value
+    assert not containers(made) & containers(value)
+
+
+def containers(value: object) -> set[int]:
+    if isinstance(value, dict):
+        return {id(value)}.union(*map(containers, value.values()))
+    if isinstance(value, list):
+        return {id(value)}.union(*map(containers, value))
+    return set()
+
+
+class Named(msgspec.Struct):
+    name: str
+    count: int = 1
+
+
+def test_a_view_knows_only_what_its_type_knows() -> None:
+    assert view(Named, {"name": "a", "novelty": {}}) == Named("a", 1)
+    with pytest.raises(msgspec.ValidationError):
+        view(Named, {"name": 5})

@@ -1,0 +1,78 @@
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devlet.errors import BadRequest, DevletError, TooLarge
+from devlet.objects import kube_protobuf
+from devlet.serve.kube_api import bodies
+from devlet.serve.kube_api.bodies import UnknownFormat, decode, decode_patch
+
+LEASE = {"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "a"}, "spec": {}}
+
+
+def test_an_object_may_come_in_three_forms() -> None:
+    assert decode(msgspec.json.encode(LEASE), "").document == LEASE
+    assert decode(msgspec.json.encode(LEASE), "application/json; charset=utf-8").document == LEASE
+    assert decode(b"kind: Lease\nmetadata: {name: a}", "application/yaml").document["metadata"] == {"name": "a"}
+    assert decode(kube_protobuf.encode(LEASE), bodies.PROTOBUF).document["metadata"]["name"] == "a"
+
+
+def test_keys_that_occur_twice_are_reported_with_their_path() -> None:
+    found = decode(b'{"data":{"k":"1","k":"2"},"list":[{"a":1,"a":2}]}', "application/json")
+    assert found.duplicates == ("data.k", "list[0].a")
+    assert found.document["data"] == {"k": "2"}
+    assert decode(b' { "a" : "<\\u003c>" } ', "application/json").duplicates == ()
+
+
+def test_dates_in_yaml_are_text() -> None:
+    assert decode(b"a: 2026-01-01", "application/yaml").document == {"a": "2026-01-01"}
+
+
+@pytest.mark.parametrize(
+    ("blob", "content_type"),
+    [
+        (b"{", "application/json"),
+        (b"[]", "application/json"),
+        (b"\xff", "application/json"),
+        (b"[" * 100_000, "application/json"),
+        (b"a: [", "application/yaml"),
+        (b"a: &x [1]\nb: *x", "application/yaml"),
+        (b"!!python/object:os.system {}", "application/yaml"),
+        (b"k8s\x00\xff", bodies.PROTOBUF),
+        (b"", bodies.PROTOBUF),
+    ],
+)
+def test_what_cannot_be_read_is_a_bad_request(blob: bytes, content_type: str) -> None:
+    with pytest.raises(BadRequest):
+        decode(blob, content_type)
+
+
+def test_other_formats_are_refused_with_those_we_read() -> None:
+    with pytest.raises(
+        UnknownFormat, match=r"application/json, application/yaml, application/vnd\.kubernetes\.protobuf"
+    ):
+        decode(b"{}", "text/plain")
+    with pytest.raises(UnknownFormat, match="415"):
+        decode_patch(b"{}", "application/json")
+
+
+def test_apply_patches_are_json_or_yaml() -> None:
+    assert decode_patch(b'{"a": 1}', bodies.APPLY_PATCH) == {"a": 1}
+    assert decode_patch(b"a: 1", bodies.APPLY_PATCH) == {"a": 1}
+
+
+def test_the_size_is_limited() -> None:
+    bodies.check_size(None)
+    bodies.check_size(3 << 20)
+    with pytest.raises(TooLarge, match="limit is 3145728"):
+        bodies.check_size((3 << 20) + 1)
+
+
+@given(st.binary(max_size=200), st.sampled_from([bodies.JSON, bodies.YAML, bodies.PROTOBUF, bodies.APPLY_PATCH]))
+def test_no_body_crashes_the_decoder(blob: bytes, content_type: str) -> None:
+    for read in (decode, decode_patch):
+        try:
+            read(blob, content_type)
+        except DevletError as e:
+            assert str(e)

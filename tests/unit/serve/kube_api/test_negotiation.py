@@ -1,0 +1,146 @@
+"""Which form an answer has."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devlet.serve.kube_api.bodies import JSON, PROTOBUF, YAML
+from devlet.serve.kube_api.negotiation import (
+    Format,
+    is_pretty,
+    media_types,
+    negotiate,
+    negotiate_discovery,
+    not_acceptable,
+    wants_gzip,
+)
+
+META = "g=meta.k8s.io;v=v1"
+KUBECTL_GET = f"{JSON};as=Table;v=v1;g=meta.k8s.io,{JSON};as=Table;v=v1beta1;g=meta.k8s.io,{JSON}"
+INFORMER = f"{PROTOBUF};as=PartialObjectMetadata;{META},{JSON};as=PartialObjectMetadata;{META},{JSON}"
+DISCOVERY = ",".join(
+    [f"{JSON};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")] + [JSON]
+)
+
+pytestmark = pytest.mark.spec("KA-2.1")
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        ("", Format(JSON)),
+        ("*/*", Format(JSON)),
+        (f"{JSON}, */*", Format(JSON)),
+        (f"{PROTOBUF},{JSON}", Format(PROTOBUF)),
+        (f"{PROTOBUF}, */*", Format(PROTOBUF)),
+        (KUBECTL_GET, Format(JSON, "Table", "v1")),
+        (INFORMER, Format(PROTOBUF, "PartialObjectMetadata", "v1")),
+        (INFORMER.replace("Metadata;", "MetadataList;"), Format(PROTOBUF, "PartialObjectMetadataList", "v1")),
+    ],
+)
+def test_what_the_known_clients_send_is_understood(accept: str, form: Format) -> None:
+    assert negotiate(accept) == form
+
+
+def test_without_protobuf_on_offer_the_next_range_has_its_turn() -> None:
+    assert negotiate(f"{PROTOBUF},{JSON}", protobuf=False) == Format(JSON)
+    assert negotiate(INFORMER, protobuf=False) == Format(JSON, "PartialObjectMetadata", "v1")
+    assert negotiate(PROTOBUF, protobuf=False) is None
+
+
+@pytest.mark.spec("KA-10.80")
+@pytest.mark.parametrize("accept", ["text/html", "application/*", "application/cbor", "nonsense", f"{JSON};as=Row;{META}"])
+def test_what_nobody_can_write_is_not_acceptable(accept: str) -> None:
+    assert negotiate(accept) is None
+
+
+def test_the_larger_weight_wins_and_named_types_go_before_the_wildcard() -> None:
+    assert negotiate(f"{JSON};q=0.5,{YAML}") == Format(YAML)
+    assert negotiate(f"*/*,{YAML}") == Format(YAML)
+    assert negotiate(f"{YAML};q=0.05,*/*;q=0.1") == Format(JSON)
+
+
+def test_a_weight_of_nothing_means_last() -> None:
+    assert negotiate(f"{JSON};q=0,{YAML};q=0.001") == Format(YAML)
+    assert negotiate(f"{JSON};q=0") == Format(JSON)
+
+
+def test_a_table_needs_group_and_version_of_meta() -> None:
+    assert negotiate(f"{JSON};as=Table;v=v1") is None
+    assert negotiate(f"{JSON};as=Table;v=v2;g=meta.k8s.io,{JSON}") == Format(JSON)
+
+
+def test_cells_cannot_be_protobuf() -> None:
+    assert negotiate(f"{PROTOBUF};as=Table;{META},{JSON}") == Format(JSON)
+
+
+def test_a_stream_has_no_yaml_and_no_lists() -> None:
+    assert negotiate(YAML, watch=True) is None
+    assert negotiate(f"{JSON};as=PartialObjectMetadataList;{META}", watch=True) is None
+    assert negotiate(PROTOBUF, watch=True) == Format(PROTOBUF)
+
+
+def test_an_answer_does_not_repeat_the_transformation() -> None:
+    assert Format(JSON, "Table", "v1").content_type() == JSON
+    assert Format(PROTOBUF).content_type(watch=True) == f"{PROTOBUF};stream=watch"
+    assert Format(JSON).content_type(watch=True) == JSON
+
+
+def test_a_list_is_no_single_object_and_the_other_way_round() -> None:
+    assert Format(JSON, "PartialObjectMetadata", "v1").refusal(is_list=True)
+    assert Format(JSON, "PartialObjectMetadataList", "v1").refusal(is_list=False)
+    assert Format(JSON, "PartialObjectMetadata", "v1").refusal(is_list=False) is None
+    assert Format(JSON, "Table", "v1").refusal(is_list=True) is None
+
+
+@pytest.mark.spec("KA-1.2")
+def test_discovery_is_aggregated_for_those_who_ask_where_there_is_such_a_document() -> None:
+    form = negotiate_discovery(DISCOVERY, aggregated=True)
+    assert form is not None
+    assert form.content_type() == f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    assert negotiate_discovery(DISCOVERY, aggregated=False) == Format(JSON)
+    assert negotiate_discovery(KUBECTL_GET, aggregated=True) == Format(JSON)
+
+
+def test_older_aggregated_discovery_falls_back_to_the_plain_document() -> None:
+    assert negotiate_discovery(DISCOVERY.partition(",")[2], aggregated=True) == Format(JSON)
+
+
+def test_a_refusal_names_what_is_offered() -> None:
+    assert not_acceptable(media_types()) == f"only the following media types are accepted: {JSON}, {YAML}, {PROTOBUF}"
+    assert YAML not in not_acceptable(media_types(watch=True))
+
+
+@pytest.mark.parametrize("agent", ["curl/8.5.0", "Wget/1.21", "Mozilla/5.0 (X11)"])
+def test_people_get_indented_json_unless_they_say_no(agent: str) -> None:
+    assert is_pretty(Format(), None, agent)
+    assert not is_pretty(Format(), "false", agent)
+    assert not is_pretty(Format(PROTOBUF), None, agent)
+
+
+def test_programs_get_it_when_they_ask() -> None:
+    assert not is_pretty(Format(), None, "kubectl/v1.36.4")
+    assert is_pretty(Format(), "1", "kubectl/v1.36.4")
+    form = negotiate(f"{JSON};pretty=1")
+    assert form is not None and is_pretty(form, None, "kubectl/v1.36.4")
+
+
+def test_only_large_answers_are_compressed_and_streams_never() -> None:
+    large = (128 << 10) + 1
+    assert wants_gzip("gzip", large)
+    assert wants_gzip("br, gzip;q=0.5", large)
+    assert not wants_gzip("gzip", large - 1)
+    assert not wants_gzip("gzip", large, watch=True)
+    assert not wants_gzip("gzip;q=0", large)
+    assert not wants_gzip("", large)
+    assert not wants_gzip("identity", large)
+
+
+@given(st.text(alphabet=st.sampled_from("application/json;,=*q0.19 asTable\x00é"), max_size=200))
+def test_no_header_is_a_surprise(accept: str) -> None:
+    form = negotiate(accept)
+    assert form is None or form.media_type in media_types()
+
+
+def test_a_header_with_thousands_of_ranges_is_not_read_to_its_end() -> None:
+    assert negotiate(",".join(["text/html"] * 5_000 + [JSON])) is None

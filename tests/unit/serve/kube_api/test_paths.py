@@ -1,0 +1,77 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devlet.errors import BadRequest, DevletError, NotFound
+from devlet.objects.kinds import BUILT_IN, Catalogue
+from devlet.serve.kube_api.paths import Group, GroupVersion, Other, Target, parse
+
+CATALOGUE = Catalogue(BUILT_IN)
+
+
+def target(path: str) -> tuple[str, str, str, str]:
+    found = parse(CATALOGUE, path)
+    assert isinstance(found, Target)
+    return found.resource.name, found.namespace, found.name, found.subresource
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/api/v1/pods", ("pods", "", "", "")),
+        ("/api/v1/namespaces/ns/pods", ("pods", "ns", "", "")),
+        ("/api/v1/namespaces/ns/pods/p", ("pods", "ns", "p", "")),
+        ("/api/v1/namespaces/ns/pods/p/status", ("pods", "ns", "p", "status")),
+        ("/api/v1/namespaces", ("namespaces", "", "", "")),
+        ("/api/v1/namespaces/ns", ("namespaces", "", "ns", "")),
+        ("/api/v1/namespaces/ns/status", ("namespaces", "", "ns", "status")),
+        ("/api/v1/namespaces/ns/finalize", ("namespaces", "", "ns", "finalize")),
+        ("/api/v1/namespaces/ns/bindings", ("bindings", "ns", "", "")),
+        ("/apis/resource.k8s.io/v1beta1/resourceslices/s", ("resourceslices.resource.k8s.io", "", "s", "")),
+        ("/apis/authentication.k8s.io/v1/tokenreviews", ("tokenreviews.authentication.k8s.io", "", "", "")),
+        ("/api/v1/nodes/a%2Eb", ("nodes", "", "a.b", "")),
+    ],
+)
+def test_a_path_names_a_resource(path: str, expected: tuple[str, str, str, str]) -> None:
+    assert target(path) == expected
+
+
+def test_other_paths_are_told_apart() -> None:
+    assert parse(CATALOGUE, "/api/v1") == GroupVersion("v1")
+    assert parse(CATALOGUE, "/apis/apps/v1/") == GroupVersion("apps/v1")
+    assert parse(CATALOGUE, "/apis/apps") == Group("apps")
+    assert parse(CATALOGUE, "/readyz/ping") == Other("/readyz/ping")
+    assert parse(CATALOGUE, "/") == Other("/")
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/v1/foos", "/apis/nope/v1/pods", "/api/v1/namespaces/ns/nodes", "/api/v1/nodes/n/status/x/y"]
+)
+def test_what_does_not_exist_is_not_found(path: str) -> None:
+    with pytest.raises(NotFound):
+        parse(CATALOGUE, path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/namespaces/../pods",
+        "/api/v1/nodes/%2e%2e",
+        "/api/v1/nodes/a%2Fb",
+        "/api/v1/nodes/a%00b",
+        "/api/v1/namespaces//pods",
+        "/" + "a" * 5000,
+    ],
+)
+def test_tricks_are_refused(path: str) -> None:
+    with pytest.raises(BadRequest):
+        parse(CATALOGUE, path)
+
+
+@given(st.lists(st.sampled_from(["api", "apis", "v1", "namespaces", "pods", "%ff", "..", "", "x", "status"])))
+def test_any_path_has_an_answer(parts: list[str]) -> None:
+    try:
+        found = parse(CATALOGUE, "/" + "/".join(parts))
+    except DevletError:
+        return
+    assert isinstance(found, Target | GroupVersion | Group | Other)
