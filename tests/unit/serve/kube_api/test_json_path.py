@@ -44,7 +44,9 @@ def test_a_path_finds_values(path: str, found: list[Any]) -> None:
     assert parse(path)(DOCUMENT) == found
 
 
-@pytest.mark.parametrize("path", ["spec", "..a", ".a[", ".a[1:2]", ".a[?(@.b>1)]", ".a['b'", ".", "." * (MAX_LENGTH + 1)])
+@pytest.mark.parametrize(
+    "path", ["spec", "..a", ".a[", ".a[1:2]", ".a[?(@.b>1)]", ".a['b'", ".", "." * (MAX_LENGTH + 1)]
+)
 def test_what_is_no_path_is_refused(path: str) -> None:
     with pytest.raises(InvalidInput):
         parse(path)

@@ -49,7 +49,9 @@ def test_without_protobuf_on_offer_the_next_range_has_its_turn() -> None:
 
 
 @pytest.mark.spec("KA-10.80")
-@pytest.mark.parametrize("accept", ["text/html", "application/*", "application/cbor", "nonsense", f"{JSON};as=Row;{META}"])
+@pytest.mark.parametrize(
+    "accept", ["text/html", "application/*", "application/cbor", "nonsense", f"{JSON};as=Row;{META}"]
+)
 def test_what_nobody_can_write_is_not_acceptable(accept: str) -> None:
     assert negotiate(accept) is None
 

@@ -1,0 +1,68 @@
+"""The embedded API on real sockets, in the test's own process."""
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from devlet.cluster.store.store import Store, open_store
+from devlet.daemon.config import Config
+from devlet.daemon.kube_api import SOCKET, serving
+from devlet.kit.clock import SystemClock
+from devlet.objects.custom_resources import DEFINITION
+from devlet.objects.kinds import BUILT_IN
+from devlet.serve.kube_api import kubeconfigs
+
+
+@dataclass
+class Served:
+    """A client with the administrator's credentials, and what is behind the server."""
+
+    root: Path
+    store: Store
+    url: str
+    session: aiohttp.ClientSession
+    token: str
+    tls: ssl.SSLContext
+
+    async def request(self, method: str, path: str, *, token: str | None = None, **arguments: Any) -> tuple[int, Any]:
+        headers = {**arguments.pop("headers", {})}
+        if (credential := self.token if token is None else token) != "":
+            headers.setdefault("Authorization", f"Bearer {credential}")
+        async with self.session.request(
+            method, self.url + path, headers=headers, ssl=self.tls, skip_auto_headers=["Content-Type"], **arguments
+        ) as answer:
+            text = await answer.text()
+            self.headers = answer.headers
+            is_json = answer.headers.get("Content-Type", "").startswith("application/json")
+            return answer.status, (await answer.json(content_type=None) if is_json else text)
+
+
+@asynccontextmanager
+async def served_at(root: Path) -> AsyncIterator[Served]:
+    clock = SystemClock()
+    async with open_store(root / "cluster.db", clock=clock, kinds=(*BUILT_IN, DEFINITION)) as store:
+        async with serving(store, Config(root=root, node_name="node1"), clock), aiohttp.ClientSession() as session:
+            config = kubeconfigs.read(root / "kubeconfig")
+            url = config["clusters"][0]["cluster"]["server"]
+            tls = ssl.create_default_context(cafile=str(root / "pki" / "ca.crt"))
+            yield Served(root, store, url, session, config["users"][0]["user"]["token"], tls)
+
+
+@pytest.fixture
+async def served(root: Path) -> AsyncIterator[Served]:
+    async with served_at(root) as api:
+        yield api
+
+
+@pytest.fixture
+async def socket_session(served: Served) -> AsyncIterator[aiohttp.ClientSession]:
+    """Over the node's own socket, without credentials."""
+    connector = aiohttp.UnixConnector(str(served.root / SOCKET))
+    async with aiohttp.ClientSession("http://devlet", connector=connector) as session:
+        yield session

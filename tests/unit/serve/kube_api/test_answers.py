@@ -1,0 +1,46 @@
+import json
+
+from devlet.cluster.store.lists import Page
+from devlet.cluster.store.records import Record
+from devlet.errors import NotFound, Unavailable
+from devlet.objects.kinds import CONFIG_MAPS
+from devlet.objects.statuses import failure
+from devlet.serve.kube_api import answers
+
+BODY = b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"}}'
+
+
+def test_a_list_is_made_of_the_bytes_that_are_stored() -> None:
+    page = Page([Record(("", "a"), 7, BODY), Record(("", "b"), 8, BODY)], 9, "token", 3)
+    assert json.loads(answers.list_body(CONFIG_MAPS, page)) == {
+        "kind": "ConfigMapList",
+        "apiVersion": "v1",
+        "metadata": {"resourceVersion": "9", "continue": "token", "remainingItemCount": 3},
+        "items": [{"metadata": {"name": "a", "resourceVersion": "7"}}] * 2,
+    }
+
+
+def test_an_empty_list_has_items() -> None:
+    assert json.loads(answers.list_body(CONFIG_MAPS, Page([], 9)))["items"] == []
+
+
+def test_a_body_with_its_keys_in_another_order_loses_its_type_too() -> None:
+    body = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}'
+    items = json.loads(answers.list_body(CONFIG_MAPS, Page([Record(("", "a"), 1, body)], 1)))["items"]
+    assert items == [{"metadata": {"name": "a"}}]
+
+
+def test_errors_carry_their_code_and_when_to_come_back() -> None:
+    assert answers.error(NotFound("x")).status == 404
+    later = answers.error(Unavailable("full", retry_after=2.4))
+    assert (later.status, later.headers["Retry-After"]) == (503, "2")
+    assert answers.error(answers.Rejected(failure(401, "Unauthorized", "Unauthorized"))).status == 401
+
+
+def test_warnings_are_one_quoted_line() -> None:
+    assert answers.warning('unknown field "a\nb\\"') == '299 - "unknown field \\"a b\\\\\\""'
+
+
+def test_people_get_indented_json() -> None:
+    assert answers.encode({"a": 1}) == b'{"a":1}\n'
+    assert answers.encode({"a": 1}, pretty=True) == b'{\n  "a": 1\n}\n'

@@ -1,0 +1,69 @@
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+
+from devlet.objects.kinds import NODES, PODS, RBAC, RESOURCE_SLICES
+from devlet.serve.kube_api.gate import Facts
+
+if TYPE_CHECKING:
+    from tests.unit.serve.kube_api.conftest import Served
+
+pytestmark = pytest.mark.anyio
+ROLE_VERSION = RBAC[0].api_version
+
+
+async def test_the_owner_of_the_socket_is_administrator(socket_session: aiohttp.ClientSession) -> None:
+    async with socket_session.post(
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        json={"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"},
+    ) as answer:
+        assert answer.status == 201
+        assert "system:masters" in (await answer.json())["status"]["userInfo"]["groups"]
+
+
+async def test_an_administrator_may_act_as_somebody_else(served: "Served") -> None:
+    headers = {"Impersonate-User": "alice"}
+    code, status = await served.request("GET", "/api/v1/pods", headers=headers)
+    assert (code, 'User "alice"' in status["message"]) == (403, True)
+
+
+async def test_roles_take_effect_when_they_are_written(served: "Served") -> None:
+    headers = {"Impersonate-User": "alice"}
+    base = f"/apis/{ROLE_VERSION}"
+    role = {"metadata": {"name": "readers"}, "rules": [{"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]}]}
+    binding = {
+        "metadata": {"name": "alice"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "readers"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}],
+    }
+    assert (await served.request("POST", f"{base}/clusterroles", json=role))[0] == 201
+    assert (await served.request("POST", f"{base}/clusterrolebindings", json=binding))[0] == 201
+    assert (await served.request("GET", "/api/v1/pods", headers=headers))[0] == 200
+    await served.request("DELETE", f"{base}/clusterrolebindings/alice")
+    assert (await served.request("GET", "/api/v1/pods", headers=headers))[0] == 403
+
+
+async def test_a_node_writes_only_its_own_slices(served: "Served") -> None:
+    headers = {"Impersonate-User": "system:node:node1", "Impersonate-Group": "system:nodes"}
+    spec = {"driver": "d.example.com", "pool": {"name": "p", "resourceSliceCount": 1}}
+    path = "/apis/resource.k8s.io/v1/resourceslices"
+    foreign = {"metadata": {"name": "s2"}, "spec": {**spec, "nodeName": "node2"}}
+    code, status = await served.request("POST", path, json=foreign, headers=headers)
+    assert (code, "with the same NodeName as the requesting node" in status["message"]) == (403, True)
+    own = {"metadata": {"name": "s1"}, "spec": {**spec, "nodeName": "node1"}}
+    assert (await served.request("POST", path, json=own, headers=headers))[0] == 201
+
+
+async def test_the_facts_are_those_of_the_store(served: "Served") -> None:
+    facts = Facts(served.store)
+    node = await served.store.create(NODES, {"metadata": {"name": "node1"}})
+    spec = {"driver": "d", "pool": {"name": "p", "resourceSliceCount": 1}, "nodeName": "node1"}
+    await served.store.create(RESOURCE_SLICES, {"metadata": {"name": "s"}, "spec": spec})
+    pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "node1", "containers": [{"name": "c", "image": "i"}]}}
+    await served.store.create(PODS, pod, "default")
+    assert facts.uid_of("nodes", "", "node1") == node["metadata"]["uid"]
+    assert facts.uid_of("nodes", "", "absent") is None
+    assert (facts.slice_node("s"), facts.slice_node("absent")) == ("node1", None)
+    assert [p["metadata"]["name"] for p in facts.pods_on("node1")] == ["p"]
+    assert facts.policy() is facts.policy()

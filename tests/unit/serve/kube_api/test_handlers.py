@@ -1,0 +1,155 @@
+"""The verbs, over HTTP."""
+
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from devlet.objects import kube_protobuf
+from devlet.serve.kube_api import bodies
+
+if TYPE_CHECKING:
+    from tests.unit.serve.kube_api.conftest import Served
+
+pytestmark = pytest.mark.anyio
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": data}
+
+
+async def test_an_object_lives_through_all_verbs(served: "Served") -> None:
+    code, created = await served.request("POST", MAPS, json=config_map("a", x="1"))
+    assert (code, created["data"], created["metadata"]["namespace"]) == (201, {"x": "1"}, "default")
+    assert (await served.request("GET", f"{MAPS}/a"))[1] == created
+    code, updated = await served.request("PUT", f"{MAPS}/a", json=config_map("a", x="2"))
+    assert (code, updated["data"]) == (200, {"x": "2"})
+    headers = {"Content-Type": bodies.MERGE_PATCH}
+    code, patched = await served.request("PATCH", f"{MAPS}/a", data=b'{"data":{"y":"3"}}', headers=headers)
+    assert (code, patched["data"]) == (200, {"x": "2", "y": "3"})
+    code, status = await served.request("DELETE", f"{MAPS}/a")
+    assert (code, status["status"], status["details"]["kind"]) == (200, "Success", "configmaps")
+    code, status = await served.request("GET", f"{MAPS}/a")
+    assert (code, status["message"]) == (404, 'configmaps "a" not found')
+
+
+async def test_protobuf_bodies_are_read_and_answered_in_json(served: "Served") -> None:
+    body = kube_protobuf.encode(config_map("pb", x="1"))
+    code, created = await served.request("POST", MAPS, data=body, headers={"Content-Type": bodies.PROTOBUF})
+    assert (code, created["data"]) == (201, {"x": "1"})
+    options = kube_protobuf.encode(
+        {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "somebody else"}}
+    )
+    code, status = await served.request("DELETE", f"{MAPS}/pb", data=options, headers={"Content-Type": bodies.PROTOBUF})
+    assert (code, status["reason"]) == (409, "Conflict")
+
+
+async def test_lists_come_from_stored_bytes_and_in_pages(served: "Served") -> None:
+    for name in ("a", "b", "c"):
+        await served.request("POST", MAPS, json=config_map(name))
+    code, page = await served.request("GET", f"{MAPS}?limit=2")
+    assert (code, page["kind"], page["apiVersion"]) == (200, "ConfigMapList", "v1")
+    assert [item["metadata"]["name"] for item in page["items"]] == ["a", "b"]
+    assert all("kind" not in item and "apiVersion" not in item for item in page["items"])
+    assert page["metadata"]["remainingItemCount"] == 1
+    _, rest = await served.request("GET", f"{MAPS}?limit=2&continue={page['metadata']['continue']}")
+    assert [item["metadata"]["name"] for item in rest["items"]] == ["c"]
+    assert rest["metadata"] == {"resourceVersion": page["metadata"]["resourceVersion"]}
+
+
+async def test_lists_in_another_version_are_converted(served: "Served") -> None:
+    spec = {"driver": "d.example.com", "pool": {"name": "p", "resourceSliceCount": 1}, "allNodes": True}
+    slice_ = {"metadata": {"name": "s"}, "spec": {**spec, "devices": [{"name": "d0", "attributes": {"a": {"int": 1}}}]}}
+    assert (await served.request("POST", "/apis/resource.k8s.io/v1/resourceslices", json=slice_))[0] == 201
+    _, old = await served.request("GET", "/apis/resource.k8s.io/v1beta1/resourceslices")
+    assert old["items"][0]["spec"]["devices"] == [{"name": "d0", "basic": {"attributes": {"a": {"int": 1}}}}]
+    assert "v1beta1 ResourceSlice is deprecated" in served.headers["Warning"]
+
+
+async def test_a_collection_is_deleted_by_selector(served: "Served") -> None:
+    for name in ("a", "b"):
+        await served.request("POST", MAPS, json=config_map(name))
+    code, gone = await served.request("DELETE", f"{MAPS}?fieldSelector=metadata.name%3Da")
+    assert (code, [item["metadata"]["name"] for item in gone["items"]]) == (200, ["a"])
+    assert (await served.request("GET", f"{MAPS}/b"))[0] == 200
+
+
+async def test_apply_creates_and_needs_a_manager(served: "Served") -> None:
+    headers = {"Content-Type": bodies.APPLY_PATCH}
+    body = msgspec.json.encode(config_map("applied", x="1"))
+    code, status = await served.request("PATCH", f"{MAPS}/applied", data=body, headers=headers)
+    assert (code, status["details"]["causes"][0]["field"]) == (422, "fieldManager")
+    code, _ = await served.request("PATCH", f"{MAPS}/applied?fieldManager=me", data=body, headers=headers)
+    assert code == 201
+    other = msgspec.json.encode(config_map("applied", x="2"))
+    code, status = await served.request("PATCH", f"{MAPS}/applied?fieldManager=you", data=other, headers=headers)
+    assert (code, status["details"]["causes"][0]["field"]) == (409, ".data.x")
+
+
+async def test_unknown_and_doubled_fields_are_warned_about_or_refused(served: "Served") -> None:
+    body = b'{"metadata":{"name":"w"},"data":{"k":"1","k":"2"},"foo":1}'
+    code, status = await served.request("POST", f"{MAPS}?fieldValidation=Strict", data=body)
+    assert (code, status["reason"]) == (400, "BadRequest")
+    assert 'strict decoding error: duplicate field "data.k"' in status["message"]
+    code, _ = await served.request("POST", MAPS, data=body)
+    assert code == 201
+    assert served.headers.getall("Warning") == [
+        '299 - "duplicate field \\"data.k\\""',
+        '299 - "unknown field \\"foo\\""',
+    ]
+
+
+async def test_a_put_must_name_what_the_url_names(served: "Served") -> None:
+    await served.request("POST", MAPS, json=config_map("a"))
+    code, status = await served.request("PUT", f"{MAPS}/a", json=config_map("b"))
+    assert (code, status["reason"]) == (400, "BadRequest")
+    assert "does not match the name on the URL (a)" in status["message"]
+    namespaced = config_map("a") | {"metadata": {"name": "a", "namespace": "other"}}
+    assert (await served.request("PUT", f"{MAPS}/a", json=namespaced))[0] == 400
+
+
+async def test_a_put_of_an_absent_lease_creates_it(served: "Served") -> None:
+    path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1"
+    assert (await served.request("PUT", path, json={"metadata": {"name": "n1"}, "spec": {}}))[0] == 201
+
+
+async def test_bodies_that_are_too_large_are_refused(served: "Served") -> None:
+    code, status = await served.request("POST", MAPS, data=BytesIO(b" " * ((3 << 20) + 1)))
+    assert (code, status["reason"]) == (413, "RequestEntityTooLarge")
+
+
+async def test_other_body_types_are_unsupported(served: "Served") -> None:
+    code, status = await served.request("POST", MAPS, data=b"x", headers={"Content-Type": "text/plain"})
+    assert (code, status["reason"]) == (415, "UnsupportedMediaType")
+    code, _ = await served.request("PATCH", f"{MAPS}/a", data=b"{}", headers={"Content-Type": "application/json"})
+    assert code == 415
+
+
+async def test_a_pod_is_bound_and_evicted(served: "Served") -> None:
+    pods = "/api/v1/namespaces/default/pods"
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    await served.request("POST", pods, json=pod)
+    binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}
+    code, status = await served.request("POST", f"{pods}/p/binding", json=binding)
+    assert (code, status["status"]) == (201, "Success")
+    assert (await served.request("POST", f"{pods}/p/binding", json=binding))[0] == 409
+    code, status = await served.request("POST", f"{pods}/p/eviction", json={"metadata": {"name": "p"}})
+    assert (code, status["status"]) == (201, "Success")
+    _, evicted = await served.request("GET", f"{pods}/p")
+    assert evicted["metadata"]["deletionGracePeriodSeconds"] == 30
+
+
+async def test_tables_and_partial_metadata_are_made_on_request(served: "Served") -> None:
+    await served.request("POST", MAPS, json=config_map("a", x="1"))
+    table = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    _, shown = await served.request("GET", MAPS, headers=table)
+    assert [column["name"] for column in shown["columnDefinitions"]] == ["Name", "Data", "Age"]
+    assert shown["rows"][0]["cells"][:2] == ["a", 1]
+    _, shown = await served.request("GET", f"{MAPS}/a", headers=table)
+    assert shown["kind"] == "Table"
+    partial = {"Accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}
+    _, shown = await served.request("GET", MAPS, headers=partial)
+    assert (shown["kind"], shown["items"][0]["kind"]) == ("PartialObjectMetadataList", "PartialObjectMetadata")

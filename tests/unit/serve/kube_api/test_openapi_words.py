@@ -1,0 +1,36 @@
+"""Descriptions."""
+
+import pytest
+
+from devlet.objects import schema
+from devlet.serve.kube_api import openapi_words
+from devlet.serve.kube_api.openapi_words import words
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
+def test_all_versions_share_their_words(version: str) -> None:
+    assert "driver" in words(f"k8s.io.api.resource.{version}.ResourceSliceSpec")
+
+
+def test_most_messages_have_none() -> None:
+    assert words("k8s.io.api.core.v1.AzureDiskVolumeSource") == {}
+    assert words("") == {}
+
+
+def test_there_are_no_words_for_fields_that_do_not_exist() -> None:
+    fields: dict[str, set[str]] = {}
+    for message_name in _reachable():
+        group, _, rest = message_name.removeprefix("k8s.io.api.").partition(".")
+        fields.setdefault(f"{group}.{rest.rpartition('.')[2]}", set()).update(schema.message(message_name).properties)
+    for key, said in openapi_words._WORDS.items():
+        assert said.keys() - {""} <= fields[key], key
+
+
+def _reachable() -> set[str]:
+    found: set[str] = set()
+    waiting = list(schema.kinds().values())
+    while waiting:
+        if (name := waiting.pop()) not in found:
+            found.add(name)
+            waiting += [field.type for field in schema.message(name).properties.values() if field.is_message]
+    return found

@@ -1,0 +1,45 @@
+import socket
+import stat
+from pathlib import Path
+
+import anyio
+import pytest
+from aiohttp import web
+
+from devlet.errors import Unavailable
+from devlet.serve.kube_api.server import Settings, bind_tcp, bind_unix, listening
+
+pytestmark = pytest.mark.anyio
+
+
+async def hello(request: web.BaseRequest) -> web.StreamResponse:
+    return web.Response(text="hello")
+
+
+async def test_the_socket_is_private_and_replaces_one_that_was_left_behind(root: Path) -> None:
+    path = root / "devlet.sock"
+    bind_unix(path).close()
+    async with listening(hello, bind_unix(path), tls=None):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        async with await anyio.connect_unix(path) as stream:
+            await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"hello" in await stream.receive()
+
+
+async def test_a_connection_without_a_request_is_closed(root: Path) -> None:
+    async with listening(hello, bind_unix(root / "s"), tls=None, settings=Settings(idle_timeout=0.1)):
+        async with await anyio.connect_unix(root / "s") as stream:
+            with anyio.fail_after(10), pytest.raises(anyio.EndOfStream):
+                await stream.receive()
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Unavailable, match=f"cannot listen on 127.0.0.1:{port}"):
+            bind_tcp("127.0.0.1", port)
+
+
+def test_a_free_port_is_found() -> None:
+    with bind_tcp("127.0.0.1", 0) as bound:
+        assert bound.getsockname()[1] > 0
