@@ -11,7 +11,29 @@ PACKAGE = Path("src/devlet")
 UNIT = Path("tests/unit")
 
 # module, from the package: (test file, from the tests; why it is not tested alone)
-ELSEWHERE: dict[str, tuple[str, str]] = {}
+_CONTRACT = ("contract/test_store_contract.py", "it is a test suite; this runs it")
+ELSEWHERE: dict[str, tuple[str, str]] = {
+    f"testing/cluster_contract/{module}.py": _CONTRACT
+    for module in (
+        "concurrency",
+        "contract",
+        "conversions",
+        "deletion",
+        "garbage",
+        "lists",
+        "metadata",
+        "options",
+        "ownership",
+        "patches",
+        "pods",
+        "reading",
+        "selectors",
+        "specimens",
+        "status",
+        "verbs",
+        "watches",
+    )
+}
 
 GENERATED = ("_pb2.py", "_pb2_grpc.py")
 WITHOUT_TESTS = ("__init__.py", "__main__.py")

@@ -42,16 +42,16 @@ def decide(resource: Resource, document: Document, options: DeleteOptions, now: 
 
 def _check_preconditions(resource: Resource, document: Document, options: DeleteOptions) -> None:
     metadata, wanted = document["metadata"], options.preconditions
-    for label, expected, actual in (
-        ("UID", wanted.uid, metadata["uid"]),
-        ("ResourceVersion", wanted.resource_version, metadata["resourceVersion"]),
+    for label, expected, actual, guess in (
+        ("UID", wanted.uid, metadata["uid"], "deleted and then recreated"),
+        ("ResourceVersion", wanted.resource_version, metadata["resourceVersion"], "modified"),
     ):
         if expected is not None and expected != actual:
             raise Conflict(
-                f'Operation cannot be fulfilled on {resource.name} "{metadata["name"]}": the {label} in the'
+                f'Operation cannot be fulfilled on {resource.kind_name} "{metadata["name"]}": the {label} in the'
                 f" precondition ({expected}) does not match the {label} in record ({actual})."
-                " The object might have been deleted and then recreated",
-                resource=resource.name,
+                f" The object might have been {guess}",
+                resource=resource.kind_name,
                 name=metadata["name"],
             )
 

@@ -13,7 +13,17 @@ from devlet.objects.shape import conform
 
 
 def accept(resource: Resource, document: Document, options: WriteOptions, *, patched: bool = False) -> Document:
-    """The document in the storage version; the caller owns it. `patched` only changes how findings are reported."""
+    """The document in the storage version; the caller owns it. What came out of a patch is wrong in the patch."""
+    if not patched:
+        return _accepted(resource, document, options, patched)
+    try:
+        return _accepted(resource, document, options, patched)
+    except BadRequest as e:
+        cause = Cause("FieldValueInvalid", f"Invalid value: {e}", "patch")
+        raise InvalidObject(resource.kind_name, _name_of(document), [cause]) from e
+
+
+def _accepted(resource: Resource, document: Document, options: WriteOptions, patched: bool) -> Document:
     document = _typed(resource, document)
     message = message_of(document["apiVersion"], document["kind"])
     if message is None:  # a custom resource: of its members only the metadata is known
@@ -51,11 +61,15 @@ def _report(
     if options.field_validation is FieldValidation.STRICT:
         text = f"strict decoding error: {', '.join(findings)}"
         if patched:
-            name = document.get("metadata", {}).get("name", "")
             cause = Cause("FieldValueInvalid", f"Invalid value: {text}", "patch")
-            raise InvalidObject(resource.kind_name, name, [cause])
+            raise InvalidObject(resource.kind_name, _name_of(document), [cause])
         kind, version = document["kind"], document["apiVersion"].rpartition("/")[2]
         raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: {text}')
     if options.field_validation is FieldValidation.WARN and options.warn is not None:
         for finding in findings:
             options.warn(finding)
+
+
+def _name_of(document: Document) -> str:
+    metadata = document.get("metadata")
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""

@@ -214,7 +214,6 @@ class Store:
         self, resource: Resource, new: Document, namespace: str, options: WriteOptions, *, applied: bool = False
     ) -> tuple[Document, Pending | None]:
         now = self._clock.now()
-        managed = new["metadata"].pop("managedFields", None)
         _place(resource, new, namespace)
         self._generate_name(resource, new)
         strategy.prepare_create(resource.kind, new, uid=str(uuid.uuid4()), now=now)
@@ -223,12 +222,11 @@ class Store:
         if self._ledger.newest(resource.kind, key) is not None:
             raise AlreadyExists(f'{resource.name} "{key[1]}" already exists', resource=resource.name, name=key[1])
         guards.check(options, new, None)
+        if not applied:
+            new["metadata"]["managedFields"] = managed_fields.updated(
+                None, new, _manager(options), resource.api_version, "", format_time(now)
+            )
         new = strategy.ordered(new)
-        new["metadata"]["managedFields"] = (
-            managed
-            if applied
-            else managed_fields.updated(None, new, _manager(options), resource.api_version, "", format_time(now))
-        )
         if options.dry_run:
             return _unversioned(new), None
         return new, self._ledger.write(resource.kind, key, new)
@@ -254,6 +252,7 @@ class Store:
         old = self._existing(resource, key)
         live = convert(old.document(), resource.api_version)
         new = accept(resource, _patched(resource, live, patch), options, patched=True)
+        _check_address(new["metadata"], key)
         if (wanted := new["metadata"].get("resourceVersion")) and wanted != str(old.version):
             raise _modified(resource, key[1])
         return self._stage_update(resource, new, old, subresource, options)
@@ -294,8 +293,6 @@ class Store:
                 old, new, _manager(options), resource.api_version, subresource, format_time(now)
             )
         new = strategy.ordered(new)
-        if not new["metadata"].get("managedFields"):
-            new["metadata"].pop("managedFields", None)
         unchanged = {**new, "metadata": {**new["metadata"], "resourceVersion": str(old_record.version)}}
         if unchanged == old:
             return old, None
@@ -455,17 +452,29 @@ def _addressed(resource: Resource, document: Document, key: Key) -> Document:
         raise BadRequest("invalid object type: an apply patch needs apiVersion and kind")
     namespace, name = key
     metadata = dict(document.get("metadata") or {})
-    if metadata.setdefault("name", name) != name:
-        raise BadRequest(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+    if not metadata.get("name"):
+        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    _check_address(metadata, key)
     if namespace:
-        metadata.setdefault("namespace", namespace)
+        metadata["namespace"] = namespace
     return {**document, "metadata": metadata}
+
+
+def _check_address(metadata: Document, key: Key) -> None:
+    """A body must be about the object that was addressed."""
+    namespace, name = key
+    if metadata.get("name") != name:
+        said = metadata.get("name")
+        raise BadRequest(f"the name of the object ({said}) does not match the name on the URL ({name})")
+    if namespace and metadata.get("namespace") not in (None, "", namespace):
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def _place(resource: Resource, new: Document, namespace: str) -> None:
     metadata = new["metadata"]
     if not resource.namespaced:
         namespace = ""
+        metadata.pop("namespace", None)
     if metadata.get("namespace") and metadata["namespace"] != namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
     if namespace:

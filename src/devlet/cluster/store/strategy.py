@@ -135,8 +135,10 @@ def is_finished(document: Document) -> bool:
 
 
 def ordered(document: Document) -> Document:
-    """With the keys in the reference's order: people read these documents."""
+    """With the keys in the reference's order: people read these documents. Without managedFields if nobody has any."""
     metadata = {"resourceVersion": "", **document["metadata"]}  # the ledger fills it in, in its place
+    if not metadata.get("managedFields"):
+        metadata.pop("managedFields", None)
     first = {key: metadata[key] for key in _METADATA if key in metadata}
     return {
         "kind": document["kind"],

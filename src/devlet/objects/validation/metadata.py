@@ -23,7 +23,7 @@ from devlet.objects.validation.field_errors import (
 
 ANNOTATIONS_MAX = 256 * 1024
 
-_OWNER_MEMBERS = (("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid"))
+_OWNER_MEMBERS = (("apiVersion", "version "), ("kind", ""), ("name", ""), ("uid", ""))
 _SET_BY_SERVER = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -36,7 +36,7 @@ def check(metadata: Document, rule: names.Rule, namespaced: bool | None) -> Caus
     yield from check_labels(metadata.get("labels") or {}, "metadata.labels")
     yield from check_annotations(metadata.get("annotations") or {}, "metadata.annotations")
     yield from check_owner_references(metadata.get("ownerReferences") or [])
-    yield from _check_finalizers(metadata.get("finalizers") or [])
+    yield from _check_finalizers(metadata.get("finalizers") or [], custom=namespaced is None)
 
 
 def check_update(metadata: Document, old: Document) -> Causes:
@@ -84,7 +84,7 @@ def check_owner_references(references: list[Document]) -> Causes:
 def _check_owner_reference(owner: Document, path: str) -> Causes:
     for member, spoken in _OWNER_MEMBERS:
         if not owner.get(member):
-            yield invalid(f"{path}.{member}", "", f"{spoken} must not be empty")
+            yield invalid(f"{path}.{member}", "", f"{spoken}must not be empty")
     if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
         yield invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner")
 
@@ -108,9 +108,18 @@ def _check_namespace(namespace: str, namespaced: bool | None) -> Causes:
         yield from name_errors("metadata.namespace", namespace, names.dns_label)
 
 
-def _check_finalizers(finalizers: list[str]) -> Causes:
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+
+
+def _check_finalizers(finalizers: list[str], *, custom: bool) -> Causes:
+    """Those of custom resources need not be qualified."""
     for i, finalizer in enumerate(finalizers):
-        yield from name_errors(f"metadata.finalizers[{i}]", finalizer, names.qualified_name)
+        path = f"metadata.finalizers[{i}]"
+        if names.qualified_name(finalizer):
+            yield from name_errors(path, finalizer, names.qualified_name)
+        elif not custom and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid(path, finalizer, detail)
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         yield invalid("metadata.finalizers", finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
 

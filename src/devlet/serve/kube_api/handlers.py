@@ -108,6 +108,7 @@ class Handlers:
         return response
 
     async def _get(self, call: Call) -> web.StreamResponse:
+        _check_form(call, is_list=False)
         found = await self._store.get(call.resource, call.target.name, call.target.namespace)
         return self._object(call, found)
 
@@ -115,6 +116,7 @@ class Handlers:
         wanted = options.list_options(call.query)
         if call.target.name:
             wanted = replace(wanted, field_selector=_with_name(wanted.field_selector, call.target.name))
+        _check_form(call, is_list=True)
         page = await self._store.page(call.resource, call.target.namespace, wanted)
         if not call.format.as_kind:
             body = answers.list_body(call.resource, page)
@@ -259,6 +261,11 @@ class Handlers:
 
 
 _SUBRESOURCE_KINDS = {"binding": ("Binding", "v1"), "eviction": ("Eviction", "policy/v1")}
+
+
+def _check_form(call: Call, *, is_list: bool) -> None:
+    if refusal := call.format.refusal(is_list=is_list):
+        raise Rejected(failure(406, "NotAcceptable", refusal))
 
 
 def method_not_allowed() -> Rejected:

@@ -11,7 +11,19 @@ from dataclasses import dataclass
 
 from devlet.serve.kube_api.bodies import JSON, PROTOBUF, YAML
 
-__all__ = ["Format", "is_pretty", "media_types", "negotiate", "negotiate_discovery", "not_acceptable", "wants_gzip"]
+__all__ = [
+    "AGGREGATED",
+    "PARTIAL",
+    "PARTIAL_LIST",
+    "TABLE",
+    "Format",
+    "is_pretty",
+    "media_types",
+    "negotiate",
+    "negotiate_discovery",
+    "not_acceptable",
+    "wants_gzip",
+]
 
 TABLE = "Table"
 PARTIAL = "PartialObjectMetadata"

@@ -36,6 +36,16 @@ async def stream(
     for text in warnings:
         response.headers.add("Warning", text)
     try:
+        await _send(store, call, wanted, how, response)
+        await response.write_eof()
+    except (TimeoutError, ConnectionError):
+        if call.http.transport is not None:
+            call.http.transport.abort()
+    return response
+
+
+async def _send(store: Store, call: "Call", wanted: WatchOptions, how: Printer, response: web.StreamResponse) -> None:
+    try:
         async with store.watch_frames(call.resource, call.target.namespace, wanted) as frames:
             await response.prepare(call.http)
             first = True
@@ -48,12 +58,6 @@ async def stream(
         if not response.prepared:
             await response.prepare(call.http)
         await _write(response, _encoder.encode({"type": "ERROR", "object": status_of(e)}) + b"\n")
-    except (TimeoutError, ConnectionError):
-        if call.http.transport is not None:
-            call.http.transport.abort()
-        return response
-    await response.write_eof()
-    return response
 
 
 async def _write(response: web.StreamResponse, line: bytes) -> None:

@@ -53,15 +53,15 @@ def test_good_metadata_is_accepted(members: Document) -> None:
         ),
         (
             {"ownerReferences": [{**OWNER, "kind": ""}]},
-            invalid("metadata.ownerReferences.kind", "", "kind must not be empty"),
+            invalid("metadata.ownerReferences.kind", "", "must not be empty"),
         ),
         (
             {"ownerReferences": [{**OWNER, "name": ""}]},
-            invalid("metadata.ownerReferences.name", "", "name must not be empty"),
+            invalid("metadata.ownerReferences.name", "", "must not be empty"),
         ),
         (
             {"ownerReferences": [{**OWNER, "uid": ""}]},
-            invalid("metadata.ownerReferences.uid", "", "uid must not be empty"),
+            invalid("metadata.ownerReferences.uid", "", "must not be empty"),
         ),
         ({"finalizers": ["a b"]}, invalid("metadata.finalizers[0]", "a b", names.qualified_name("a b")[0])),
         (

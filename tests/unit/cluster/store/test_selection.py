@@ -1,0 +1,47 @@
+import msgspec
+import pytest
+
+from devlet.cluster.store.records import Record
+from devlet.cluster.store.selection import Selection
+from devlet.errors import BadRequest
+from devlet.objects.kinds import CONFIG_MAPS, EVENTS, PODS, Resource
+
+
+def record(namespace: str = "ns", **members: object) -> Record:
+    body = {"kind": "Pod", "metadata": {"name": "a", "namespace": namespace, "labels": {"x": "1"}}, **members}
+    return Record((namespace, "a"), 1, msgspec.json.encode(body))
+
+
+@pytest.mark.parametrize(
+    ("namespace", "labels", "fields", "matches"),
+    [
+        ("", "", "", True),
+        ("ns", "", "", True),
+        ("other", "", "", False),
+        ("", "x=1", "", True),
+        ("", "x=2", "", False),
+        ("", "", "spec.nodeName=n1", True),
+        ("", "", "spec.nodeName!=n1", False),
+        ("", "", "status.phase=", True),
+        ("ns", "x", "spec.nodeName=n1,metadata.name=a", True),
+        ("ns", "!x", "spec.nodeName=n1", False),
+    ],
+)
+def test_namespace_labels_and_fields_must_all_match(namespace: str, labels: str, fields: str, matches: bool) -> None:
+    selection = Selection(PODS, namespace, labels, fields)
+    assert selection.matches(record(spec={"nodeName": "n1"})) is matches
+    assert selection.selects is bool(labels or fields)
+
+
+def test_the_shapes_of_an_event_are_selected_by_their_own_names() -> None:
+    event = record(kind="Event", apiVersion="v1", involvedObject={"name": "p"}, source={"component": "c"}, reason="R")
+    assert Selection(EVENTS, "", "", "involvedObject.name=p,source=c").matches(event)
+    new = Resource(EVENTS.kind, "events.k8s.io/v1")
+    assert Selection(new, "", "", "regarding.name=p").matches(event)
+    assert not Selection(new, "", "", "regarding.name=q").matches(event)
+
+
+@pytest.mark.parametrize(("labels", "fields"), [("=", ""), ("", "data=x"), ("a in (", ""), ("", "metadata.name")])
+def test_a_selector_that_cannot_be_understood_is_a_bad_request(labels: str, fields: str) -> None:
+    with pytest.raises(BadRequest):
+        Selection(CONFIG_MAPS, "", labels, fields)

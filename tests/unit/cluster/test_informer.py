@@ -1,0 +1,249 @@
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio.streams.memory import MemoryObjectReceiveStream
+
+from devlet.cluster.client import Cluster, ListOptions, MergePatch, ObjectList, WatchEvent, WatchOptions
+from devlet.cluster.informer import Changed, Informer
+from devlet.cluster.store.settings import Settings
+from devlet.cluster.store.store import Store, open_store
+from devlet.errors import Expired, Unavailable
+from devlet.kit.backoff import Backoff
+from devlet.kit.parts import running
+from devlet.objects.documents import Document
+from devlet.objects.kinds import CONFIG_MAPS, PODS, Resource
+from devlet.testing.cluster_contract.specimens import config_map, pod
+
+pytestmark = pytest.mark.anyio
+QUICK = Backoff(0.001, 0.01)
+Changes = MemoryObjectReceiveStream[Changed[Document]]
+
+
+@pytest.fixture
+async def store(root: Path, anyio_backend: str) -> AsyncIterator[Store]:
+    async with open_store(root / "cluster.db") as store:
+        yield store
+
+
+def informer(cluster: Cluster, **options: Any) -> Informer[Document]:
+    return Informer(cluster, CONFIG_MAPS, lambda document: document, namespace="default", backoff=QUICK, **options)
+
+
+def value(document: Document) -> Iterable[str]:
+    return [document["data"]["k"]]
+
+
+async def until(changes: Changes, name: str, k: str | None) -> list[tuple[str, str | None, str | None]]:
+    """What was told up to the moment when the object has that value (None: is gone)."""
+    told = []
+    with anyio.fail_after(10):
+        async for change in changes:
+            old = change.old["data"]["k"] if change.old else None
+            new = change.new["data"]["k"] if change.new else None
+            told.append((change.key[1], old, new))
+            if (change.key[1], new) == (name, k):
+                return told
+    raise AssertionError("the stream ended")
+
+
+async def put(store: Store, name: str, k: str) -> Document:
+    patch = MergePatch({"data": {"k": k}})
+    return await store.patch(CONFIG_MAPS, name, patch, "default")
+
+
+async def test_it_is_complete_when_it_is_ready(store: Store) -> None:
+    for name in ("a", "b"):
+        await store.create(CONFIG_MAPS, config_map(name), "default")
+    copy = informer(store)
+    async with running(copy.run):
+        assert sorted(d["metadata"]["name"] for d in copy.all()) == ["a", "b"]
+        assert copy.get("a", "default") == await store.get(CONFIG_MAPS, "a", "default")
+        assert copy.get("absent", "default") is None
+        assert copy.version
+
+
+async def test_it_follows_every_change_and_tells_of_it(store: Store) -> None:
+    await store.create(CONFIG_MAPS, config_map("a", data={"k": "1"}), "default")
+    copy = informer(store)
+    async with running(copy.run), copy.changes() as changes:
+        await put(store, "a", "2")
+        await store.create(CONFIG_MAPS, config_map("b", data={"k": "1"}), "default")
+        await store.delete(CONFIG_MAPS, "a", "default")
+        assert await until(changes, "a", None) == [
+            ("a", None, "1"),
+            ("a", "1", "2"),
+            ("b", None, "1"),
+            ("a", "2", None),
+        ]
+        assert [d["metadata"]["name"] for d in copy.all()] == ["b"]
+
+
+async def test_each_listener_hears_everything_from_where_it_begins(store: Store) -> None:
+    copy = informer(store)
+    async with running(copy.run):
+        async with copy.changes() as first:
+            await store.create(CONFIG_MAPS, config_map("a", data={"k": "1"}), "default")
+            assert await until(first, "a", "1") == [("a", None, "1")]
+            async with copy.changes() as second:
+                await put(store, "a", "2")
+                assert await until(second, "a", "2") == [("a", None, "1"), ("a", "1", "2")]
+                assert await until(first, "a", "2") == [("a", "1", "2")]
+        assert copy.get("a", "default") is not None
+
+
+async def test_selectors_narrow_it(store: Store) -> None:
+    await store.create(PODS, pod("mine", spec={"nodeName": "n1"}), "default")
+    await store.create(PODS, pod("other", labels={"x": "y"}), "default")
+    names = {}
+    for key, options in {"field": {"field_selector": "spec.nodeName=n1"}, "label": {"label_selector": "x"}}.items():
+        selected = Informer(store, PODS, lambda d: str(d["metadata"]["name"]), **options)  # type: ignore[arg-type]
+        async with running(selected.run):
+            names[key] = selected.all()
+    assert names == {"field": ["mine"], "label": ["other"]}
+
+
+async def test_indexes_follow_the_objects(store: Store) -> None:
+    copy = informer(store, indexes={"value": value})
+    async with running(copy.run), copy.changes() as changes:
+        for name in ("b", "a"):
+            await store.create(CONFIG_MAPS, config_map(name, data={"k": "1"}), "default")
+        await until(changes, "a", "1")
+        assert [d["metadata"]["name"] for d in copy.by_index("value", "1")] == ["a", "b"]
+        await put(store, "a", "2")
+        await until(changes, "a", "2")
+        await store.delete(CONFIG_MAPS, "b", "default")
+        await until(changes, "b", None)
+        assert copy.by_index("value", "1") == []
+        assert [d["metadata"]["name"] for d in copy.by_index("value", "2")] == ["a"]
+        with pytest.raises(KeyError):
+            copy.by_index("absent", "1")
+
+
+async def test_an_object_is_decoded_once_per_version(store: Store) -> None:
+    await store.create(CONFIG_MAPS, config_map("a"), "default")
+    decoded: list[str] = []
+
+    def decode(document: Document) -> Document:
+        decoded.append(document["metadata"]["resourceVersion"])
+        return document
+
+    copy = Informer(store, CONFIG_MAPS, decode, namespace="default", indexes={"value": value})
+    async with running(copy.run), copy.changes() as changes:
+        await put(store, "a", "2")
+        await until(changes, "a", "2")
+        assert copy.by_index("value", "2") and copy.all()
+    assert len(decoded) == len(set(decoded)) == 2
+
+
+class Unsteady:
+    """A cluster whose answers can be made to fail; everything else is the store's."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.list_errors: list[Exception] = []
+        self.watch_errors: list[Exception] = []
+        self.lists = 0
+        self.hang_up = anyio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def list(self, resource: Resource, namespace: str = "", options: ListOptions = ListOptions()) -> ObjectList:
+        self.lists += 1
+        if self.list_errors:
+            raise self.list_errors.pop(0)
+        return await self._store.list(resource, namespace, options)
+
+    @asynccontextmanager
+    async def watch(
+        self, resource: Resource, namespace: str = "", options: WatchOptions = WatchOptions()
+    ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        if self.watch_errors:
+            raise self.watch_errors.pop(0)
+        async with self._store.watch(resource, namespace, options) as events:
+            yield self._until_hung_up(events)
+
+    async def _until_hung_up(self, events: AsyncIterator[WatchEvent]) -> AsyncIterator[WatchEvent]:
+        async for event in events:
+            yield event
+            if self.hang_up.is_set():
+                return
+
+
+async def test_after_a_stream_ends_it_goes_on_without_a_list(store: Store) -> None:
+    cluster = Unsteady(store)
+    cluster.hang_up.set()
+    copy = informer(cluster)
+    async with running(copy.run), copy.changes() as changes:
+        await store.create(CONFIG_MAPS, config_map("a", data={"k": "0"}), "default")
+        for i in range(1, 6):
+            await put(store, "a", str(i))
+        told = await until(changes, "a", "5")
+    assert [new for _, _, new in told] == ["0", "1", "2", "3", "4", "5"]
+    assert cluster.lists == 1
+
+
+async def test_after_an_expired_version_only_differences_are_told(store: Store) -> None:
+    for name in ("kept", "changed", "gone"):
+        await store.create(CONFIG_MAPS, config_map(name, data={"k": "1"}), "default")
+    cluster = Unsteady(store)
+    cluster.hang_up.set()
+    copy = informer(cluster)
+    async with running(copy.run), copy.changes() as changes:
+        for _ in range(3):
+            await changes.receive()
+        cluster.watch_errors = [Expired("too old")]
+        # The stream ends behind this event; what follows happens while nobody watches.
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(put, store, "changed", "2")
+            tasks.start_soon(store.delete, CONFIG_MAPS, "gone", "default")
+            tasks.start_soon(store.create, CONFIG_MAPS, config_map("new", data={"k": "1"}), "default")
+        told: list[str] = []
+        with anyio.fail_after(10):
+            while len(told) < 3:
+                change = await changes.receive()
+                told.append(change.key[1])
+    assert sorted(told) == ["changed", "gone", "new"]
+    assert cluster.lists == 2
+
+
+async def test_errors_are_waited_out(store: Store) -> None:
+    cluster = Unsteady(store)
+    cluster.list_errors = [Unavailable("starting"), Unavailable("starting")]
+    cluster.watch_errors = [Unavailable("restarting")]
+    copy = informer(cluster)
+    with anyio.fail_after(10):
+        async with running(copy.run), copy.changes() as changes:
+            await store.create(CONFIG_MAPS, config_map("a", data={"k": "1"}), "default")
+            assert await until(changes, "a", "1") == [("a", None, "1")]
+    assert cluster.lists == 3
+
+
+async def test_a_list_of_several_pages_that_breaks_changes_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("devlet.cluster.informer._PAGE", 2)
+    for i in range(5):
+        await store.create(CONFIG_MAPS, config_map(f"c{i}", data={"k": "1"}), "default")
+    copy = informer(store)
+    async with running(copy.run):
+        assert len(copy.all()) == 5
+
+
+async def test_a_slow_informer_catches_up(root: Path) -> None:
+    """The store ends its stream again and again; it loses nothing."""
+    async with open_store(root / "slow.db", Settings(watch_events=2)) as store:
+        copy = informer(store)
+        async with running(copy.run), copy.changes() as changes:
+            async with anyio.create_task_group() as tasks:
+                for i in range(100):
+                    tasks.start_soon(store.create, CONFIG_MAPS, config_map(f"c{i}", data={"k": "1"}), "default")
+            names: set[str] = set()
+            with anyio.fail_after(10):
+                while len(names) < 100:
+                    names.add((await changes.receive()).key[1])
+            assert len(copy.all()) == 100
