@@ -15,7 +15,8 @@ def listed() -> list[str]:
 
 
 def marked() -> set[str]:
-    return {name for path in sorted((ROOT / "tests").rglob("*.py")) for name in ids(path.read_text())}
+    folders = (ROOT / "tests", ROOT / "src" / "devlet" / "testing")  # suites that others run too are in the package
+    return {name for folder in folders for path in sorted(folder.rglob("*.py")) for name in ids(path.read_text())}
 
 
 def ids(source: str) -> Iterator[str]:
