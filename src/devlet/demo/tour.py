@@ -14,18 +14,24 @@ from anyio import TASK_STATUS_IGNORED
 from anyio.abc import TaskStatus
 
 from devlet.cluster.client import Cluster, WatchOptions
+from devlet.cluster.remote import kubeconfig
+from devlet.cluster.remote.client import connected
 from devlet.cluster.store.store import open_store
+from devlet.daemon.config import Config
+from devlet.daemon.kube_api import serving
+from devlet.daemon.main import DATABASE
 from devlet.demo import cast
 from devlet.demo.board import Board
 from devlet.errors import InvalidObject
+from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
 from devlet.objects import kinds
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 
 ABOUT = (
-    "What works so far: a cluster's objects, stored durably on this machine, checked by Kubernetes' rules, watched.",
-    "There is no scheduler and no node agent yet, so claims and pods stay pending. The GPUs are fake.",
+    "What works so far: the Kubernetes API on this machine. kubectl, Go drivers and kube-scheduler can talk to it.",
+    "There is no scheduler and no node agent of our own yet, so claims and pods stay pending. The GPUs are fake.",
 )
 
 _WATCHED = (
@@ -44,13 +50,17 @@ Pause = Callable[[], Awaitable[None]]
 async def tour(board: Board, pause: Pause) -> None:
     """Run the whole story; `pause` comes between the steps, for those who look on."""
     with tempfile.TemporaryDirectory(prefix="dv") as directory:
-        database = Path(directory) / "cluster.db"
-        async with _cluster(database, board) as cluster:
+        root = Path(directory)
+        async with _cluster(root, board) as cluster:
+            board.note(
+                f"Serving the Kubernetes API. While this runs: kubectl --kubeconfig {root}/kubeconfig get pods -A"
+            )
+            await pause()
             await _before_the_restart(_Stage(cluster, board, pause))
         shown = board.count()
         board.note(f"Stopped the cluster with {shown} objects on the board.")
         await pause()
-        async with _cluster(database, board) as cluster:
+        async with _cluster(root, board) as cluster:
             stage = _Stage(cluster, board, pause)
             await _after_the_restart(stage, shown)
 
@@ -110,11 +120,16 @@ class _Stage:
 
 
 @asynccontextmanager
-async def _cluster(database: Path, board: Board) -> AsyncIterator[Cluster]:
-    """The embedded cluster, with a watch per kind that goes on where the board is."""
-    async with open_store(database) as cluster, AsyncExitStack() as watches:
+async def _cluster(root: Path, board: Board) -> AsyncIterator[Cluster]:
+    """The embedded cluster behind its API, with a watch per kind that goes on where the board is."""
+    clock, config = SystemClock(), Config(root=root, node_name="laptop")
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(open_store(root / DATABASE, clock=clock))
+        await stack.enter_async_context(serving(store, config, clock))
+        connection = kubeconfig.connection([root / "kubeconfig"])
+        cluster = await stack.enter_async_context(connected(connection))
         for resource in _WATCHED:
-            await watches.enter_async_context(running(partial(_follow, cluster, resource, board)))
+            await stack.enter_async_context(running(partial(_follow, cluster, resource, board)))
         yield cluster
 
 
