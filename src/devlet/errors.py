@@ -11,7 +11,8 @@ DevletError
 ├── AlreadyExists          the caller: the name is taken (409)
 ├── Conflict               the caller: somebody wrote first, read again (409, retryable)
 ├── Expired                the caller: that version is gone, list again (410)
-├── Unavailable            nobody: try again later (429, 503, 504, retryable)
+├── Unavailable            nobody: try again later (503, 504, retryable)
+│   └── TooManyRequests        not so much, or not now (429)
 ├── InUse                  the operator: another process holds it
 └── StateCorrupt           the operator: a file on this node is damaged or not ours
 
@@ -103,6 +104,10 @@ class Unavailable(DevletError):
     def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class TooManyRequests(Unavailable):
+    """Refused for now, to spare the server or something that a budget protects."""
 
 
 class InUse(DevletError):

@@ -57,10 +57,12 @@ def _default_tolerations(parent: Document) -> None:
 
 def default_slice(slice_: Document, now: datetime) -> None:
     for device in mappings(ensure(slice_, "spec"), "devices"):
-        for taint in mappings(device, "taints"):
-            fill(taint, "timeAdded", format_time(now))
-        for resource in values(device, "nodeAllocatableResourceMappings"):
-            fill(resource, "allocationMultiplier", "1")
+        if "taints" in device:
+            for taint in mappings(device, "taints"):
+                fill(taint, "timeAdded", format_time(now))
+        if "nodeAllocatableResourceMappings" in device:
+            for resource in values(device, "nodeAllocatableResourceMappings"):
+                fill(resource, "allocationMultiplier", "1")
 
 
 def default_taint_rule(rule: Document, now: datetime, old: Document | None) -> None:

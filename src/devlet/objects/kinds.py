@@ -289,6 +289,7 @@ CONFIG_MAPS = _built_in.resource("v1", "configmaps")
 SECRETS = _built_in.resource("v1", "secrets")
 SERVICE_ACCOUNTS = _built_in.resource("v1", "serviceaccounts")
 LEASES = _built_in.resource("coordination.k8s.io/v1", "leases")
+POD_DISRUPTION_BUDGETS = _built_in.resource("policy/v1", "poddisruptionbudgets")
 PRIORITY_CLASSES = _built_in.resource("scheduling.k8s.io/v1", "priorityclasses")
 RBAC = tuple(
     _built_in.resource("rbac.authorization.k8s.io/v1", plural)

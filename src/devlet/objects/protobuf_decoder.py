@@ -12,11 +12,12 @@ from typing import Any
 import msgspec
 
 from devlet.objects import leaves, protobuf_wire
-from devlet.objects.documents import Document
+from devlet.objects.documents import Document, copy
+from devlet.objects.omission import keeps_zero
 from devlet.objects.protobuf_time import read_micro_time, read_time
 from devlet.objects.protobuf_wire import DELIMITED, VARINT, Malformed, read_bounds, read_varint
 from devlet.objects.schema import Field, Message
-from devlet.objects.shape import keeps_zero, plan
+from devlet.objects.shape import plan
 
 Read = Callable[[bytes, int, int], Any]  # the value between two places
 Take = Callable[[bytes, int, int, Document], int]  # takes one field's value into the document; returns where to go on
@@ -74,7 +75,7 @@ def _takes(field: Field) -> dict[int, Take]:
     if field.inline:
         return {DELIMITED: _inline(decoder(field.message()))}
     if field.label == "map":
-        return {DELIMITED: _entry(field)}
+        return {DELIMITED: _entries(field)}
     if field.wire == "varint":
         convert = _NUMBERS[field.type]
         if field.label == "repeated":
@@ -96,7 +97,9 @@ def _single(field: Field) -> Take:
     key, read, keep = field.json_name, _reader(field), keeps_zero(field)
 
     def take(data: bytes, at: int, end: int, made: Document) -> int:
-        start, stop = read_bounds(data, at, end)
+        start, stop = at + 1, at + 1 + (data[at] if at < end else 0x80)
+        if stop - start >= 0x80 or stop > end:
+            start, stop = read_bounds(data, at, end)
         value = read(data, start, stop)
         if value or (keep and value is not None):  # a zero time is None
             made[key] = value
@@ -118,30 +121,56 @@ def _element(field: Field) -> Take:
     return take
 
 
-def _entry(field: Field) -> Take:
+def _entries(field: Field) -> Take:
+    """The entries of a map, as many as follow one another. The devices of a slice repeat most of theirs: what was
+    read from a few bytes is remembered, and copied."""
     key, read = field.json_name, _reader(field)
+    again = field.number << 3 | DELIMITED
+    memory: dict[bytes, tuple[str, Any, bool]] = {}
 
     def take(data: bytes, at: int, end: int, made: Document) -> int:
-        at, stop = read_bounds(data, at, end)
-        name, first, last = "", 0, 0
-        while at < stop:
-            tag, at = read_varint(data, at, stop)
-            if tag == _ENTRY_KEY:
-                start, at = read_bounds(data, at, stop)
-                name = _string(data, start, at)
-            elif tag == _ENTRY_VALUE:
-                first, at = read_bounds(data, at, stop)
-                last = at
-            else:
-                at = protobuf_wire.skip(data, at, stop, tag & 7)
-        made.setdefault(key, {})[name] = read(data, first, last)  # if there was none, of no bytes: the zero value
-        return stop
+        into = made.setdefault(key, {})
+        while True:
+            start, stop = read_bounds(data, at, end)
+            raw = data[start:stop]
+            if (known := memory.get(raw)) is None:
+                known = _read_entry(read, raw)
+                if len(raw) < _SHORT:
+                    if len(memory) >= _REMEMBERED:
+                        memory.clear()
+                    memory[raw] = known
+            name, value, is_flat = known
+            into[name] = value.copy() if is_flat else copy(value)
+            if stop >= end or data[stop] != again:
+                return stop
+            at = stop + 1
 
     return take
 
 
+_SHORT = 96  # bytes
+_REMEMBERED = 2048  # entries, per map of the schema
 _ENTRY_KEY = 1 << 3 | DELIMITED
 _ENTRY_VALUE = 2 << 3 | DELIMITED
+
+
+def _read_entry(read: Read, data: bytes) -> tuple[str, Any, bool]:
+    """Name and value, and whether the value is an object that holds no other."""
+    name, first, last = "", 0, 0
+    at, stop = 0, len(data)
+    while at < stop:
+        tag, at = read_varint(data, at, stop)
+        if tag == _ENTRY_KEY:
+            start, at = read_bounds(data, at, stop)
+            name = _string(data, start, at)
+        elif tag == _ENTRY_VALUE:
+            first, at = read_bounds(data, at, stop)
+            last = at
+        else:
+            at = protobuf_wire.skip(data, at, stop, tag & 7)
+    value = read(data, first, last)  # if there was none, of no bytes: the zero value
+    is_flat = isinstance(value, dict) and not any(isinstance(member, dict | list) for member in value.values())
+    return name, value, is_flat
 
 
 def _number(field: Field, convert: Callable[[int], Any]) -> Take:

@@ -18,7 +18,9 @@ from devlet.errors import BadRequest
 from devlet.objects import leaves
 from devlet.objects.documents import Document
 from devlet.objects.leaves import Convert, Mismatch, Unknown
+from devlet.objects.omission import is_always_written, keeps_zero
 from devlet.objects.schema import Field, Message
+from devlet.objects.typed_lists import WORTH_IT, shaped
 
 __all__ = [
     "Conformed",
@@ -118,21 +120,6 @@ def plan(message: Message) -> Plan:
     return Plan(message)
 
 
-def keeps_zero(field: Field) -> bool:
-    """Whether a member that is set to its zero value is written."""
-    return not field.omitzero if _is_struct(field) else field.pointer or not field.omitempty
-
-
-def is_always_written(field: Field) -> bool:
-    """Whether the member is written even if it is not set."""
-    return not field.omitzero if _is_struct(field) and not field.pointer else not field.omitempty
-
-
-def _is_struct(field: Field) -> bool:
-    """A struct in Go: `omitempty` has no effect on it. Named list types are messages in protobuf, but no structs."""
-    return field.label == "single" and "." in field.type and field.special != "items"
-
-
 def _zero(field: Field) -> Callable[[], Any]:
     """What is written for a member that is not set."""
     if field.label != "single" or field.pointer:
@@ -153,10 +140,20 @@ def _convert(field: Field) -> Convert:
     convert = plan(field.message()).convert if field.is_message else leaves.CONVERT[field.special or field.type]
     match field.label:
         case "repeated":
-            return leaves.list_of(convert, _zero_value(field), of_strings=field.type == "string")
+            one_by_one = leaves.list_of(convert, _zero_value(field), of_strings=field.type == "string")
+            return _in_bulk(field.message(), one_by_one) if field.is_message else one_by_one
         case "map":
             return leaves.map_of(convert, _zero_value(field), of_strings=field.type == "string")
     return convert
+
+
+def _in_bulk(message: Message, one_by_one: Convert) -> Convert:
+    def convert_all(value: Any, unknown: Unknown) -> list[Any]:
+        if isinstance(value, list) and len(value) >= WORTH_IT and (made := shaped(value, message)) is not None:
+            return made
+        return one_by_one(value, unknown)  # type: ignore[no-any-return]
+
+    return convert_all
 
 
 def _unknown_in(document: Document, message: Message, path: str = "") -> Iterator[str]:

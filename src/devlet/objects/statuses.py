@@ -24,6 +24,7 @@ from devlet.errors import (
     NotFound,
     ResourceError,
     TooLarge,
+    TooManyRequests,
     Unavailable,
     UnsupportedPatch,
 )
@@ -45,6 +46,7 @@ _CODES: tuple[tuple[type[DevletError], int, str], ...] = (
     (AlreadyExists, 409, "AlreadyExists"),
     (Conflict, 409, "Conflict"),
     (Expired, 410, "Expired"),
+    (TooManyRequests, 429, "TooManyRequests"),
     (Unavailable, 503, "ServiceUnavailable"),
     (DevletError, 500, "InternalError"),
 )
@@ -56,7 +58,6 @@ _BY_REASON: dict[str, type[DevletError]] = {
     "MethodNotAllowed": BadRequest,
     "NotAcceptable": BadRequest,
     "Gone": Expired,
-    "TooManyRequests": Unavailable,
     "ServerTimeout": Unavailable,
     "Timeout": Unavailable,
 }
@@ -69,7 +70,7 @@ _BY_CODE: dict[int, type[DevletError]] = {
     413: TooLarge,
     415: UnsupportedPatch,
     422: InvalidObject,
-    429: Unavailable,
+    429: TooManyRequests,
     502: Unavailable,
     503: Unavailable,
     504: Unavailable,
@@ -119,6 +120,8 @@ def _cause(cause: Cause) -> Document:
 def _unavailable(error: Unavailable) -> Document:
     details: Document = {"retryAfterSeconds": math.ceil(error.retry_after)}
     if not str(error).startswith(_VERSION_TOO_LARGE):
+        if isinstance(error, TooManyRequests):
+            return failure(429, "TooManyRequests", str(error), details)
         return failure(503, "ServiceUnavailable", str(error), details)
     details["causes"] = [{"reason": "ResourceVersionTooLarge", "message": _VERSION_TOO_LARGE}]
     return failure(504, "Timeout", _TIMEOUT + str(error), details)
@@ -183,11 +186,11 @@ def _error(status: _Status, retry_after: float) -> DevletError:
         return _invalid(qualified, details.name or "", causes, message)
     if type_ is Expired:
         return Expired(message, fresh_continue=(status.metadata and status.metadata.continue_) or "")
-    if type_ is Unavailable:
+    if issubclass(type_, Unavailable):
         if message.startswith(_TIMEOUT + _VERSION_TOO_LARGE):
             message = message.removeprefix(_TIMEOUT)
         seconds = details.retry_after_seconds
-        return Unavailable(message, retry_after=retry_after if seconds is None else seconds)
+        return type_(message, retry_after=retry_after if seconds is None else seconds)
     if issubclass(type_, ResourceError):
         return type_(message, resource=qualified, name=details.name or "", causes=causes)
     return type_(message)

@@ -34,9 +34,11 @@ def decide(resource: Resource, document: Document, options: DeleteOptions, now: 
     grace = _grace(document, options) if resource.kind.kind == "Pod" else 0
     finalizers = _finalizers(metadata, options.propagation)
     waits = bool(finalizers) or bool(grace) or _has_content(document)
-    if not waits:
+    if not waits and resource.kind.kind != "Pod":
         return Outcome(remove=True)
     marked = _marked(document, grace, finalizers, now)
+    if not waits:  # a pod is last seen with the time of its deletion, however short its grace
+        return Outcome(remove=True, document=marked)
     return Outcome(remove=False, document=marked if marked != document else None)
 
 

@@ -1,9 +1,11 @@
 """The sub-resources that only pods have: binding to a node, and eviction."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from devlet.cluster.client import DeleteOptions, Preconditions
-from devlet.errors import BadRequest, Cause, Conflict, InvalidObject
+from devlet.errors import BadRequest, Cause, Conflict, InvalidObject, TooManyRequests
+from devlet.objects import label_selectors
 from devlet.objects.documents import Document
 from devlet.objects.schema import message_of
 from devlet.objects.shape import conform
@@ -41,6 +43,27 @@ def eviction_options(eviction: Document) -> DeleteOptions:
         preconditions=Preconditions(preconditions.get("uid"), preconditions.get("resourceVersion")),
         dry_run=bool(options.get("dryRun")),
     )
+
+
+def check_budgets(pod: Document, budgets: Iterable[Document]) -> None:
+    """TooManyRequests if a PodDisruptionBudget of the pod's namespace does not allow its eviction. A pod that does not
+    run is not protected."""
+    if (
+        pod.get("status", {}).get("phase") in ("Succeeded", "Failed", "Pending")
+        or "deletionTimestamp" in pod["metadata"]
+    ):
+        return
+    labels = pod["metadata"].get("labels") or {}
+    for budget in budgets:
+        selector = (budget.get("spec") or {}).get("selector")
+        allowed = (budget.get("status") or {}).get("disruptionsAllowed", 0)
+        if allowed < 1 and label_selectors.from_document(selector).matches(labels):
+            name = budget["metadata"]["name"]
+            raise TooManyRequests(
+                "Cannot evict pod as it would violate the pod's disruption budget."
+                f" The disruption budget {name} does not allow it now",
+                retry_after=10.0,
+            )
 
 
 def mark_evicted(pod: Document, now: datetime) -> Document:

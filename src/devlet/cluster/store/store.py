@@ -51,7 +51,7 @@ from devlet.errors import (
 from devlet.kit.clock import Clock, SystemClock
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
-from devlet.objects.kinds import BUILT_IN, Catalogue, Kind, Resource
+from devlet.objects.kinds import BUILT_IN, POD_DISRUPTION_BUDGETS, Catalogue, Kind, Resource
 from devlet.objects.names import SUFFIX_ALPHABET, generated_name
 from devlet.objects.patches import apply as server_side_apply
 from devlet.objects.patches import json_patch, managed_fields, merge_patch, strategic_merge
@@ -363,6 +363,8 @@ class Store:
     async def _evict(self, resource: Resource, old: Record, delete: DeleteOptions, options: WriteOptions) -> None:
         delete = replace(delete, dry_run=delete.dry_run or options.dry_run)
         outcome = deletion.decide(resource, old.document(), delete, self._clock.now())
+        budgets = self.table(POD_DISRUPTION_BUDGETS)
+        pods.check_budgets(old.document(), [budgets.records[key].document() for key in budgets.keys(old.key[0])])
         if delete.dry_run:
             return
         document = pods.mark_evicted(outcome.document or old.document(), self._clock.now())
@@ -442,8 +444,9 @@ def _patched(resource: Resource, live: Document, patch: JsonPatch | MergePatch |
                     raise UnsupportedPatch(f"{resource.name}: strategic merge patches exist for built-in kinds only")
                 return strategic_merge.apply(live, document, message)
     except PatchFailed as e:
-        cause = Cause("FieldValueInvalid", f"the server rejected our request due to an error in our request: {e}", "")
-        raise InvalidObject(resource.kind_name, live["metadata"]["name"], [cause]) from e
+        refused = InvalidObject("", "", [])  # about the request: clients are told of no object
+        refused.args = (f"the server rejected our request due to an error in our request: {e}",)
+        raise refused from e
 
 
 def _addressed(resource: Resource, document: Document, key: Key) -> Document:

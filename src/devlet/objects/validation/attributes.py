@@ -1,8 +1,9 @@
 """Rules for device attributes: a map from qualified name to exactly one value, or one list of values.
 
-A slice has up to a thousand of them, so a plain value is recognised first and a path is built only for what is not.
+A slice has up to a thousand of them, so plain values are recognised first and paths are built only for others.
 """
 
+from functools import lru_cache
 from typing import Any
 
 from devlet.objects import names
@@ -26,8 +27,8 @@ def check_keys(keys: Any, path: str, known: set[str]) -> Causes:
 
 
 def check(attributes: dict[str, Document], path: str) -> Causes:
-    for name, value in attributes.items():
-        if not _plain(value):
+    if not are_plain(attributes):
+        for name, value in attributes.items():
             yield from _check_value(value, f"{path}[{name}]")
 
 
@@ -44,17 +45,22 @@ def _count(value: Document) -> int:
     return max(1, sum(len(value[kind]) for kind in LISTS if kind in value))
 
 
-def _plain(value: Document) -> bool:
-    """Surely right; the others are looked at closely."""
-    if len(value) != 1:
-        return False
-    text = value.get("string")
-    if text is not None:
-        return len(text) <= VALUE_MAX and text.isascii()
-    text = value.get("version")
-    if text is not None:
-        return len(text) <= VALUE_MAX and is_semver(text)
-    return "int" in value or "bool" in value
+def are_plain(attributes: dict[str, Document]) -> bool:
+    """Whether all values are surely right, and none is a list; the others are looked at closely."""
+    for value in attributes.values():
+        if len(value) != 1:
+            return False
+        for kind, content in value.items():
+            if kind == "int" or kind == "bool":
+                continue
+            if not isinstance(content, str) or len(content) > VALUE_MAX or not content.isascii():
+                return False
+            if kind != "string" and not (kind == "version" and _is_version(content)):
+                return False
+    return True
+
+
+_is_version = lru_cache(1024)(is_semver)
 
 
 def _check_value(value: Document, path: str) -> Causes:

@@ -42,6 +42,20 @@ def check(device: Document, path: str, known: set[str], per_device: bool, old: D
         yield from _check_rest(device, path, per_device, old)
 
 
+def is_plain(device: Document, known: set[str]) -> bool:
+    """Whether `check` surely finds nothing, where no node is selected per device."""
+    given, capacities = device.get("attributes") or {}, device.get("capacity") or {}
+    return (
+        _PLAIN.issuperset(device)
+        and len(given) + len(capacities) <= ENTRIES_MAX
+        and known.issuperset(given)
+        and known.issuperset(capacities)
+        and not names.dns_label(device.get("name", ""))
+        and attributes.are_plain(given)
+        and _are_plain(capacities)
+    )
+
+
 def is_advanced(device: Document) -> bool:
     """Whether the device uses what halves the number of devices a slice may have."""
     if device.get("taints") or device.get("consumesCounters"):
@@ -55,6 +69,13 @@ def _check_capacities(capacities: dict[str, Document], path: str, known: set[str
     for name, item in capacities.items():
         if "requestPolicy" in item or parse(item.get("value", "0")) is None:
             yield from capacity.check(item, f"{path}[{name}]", shared is True)
+
+
+def _are_plain(capacities: dict[str, Document]) -> bool:
+    for item in capacities.values():
+        if "requestPolicy" in item or parse(item.get("value", "0")) is None:
+            return False
+    return True
 
 
 def _check_counts(given: dict[str, Document], capacities: dict[str, Document], path: str) -> Causes:

@@ -91,5 +91,7 @@ def _check_devices(devices: list[Document], old_devices: list[Document], per_dev
     stored = {item.get("name"): item for item in old_devices}
     known: set[str] = set()
     for i, item in enumerate(devices):
+        if not per_device and device.is_plain(item, known):
+            continue
         yield from device.check(item, f"spec.devices[{i}]", known, per_device, stored.get(item.get("name")))
     yield from duplicates("spec.devices", [item.get("name", "") for item in devices])

@@ -83,11 +83,17 @@ def test_a_pod_takes_its_time(have: Document, asked: int | None, grace: int | No
     """None: it stays just as it is."""
     found = outcome(PODS, have, grace_period=asked)
     assert found.remove is (grace == 0)
-    if grace:
+    if grace is None:
+        assert found.document is None
+    else:
         assert found.document is not None
         assert found.document["metadata"]["deletionGracePeriodSeconds"] == grace
-    else:
-        assert found.document is None
+
+
+def test_a_pod_that_goes_at_once_is_last_seen_with_the_time_of_its_deletion() -> None:
+    found = outcome(PODS, pod(node="", generation=1)).document
+    assert found is not None
+    assert (found["metadata"]["deletionTimestamp"], found["metadata"]["generation"]) == (AT_ONCE, 2)
 
 
 def test_a_pods_generation_counts_the_beginning_of_its_end_once() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from devlet.cluster.client import DeleteOptions, Preconditions
 from devlet.cluster.store import pods
-from devlet.errors import BadRequest, Conflict, InvalidObject
+from devlet.errors import BadRequest, Conflict, InvalidObject, TooManyRequests
 from devlet.objects.documents import Document, copy
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
@@ -70,3 +70,19 @@ def test_an_evicted_pod_says_why() -> None:
     conditions = [c for c in evicted["status"]["conditions"] if c["type"] == "DisruptionTarget"]
     assert [c["reason"] for c in conditions] == ["EvictionByEvictionAPI"]
     assert "DisruptionTarget" not in str(POD)
+
+
+def budget(allowed: int, **labels: str) -> Document:
+    return {
+        "metadata": {"name": "b"},
+        "spec": {"selector": {"matchLabels": labels}},
+        "status": {"disruptionsAllowed": allowed},
+    }
+
+
+def test_a_budget_that_is_used_up_protects_the_pods_it_selects() -> None:
+    running = {"metadata": {"name": "p", "labels": {"app": "a"}}, "status": {"phase": "Running"}}
+    pods.check_budgets(running, [budget(1, app="a"), budget(0, app="b")])
+    with pytest.raises(TooManyRequests, match="disruption budget b does not allow it now"):
+        pods.check_budgets(running, [budget(0, app="a")])
+    pods.check_budgets({**running, "status": {"phase": "Failed"}}, [budget(0, app="a")])

@@ -19,6 +19,7 @@ from devlet.cluster.client import (
     ApplyPatch,
     DeleteOptions,
     EventType,
+    JsonPatch,
     ListOptions,
     MergePatch,
     StrategicMergePatch,
@@ -97,6 +98,14 @@ async def test_kinds_may_be_added_to_the_built_in_ones(path: Path) -> None:
             await store.create(THINGS, named("t"), "default")
         with pytest.raises(InvalidObject):
             await store.create(THINGS, {}, "default")
+
+
+@pytest.mark.anyio
+async def test_a_patch_that_does_not_fit_is_a_mistake_of_the_request_and_not_of_the_object(store: Store) -> None:
+    await store.create(CONFIG_MAPS, config_map("a"), "default")
+    with pytest.raises(InvalidObject, match='^the server rejected our request .*: remove "/data/no": ') as refused:
+        await store.patch(CONFIG_MAPS, "a", JsonPatch([{"op": "remove", "path": "/data/no"}]), "default")
+    assert (refused.value.kind, refused.value.name, refused.value.causes) == ("", "", ())
 
 
 @pytest.mark.anyio
