@@ -20,7 +20,7 @@ The numbers are the HTTP codes under which a Kubernetes API reports the same thi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class DevletError(Exception):
@@ -31,8 +31,7 @@ class InvalidInput(DevletError):
     """Wrong in itself: the same input can never succeed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(NamedTuple):
     """One reason why an object was refused: `field` is a path such as `spec.devices[0].name`."""
 
     reason: str

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from devlet.cli.main import COMMANDS, cli
+from devlet.cli.commands import COMMANDS, cli
 from devlet.daemon.config import KEYS, load
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -19,11 +19,11 @@ CLI = (DOCS / "cli.md").read_text()
 CONFIGURATION = (DOCS / "configuration.md").read_text()
 YAML_EXAMPLE = CONFIGURATION.partition("```yaml\n")[2].partition("```")[0]
 
-_FLAG = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
+_FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][a-z-]*")
 
 
 def section(command: str) -> str:
-    match = re.search(rf"^## {command}\n(.*?)(?=^## |\Z)", CLI, re.MULTILINE | re.DOTALL)
+    match = re.search(rf"^## {command}\n(.*?)(?=^##? |\Z)", CLI, re.MULTILINE | re.DOTALL)
     assert match, f"docs/cli.md has no section {command}"
     return match[1]
 
@@ -69,7 +69,12 @@ def test_the_example_file_sets_every_key_to_what_the_table_says(tmp_path: Path) 
     assert (config.root, config.stop_timeout, config.store) == (default.root, default.stop_timeout, default.store)
 
 
-@pytest.mark.parametrize("line", re.findall(r"^\$ (devlet .*)$", CLI, re.MULTILINE))
+EXAMPLES = re.findall(r"^\$ (devlet .*)$", CLI, re.MULTILINE)
+# In the order in which one needs the other.
+ON_OBJECTS = ("token", "apply", "get", "describe", "events", "wait", "delete")
+
+
+@pytest.mark.parametrize("line", [line for line in EXAMPLES if line.split()[1] not in ON_OBJECTS])
 def test_the_example_runs(line: str, root: Path, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(YAML_EXAMPLE.replace("/var/lib/devlet", str(root)))
@@ -92,3 +97,23 @@ def test_the_example_runs(line: str, root: Path, tmp_path: Path) -> None:
             assert first
         finally:
             process.kill()
+
+
+def test_the_examples_on_objects_run_one_after_the_other(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "hello.yaml").write_text(CLI.partition("# hello.yaml\n")[2].partition("```")[0])
+    environ = {k: v for k, v in os.environ.items() if not k.startswith(("DEVLET_", "NOTIFY_", "WATCHDOG_"))}
+    command = [sys.executable, "-m", "devlet", "up", "--root", str(root), "--node-name", "node1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environ) as daemon:
+        try:
+            assert daemon.stdout is not None
+            assert daemon.stdout.readline().startswith("devlet is ready")
+            lines = [line for verb in ON_OBJECTS for line in EXAMPLES if line.split()[1] == verb]
+            assert {line.split()[1] for line in lines} == set(ON_OBJECTS)
+            for line in lines:
+                words = shlex.split(line.replace("/tmp/node1", str(root)))
+                done = subprocess.run(
+                    [sys.executable, "-m", *words], capture_output=True, text=True, env=environ, cwd=tmp_path
+                )
+                assert done.returncode == 0, f"{line}: {done.stderr}"
+        finally:
+            daemon.kill()

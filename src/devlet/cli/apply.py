@@ -1,6 +1,5 @@
 """`devlet apply`: server-side apply, object by object in the order of the files."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import click
@@ -8,9 +7,9 @@ import click
 from devlet.cli import manifests
 from devlet.cli.manifests import Manifest
 from devlet.cli.options import KubectlCommand, file_options, output_option, target_options
-from devlet.cli.output import Found, Printer, printer
+from devlet.cli.output import Found, emit, printer
 from devlet.cli.resources import Resource, Resources
-from devlet.cli.session import APPLY, METADATA, Document, Query, Session
+from devlet.cli.session import APPLY, JSON, METADATA, Document, Query, Session
 from devlet.errors import Conflict, DevletError, InvalidInput, NotFound
 
 FIELD_MANAGER = "devlet"
@@ -38,7 +37,9 @@ class Options:
 @click.command(cls=KubectlCommand, epilog=_EXAMPLES)
 @file_options
 @output_option("json, yaml, name, jsonpath=TEMPLATE or custom-columns=…; else one line per object")
-@click.option("--dry-run", type=click.Choice(["none", "server"]), default="none", help="server: check all, change nothing.")
+@click.option(
+    "--dry-run", type=click.Choice(["none", "server"]), default="none", help="server: check all, change nothing."
+)
 @click.option("--field-manager", metavar="NAME", default=FIELD_MANAGER, show_default=True, help="Who owns the fields.")
 @click.option("--force-conflicts", is_flag=True, help="Take over fields that others own.")
 @click.option("--server-side", is_flag=True, help="As always here; the lines are kubectl's for this flag.")
@@ -76,7 +77,7 @@ def command(
             word = "serverside-applied" if server_side else word
             click.echo(f"{resource.kind_name}/{manifest.name} {word}{' (server dry run)' if options.dry_run else ''}")
     if printing is not None and found:
-        _print(printing, found)
+        emit(printing, printing.all(found, single=len(found) == 1))
     if errors:
         raise ExceptionGroup("apply", errors)
 
@@ -86,9 +87,11 @@ def apply(
 ) -> tuple[Document, str]:
     """The object as it is now, and what happened: created, configured or unchanged."""
     if not manifest.name:
-        raise InvalidInput(f"{manifest.origin}: metadata.generateName cannot be applied, every time would make a new one")
+        raise InvalidInput(
+            f"{manifest.origin}: metadata.generateName cannot be applied, every time would make a new one"
+        )
     path = resource.item(namespace, manifest.name)
-    before = _version(session, path)
+    before = _present(session, path, METADATA if not options.dry_run else JSON)
     body = manifest.document
     if resource.namespaced:
         body = body | {"metadata": body["metadata"] | {"namespace": namespace}}
@@ -101,18 +104,20 @@ def apply(
         raise
     if before is None or code == 201:
         return applied, "created"
-    after = (applied.get("metadata") or {}).get("resourceVersion")
-    return applied, "unchanged" if after == before else "configured"
+    return applied, "unchanged" if _same(before, applied, options.dry_run) else "configured"
 
 
-def _version(session: Session, path: str) -> str | None:
+def _present(session: Session, path: str, accept: str) -> Document | None:
     try:
-        metadata = session.get(path, accept=METADATA).get("metadata") or {}
+        return session.get(path, accept=accept)
     except NotFound:
         return None
-    return str(metadata.get("resourceVersion"))
 
 
-def _print(printing: Printer, found: Sequence[Found]) -> None:
-    lines = printing.all(found, single=len(found) == 1)
-    click.echo("".join(line + printing.end for line in lines), nl=False)
+def _same(before: Document, after: Document, dry_run: bool) -> bool:
+    """A change has a new version, but not on a dry run: there the objects tell."""
+    one, two = before.get("metadata") or {}, after.get("metadata") or {}
+    if not dry_run:
+        return bool(one.get("resourceVersion") == two.get("resourceVersion"))
+    passing = dict.fromkeys(("managedFields", "resourceVersion"))
+    return before | {"metadata": one | passing} == after | {"metadata": two | passing}

@@ -7,18 +7,16 @@ import click
 
 from devlet.cli import selection
 from devlet.cli.options import (
-    Duration,
     KubectlCommand,
     all_namespaces_option,
     arguments,
+    duration,
     file_options,
-    one_source,
-    place,
     selector_options,
     target_options,
 )
-from devlet.cli.resources import Resource, Resources
-from devlet.cli.selection import Scope, Wanted
+from devlet.cli.resources import Resources
+from devlet.cli.selection import Named, Scope
 from devlet.cli.session import METADATA, Document, Session
 from devlet.cli.watching import deadline_in, gone
 from devlet.errors import DevletError, InvalidInput, NotFound, Unavailable
@@ -53,21 +51,6 @@ class Options:
         return body | ({"dryRun": ["All"]} if self.dry_run else {})
 
 
-@dataclass(frozen=True, slots=True)
-class Doomed:
-    resource: Resource
-    namespace: str
-    name: str
-
-    @property
-    def text(self) -> str:
-        return f'{self.resource.kind_name} "{self.name}"'
-
-    @property
-    def where(self) -> str:
-        return f" from {self.namespace} namespace" if self.resource.namespaced else ""
-
-
 @click.command(cls=KubectlCommand, epilog=_EXAMPLES)
 @arguments
 @selector_options
@@ -75,12 +58,22 @@ class Doomed:
 @file_options
 @click.option("--all", "everything", is_flag=True, help="All objects of the type.")
 @click.option("--wait/--no-wait", default=True, help="Return when the objects are gone; --wait=false does not wait.")
-@click.option("--timeout", type=Duration(), default=0.0, help="How long to wait, as in 30s; 0 for as long as it takes.")
+@click.option(
+    "--timeout",
+    metavar="TIME",
+    callback=duration,
+    default="0",
+    help="How long to wait, as in 30s; 0 for as long as it takes.",
+)
 @click.option("--grace-period", type=int, default=-1, help="Seconds that pods have to end; negative: their own.")
 @click.option("--now", is_flag=True, help="The same as --grace-period=1.")
 @click.option("--force", is_flag=True, help="Remove at once, without asking the node.")
-@click.option("--cascade", type=click.Choice(list(_POLICIES)), default="background", help="What happens to owned objects.")
-@click.option("--dry-run", type=click.Choice(["none", "server"]), default="none", help="server: check all, change nothing.")
+@click.option(
+    "--cascade", type=click.Choice(list(_POLICIES)), default="background", help="What happens to owned objects."
+)
+@click.option(
+    "--dry-run", type=click.Choice(["none", "server"]), default="none", help="server: check all, change nothing."
+)
 @click.option("--ignore-not-found", is_flag=True, help="Objects that do not exist are no error.")
 @click.option("-o", "--output", type=click.Choice(["name"]), help="Print names only.")
 @target_options
@@ -105,17 +98,17 @@ def command(
     output: str | None,
 ) -> None:
     """Delete objects by name, by label or from files, and wait until they are gone."""
-    one_source(arguments, files)
+    selection.one_source(arguments, files)
     options = Options(cascade, _grace(grace_period, now, force), force, dry_run == "server")
     if force:
         click.echo(f"Warning: {_FORCED}", err=True)
     resources = Resources(session)
     errors: list[DevletError] = []
     if files:
-        doomed = _of_files(resources, files, recursive, namespace, session.namespace)
+        doomed = selection.of_files(resources, session, files, recursive=recursive, namespace=namespace)
     else:
-        scope = Scope(place(session, namespace, all_namespaces), selector, field_selector)
-        doomed = _chosen(session, scope, selection.parse(resources, arguments), everything)
+        scope = Scope(selection.place(session, namespace, everywhere=all_namespaces), selector, field_selector)
+        doomed = selection.explicit(session, scope, selection.parse(resources, arguments), everything=everything)
     if not doomed:
         click.echo("No resources found", err=True)
     deleted = list(_delete(session, doomed, options, output == "name", errors, ignore_not_found))
@@ -139,60 +132,31 @@ def _grace(seconds: int, now: bool, force: bool) -> int | None:
     return seconds if seconds > 0 else None
 
 
-def _chosen(session: Session, scope: Scope, wanted: Sequence[Wanted], everything: bool) -> list[Doomed]:
-    scope.check(wanted)
-    if not any(w.names for w in wanted) and not scope.query and not everything:
-        raise InvalidInput("say which objects: by name, with -l LABELS, or --all of the type")
-    if everything and (any(w.names for w in wanted) or scope.label_selector):
-        raise InvalidInput("--all excludes names and selectors")
-    return [doomed for want in wanted for doomed in _of_type(session, scope, want)]
-
-
-def _of_type(session: Session, scope: Scope, want: Wanted) -> Iterator[Doomed]:
-    namespace = scope.namespace if want.resource.namespaced else ""
-    for name in want.names:
-        yield Doomed(want.resource, namespace, name)
-    if want.names:
-        return
-    for page in session.pages(want.resource.collection(scope.namespace), scope.query):
-        for item in page.get("items") or ():
-            metadata = item.get("metadata") or {}
-            yield Doomed(want.resource, str(metadata.get("namespace") or ""), str(metadata.get("name")))
-
-
-def _of_files(
-    resources: Resources, files: Sequence[str], recursive: bool, namespace: str, default: str
-) -> list[Doomed]:
-    from devlet.cli import manifests
-
-    found = []
-    for manifest in manifests.read(files, recursive=recursive):
-        resource, where = manifest.place(resources, namespace, default)
-        found.append(Doomed(resource, where, manifest.name))
-    return found
-
-
 def _delete(
     session: Session,
-    doomed: Sequence[Doomed],
+    doomed: Sequence[Named],
     options: Options,
     names_only: bool,
     errors: list[DevletError],
     ignore_not_found: bool,
-) -> Iterator[tuple[Doomed, str]]:
+) -> Iterator[tuple[Named, str]]:
     """Those that were there, with their UID, as they are deleted."""
     for d in doomed:
         try:
-            path = d.resource.item(d.namespace, d.name)
-            _, answer = session.send("DELETE", path, options.body, accept=METADATA)
+            _, answer = session.send("DELETE", d.path, options.body, accept=METADATA)
         except DevletError as e:
             if not (ignore_not_found and isinstance(e, NotFound)):
                 errors.append(e)
             continue
-        word = "force deleted" if options.force else "deleted"
-        line = f"{d.text} {word}{d.where}{' (server dry run)' if options.dry_run else ''}"
-        click.echo(f"{d.resource.kind_name}/{d.name}" if names_only else line)
+        click.echo(d.text if names_only else _line(d, options))
         yield d, _uid(answer)
+
+
+def _line(deleted: Named, options: Options) -> str:
+    where = f" from {deleted.namespace} namespace" if deleted.namespace else ""
+    word = "force deleted" if options.force else "deleted"
+    done = f'{deleted.resource.kind_name} "{deleted.name}" {word}{where}'
+    return f"{done} (server dry run)" if options.dry_run else done
 
 
 def _uid(answer: Document) -> str:

@@ -15,7 +15,9 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 def last_seen(event: Document) -> datetime:
     """For sorting: an event without any time was before all others."""
-    return _first(event, ("series", "lastObservedTime"), ("lastTimestamp",), ("firstTimestamp",), ("eventTime",)) or _NEVER
+    return (
+        _first(event, ("series", "lastObservedTime"), ("lastTimestamp",), ("firstTimestamp",), ("eventTime",)) or _NEVER
+    )
 
 
 def row(event: Document, now: datetime) -> list[str]:

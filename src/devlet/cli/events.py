@@ -7,8 +7,8 @@ import click
 
 from devlet.cli import selection
 from devlet.cli.event_lines import HEADER, last_seen, row
-from devlet.cli.options import KubectlCommand, all_namespaces_option, output_option, place, target_options
-from devlet.cli.output import FORMATS, Found, printer
+from devlet.cli.options import KubectlCommand, all_namespaces_option, output_option, target_options
+from devlet.cli.output import FORMATS, Found, emit, printer
 from devlet.cli.resources import Resource, Resources
 from devlet.cli.session import Document, Session
 from devlet.cli.tables import Layout
@@ -44,7 +44,7 @@ def command(
     output: str,
 ) -> None:
     """List events, oldest first."""
-    where = place(session, namespace, all_namespaces)
+    where = selection.place(session, namespace, everywhere=all_namespaces)
     wanted = {t.lower() for t in types.split(",") if t}
     if not wanted <= {"normal", "warning"}:
         raise InvalidInput(f"--types={types}: expected Normal, Warning or both")
@@ -80,7 +80,7 @@ class _Events:
             return
         found = [Found(EVENTS, {"apiVersion": "v1", "kind": "Event"} | event) for event in events]
         lines = self._printer.one(found[0]) if follow else self._printer.all(found, single=False)
-        click.echo("".join(line + self._printer.end for line in lines), nl=False)
+        emit(self._printer, lines)
 
     def _rows(self, events: Sequence[Document]) -> list[list[str]]:
         now = datetime.now(UTC)

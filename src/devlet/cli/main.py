@@ -1,79 +1,29 @@
-"""The `devlet` command: its sub-commands, how errors are printed, and the exit code.
+"""The programs `devlet` and `kubectl-devlet`: how errors are printed, and the exit code.
 
-Nothing but click is imported before a sub-command is chosen; the table below carries what `devlet --help` needs.
+Nothing is imported here that a simple `get` does not need: click alone takes as long to load as the whole of kubectl.
 """
 
-import importlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
 
-import click
-
 from devlet.errors import DevletError
 
-# Name → what `devlet --help` says. The command is the attribute `command` of the module `devlet.cli.NAME`.
-COMMANDS = {
-    "apply": "Create or change objects from files.",
-    "delete": "Delete objects.",
-    "demo": "Show on this machine what devlet does; no root, no network.",
-    "describe": "Show objects in detail, with their events.",
-    "events": "List events, oldest first.",
-    "get": "Print objects.",
-    "up": "Run the daemon.",
-    "version": "Print the version.",
-    "wait": "Wait for a condition of objects.",
-}
+PROGRAM = "devlet"
+KUBECTL_PLUGIN = "kubectl devlet"
 
 
-class _LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        command = importlib.import_module(f"devlet.cli.{name}").command
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
-
-
-@click.group(
-    cls=_LazyGroup,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="\b\nExample:\n  devlet demo --once",
-)
-@click.option("--version", is_flag=True, help="Print the version of devlet and exit.")
-@click.pass_context
-def cli(context: click.Context, version: bool) -> None:
-    """The device half of a kubelet, standing on its own."""
-    if version:
-        from devlet.objects.release import DEVLET
-
-        click.echo(f"devlet {DEVLET}")
-        context.exit()
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
-
-
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], program: str = PROGRAM) -> int:
     """Run one command line and say its exit code. An error that is not ours passes: it is a bug."""
     try:
-        result = cli.main(list(arguments), prog_name="devlet", standalone_mode=False)
+        result = _run(arguments, program)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
-    except click.ClickException as e:
-        return _usage_error(e)
     except BrokenPipeError:
         # Nobody reads any more. Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (click.Abort, KeyboardInterrupt):
+    except KeyboardInterrupt:
         return 130
     except (DevletError, BaseExceptionGroup) as e:
         return _report(e)
@@ -83,11 +33,31 @@ def main() -> None:
     sys.exit(run(sys.argv[1:]))
 
 
-def _usage_error(error: click.ClickException) -> int:
-    click.echo(f"error: {error.format_message()}", err=True)
-    if isinstance(error, click.UsageError) and error.ctx is not None:
-        click.echo(f"see: {error.ctx.command_path} --help", err=True)
-    return 1
+def kubectl_plugin() -> None:
+    """The program `kubectl-devlet`, which kubectl runs for `kubectl devlet …`: KUBECONFIG counts as for kubectl."""
+    sys.exit(run(sys.argv[1:], KUBECTL_PLUGIN))
+
+
+def _run(arguments: Sequence[str], program: str) -> object:
+    if "get" in arguments:
+        from devlet.cli import quick
+
+        if command := quick.parse(arguments, program):
+            return command.run()
+
+    import click
+
+    from devlet.cli.commands import cli
+
+    try:
+        return cli.main(list(arguments), prog_name=program, standalone_mode=False)
+    except click.UsageError as e:
+        where = [f"see: {e.ctx.command_path} --help"] if e.ctx else []
+        return _print(f"error: {e.format_message()}", *where)
+    except click.ClickException as e:
+        return _print(f"error: {e.format_message()}")
+    except click.Abort:
+        return 130
 
 
 def _report(error: BaseException) -> int:
@@ -97,8 +67,12 @@ def _report(error: BaseException) -> int:
         return 130
     if not all(isinstance(leaf, DevletError) for leaf in leaves):
         raise error
-    for text in dict.fromkeys(str(leaf) for leaf in leaves):
-        click.echo(f"error: {text}", err=True)
+    return _print(*dict.fromkeys(f"error: {leaf}" for leaf in leaves))
+
+
+def _print(*lines: str) -> int:
+    sys.stdout.flush()
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
     return 1
 
 

@@ -145,10 +145,7 @@ def _checked(value: Any, budget: list[int]) -> Any:
     if budget[0] < 0:
         raise yaml.YAMLError(f"more than {MAX_VALUES} values")
     if isinstance(value, dict):
-        for key in value:
-            if not isinstance(key, _SCALARS):
-                raise yaml.YAMLError(f"a key is a {type(key).__name__}, expected text")
-        return {_key(key): _checked(item, budget) for key, item in value.items()}
+        return {key: _checked(item, budget) for key, item in value.items()}
     if isinstance(value, list):
         return [_checked(item, budget) for item in value]
     if not isinstance(value, _SCALARS) or value != value or value in (float("inf"), float("-inf")):
@@ -156,20 +153,32 @@ def _checked(value: Any, budget: list[int]) -> Any:
     return value
 
 
-def _key(key: Any) -> str:
-    return key if isinstance(key, str) else json.dumps(key)
-
-
-class _Loader(_SafeLoader):
-    pass
+def _construct_mapping(loader: Any, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
+    """Keys are the texts that stand there (`1`, `true`), each once."""
+    seen = set()
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise yaml.MarkedYAMLError(problem="a key is not a text", problem_mark=key.start_mark)
+        if key.tag == "tag:yaml.org,2002:merge":
+            continue
+        if key.value in seen:
+            raise yaml.MarkedYAMLError(problem=f'the key "{key.value}" is there twice', problem_mark=key.start_mark)
+        seen.add(key.value)
+        key.tag = "tag:yaml.org,2002:str"
+    mapping: dict[str, Any] = _SafeLoader.construct_mapping(loader, node, deep)
+    return mapping
 
 
 def _resolvers() -> dict[str, list[tuple[str, Any]]]:
     """Those of YAML 1.1, without times, sexagesimal numbers and underscores in them."""
     numbers = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp"}
-    kept = {c: [(t, r) for t, r in pairs if t not in numbers] for c, pairs in _SafeLoader.yaml_implicit_resolvers.items()}
+    kept = {
+        c: [(t, r) for t, r in pairs if t not in numbers] for c, pairs in _SafeLoader.yaml_implicit_resolvers.items()
+    }
     integer = re.compile(r"[-+]?(?:0b[01]+|0x[0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
-    real = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+    real = re.compile(
+        r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+    )
     for character in "-+.0123456789":
         kept.setdefault(character, [])
         kept[character] += [
@@ -179,4 +188,8 @@ def _resolvers() -> dict[str, list[tuple[str, Any]]]:
     return kept
 
 
-_Loader.yaml_implicit_resolvers = _resolvers()
+_Loader: Any = type(
+    "_Loader",
+    (_SafeLoader,),
+    {"yaml_implicit_resolvers": _resolvers(), "construct_mapping": _construct_mapping},
+)

@@ -11,12 +11,9 @@ from typing import Any
 
 import click
 
-from devlet.cli.session import Session
+from devlet.cli.main import KUBECTL_PLUGIN
 from devlet.cli.target import Target, connect
-from devlet.errors import InvalidInput
 from devlet.kit import durations
-
-KUBECTL_PLUGIN = "kubectl devlet"
 
 _SHORT = re.compile(r"-([A-Za-z])=(.*)", re.DOTALL)
 _TRUE, _FALSE = ("true", "1", "t"), ("false", "0", "f")
@@ -50,25 +47,23 @@ def _switched(option: click.Option, name: str, on: bool) -> list[str]:
     return option.secondary_opts[:1]
 
 
-class Duration(click.ParamType[float]):
-    """As Go writes them: `30s`, `1m30s`; a bare number is seconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        try:
-            return durations.parse(str(value))
-        except ValueError as e:
-            self.fail(str(e), param, ctx)
+def duration(ctx: click.Context, param: click.Parameter, value: str) -> float:
+    """The callback of a flag: seconds, from `30s`, `1m30s` or a bare number."""
+    try:
+        return durations.parse(value)
+    except ValueError as e:
+        raise click.BadParameter(str(e), ctx, param) from e
 
 
 def target_options(function: Function) -> Function:
     """The function gets `session`, and `namespace`: the one asked for, else that of the kubeconfig's context."""
 
-    @click.option("--kubeconfig", metavar="FILE", type=click.Path(path_type=Path), help="Talk to the cluster of this kubeconfig.")
-    @click.option("--context", metavar="NAME", default="", help="Which context of the kubeconfig (KUBECONFIG counts then).")
+    @click.option(
+        "--kubeconfig", metavar="FILE", type=click.Path(path_type=Path), help="Talk to the cluster of this kubeconfig."
+    )
+    @click.option(
+        "--context", metavar="NAME", default="", help="Which context of the kubeconfig (KUBECONFIG counts then)."
+    )
     @click.option("--root", metavar="DIR", type=click.Path(path_type=Path), help="Talk to the devlet that runs on DIR.")
     @click.option("-n", "--namespace", metavar="NAME", default="", help="In this namespace.")
     @click.pass_context
@@ -84,7 +79,7 @@ def target_options(function: Function) -> Function:
         **rest: Any,
     ) -> Any:
         target = Target(kubeconfig, context, root, of_kubectl=ctx.find_root().info_name == KUBECTL_PLUGIN)
-        session = connect(target, warn=lambda text: click.echo(f"Warning: {text}", err=True))
+        session = connect(target)
         ctx.call_on_close(session.close)
         return function(*args, session=session, namespace=namespace, **rest)
 
@@ -92,8 +87,12 @@ def target_options(function: Function) -> Function:
 
 
 def selector_options(function: Function) -> Function:
-    selector = click.option("-l", "--selector", metavar="LABELS", default="", help="Only objects with these labels, as in a=b,c!=d.")
-    field = click.option("--field-selector", metavar="FIELDS", default="", help="Only objects with these fields, as in spec.nodeName=n1.")
+    selector = click.option(
+        "-l", "--selector", metavar="LABELS", default="", help="Only objects with these labels, as in a=b,c!=d."
+    )
+    field = click.option(
+        "--field-selector", metavar="FIELDS", default="", help="Only objects with these fields, as in spec.nodeName=n1."
+    )
     return selector(field(function))
 
 
@@ -102,7 +101,14 @@ def all_namespaces_option(function: Function) -> Function:
 
 
 def file_options(function: Function) -> Function:
-    files = click.option("-f", "--filename", "files", metavar="FILE", multiple=True, help="Objects from a file, a directory or - (standard input).")
+    files = click.option(
+        "-f",
+        "--filename",
+        "files",
+        metavar="FILE",
+        multiple=True,
+        help="Objects from a file, a directory or - (standard input).",
+    )
     recursive = click.option("-R", "--recursive", is_flag=True, help="Directories of -f with all below.")
     return files(recursive(function))
 
@@ -113,15 +119,3 @@ def arguments(function: Function) -> Function:
 
 def output_option(formats: str) -> Callable[[Function], Function]:
     return click.option("-o", "--output", metavar="FORMAT", default="", help=f"{formats}.")
-
-
-def place(session: Session, namespace: str, everywhere: bool = False) -> str:
-    """The namespace to look in; empty for all."""
-    return "" if everywhere else namespace or session.namespace
-
-
-def one_source(arguments: Sequence[str], files: Sequence[str]) -> None:
-    if arguments and files:
-        raise InvalidInput("when files are given with -f, no resource may be named as well")
-    if not arguments and not files:
-        raise InvalidInput("say which objects: TYPE, TYPE NAME, TYPE/NAME or -f FILE")

@@ -1,27 +1,24 @@
 """How objects are printed: `-o json|yaml|wide|name|jsonpath=…|custom-columns=…`, or as the server's table.
 
-A printer gets what was found and gives lines; who prints them is the command. Tables need another answer of the server than
-all the rest, so a printer says what to ask for (`accept`).
+A printer gets what was found and gives lines; who prints them is the command. Tables need another answer of the server
+than all the rest, so a printer says what to ask for (`accept`).
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from devlet.cli import jsonpath
 from devlet.cli.resources import Resource
 from devlet.cli.session import JSON, TABLE, Document
-from devlet.cli.tables import Columns, Layout, plain_table, printable, rows_of
+from devlet.cli.tables import Columns, Layout, plain_table, rows_of
 from devlet.errors import InvalidInput
 
 FORMATS = "json, yaml, wide, name, jsonpath=TEMPLATE or custom-columns=TITLE:PATH,…"
-NONE = "<none>"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """One answer: an object, a list of them, or a Table."""
 
     resource: Resource
@@ -54,8 +51,7 @@ class Printer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(NamedTuple):
     """What tables show besides the server's columns."""
 
     headers: bool = True
@@ -67,7 +63,7 @@ class Shown:
 def printer(text: str, shown: Shown = Shown(), *, managed_fields: bool = False) -> Printer:
     kind, _, rest = text.partition("=")
     match kind, bool(rest):
-        case ("" | "wide"), False:
+        case (("" | "wide"), False):
             return TablePrinter(shown, wide=kind == "wide")
         case "json", False:
             return _Documents(json_text, managed_fields)
@@ -75,10 +71,10 @@ def printer(text: str, shown: Shown = Shown(), *, managed_fields: bool = False) 
             return _Documents(_yaml_text, managed_fields)
         case "name", False:
             return _Each(lambda resource, o: f"{resource.kind_name}/{_name(o)}")
-        case "jsonpath", True:
-            return _Template(jsonpath.template(rest))
-        case "custom-columns", True:
-            return _CustomColumns(rest, shown.headers)
+        case (("jsonpath" | "custom-columns"), True):
+            from devlet.cli import path_output
+
+            return path_output.printer(kind, rest, headers=shown.headers)
     raise InvalidInput(f'output format "{text}": expected {FORMATS}')
 
 
@@ -100,7 +96,7 @@ class TablePrinter:
             tables = [_table(f) for f in group]
             if not any(rows_of(table) for table in tables):
                 continue
-            if not first:
+            if not first and self._shown.headers:
                 yield ""
             first = False
             self._begin(resource, tables[0], prefixed)
@@ -176,65 +172,10 @@ class _Each:
             yield self._line(found.resource, o)
 
 
-class _Template:
-    """Whoever writes a template writes its line ends too."""
-
-    accept = JSON
-    end = ""
-
-    def __init__(self, template: jsonpath.Template) -> None:
-        self._template = template
-
-    def all(self, found: Sequence[Found], *, single: bool) -> Iterator[str]:
-        objects = [o for f in found for o in f.objects]
-        yield self._template.render(objects[0] if single and len(objects) == 1 else as_list(objects))
-
-    def one(self, found: Found) -> Iterator[str]:
-        for o in found.objects:
-            yield self._template.render(o)
-
-
-class _CustomColumns:
-    accept = JSON
-    end = "\n"
-
-    def __init__(self, text: str, headers: bool) -> None:
-        self._columns = [_custom_column(part) for part in _split(text)]
-        self._headers = headers
-        self._layout = Layout()
-
-    def all(self, found: Sequence[Found], *, single: bool) -> Iterator[str]:
-        return self._lines([o for f in found for o in f.objects])
-
-    def one(self, found: Found) -> Iterator[str]:
-        return self._lines(found.objects)
-
-    def _lines(self, objects: list[Document]) -> Iterator[str]:
-        rows = [[title for title, _ in self._columns]] if self._headers else []
-        self._headers = False
-        return self._layout.lines(rows + [[_values(path, o) for _, path in self._columns] for o in objects])
-
-
-def _values(path: jsonpath.Path, document: Document) -> str:
-    return printable(",".join(jsonpath.text_of(value) for value in path.find(document)).replace("\n", " ")) or NONE
-
-
-def _custom_column(text: str) -> tuple[str, jsonpath.Path]:
-    title, colon, path = text.partition(":")
-    if not colon or not title or not path:
-        raise InvalidInput(f'custom column "{text}": expected TITLE:PATH, as in NAME:.metadata.name')
-    return title, jsonpath.path(path)
-
-
-def _split(text: str) -> Iterator[str]:
-    """At commas outside of brackets: those inside belong to a path."""
-    depth, begun = 0, 0
-    for index, character in enumerate(text):
-        depth += (character in "[{(") - (character in "]})")
-        if character == "," and depth == 0:
-            yield text[begun:index]
-            begun = index + 1
-    yield text[begun:]
+def emit(printing: Printer, lines: Iterable[str]) -> None:
+    """On standard output, at once: who follows changes wants to see them."""
+    sys.stdout.write("".join(line + printing.end for line in lines))
+    sys.stdout.flush()
 
 
 def as_list(objects: Sequence[Document]) -> Document:

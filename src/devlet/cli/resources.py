@@ -1,24 +1,25 @@
-"""What the server serves, and which of it somebody means: `pods`, `po`, `Pod`, `resourceclaims.v1beta1.resource.k8s.io`.
+"""What the server serves, and which of it is meant: `pods`, `po`, `Pod`, `resourceclaims.v1beta1.resource.k8s.io`.
 
 Nothing is kept between commands: the core group is one request and the others are one more, needed only for names that
 the core group does not have.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from devlet.cli.session import Document, Session, segment
 from devlet.errors import DevletError, NotFound
 
 _DISCOVERY = ",".join(
-    [*(f"application/json;g=apidiscovery.k8s.io;v={v};as=APIGroupDiscoveryList" for v in ("v2", "v2beta1")), "application/json"]
+    [
+        *(f"application/json;g=apidiscovery.k8s.io;v={v};as=APIGroupDiscoveryList" for v in ("v2", "v2beta1")),
+        "application/json",
+    ]
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(NamedTuple):
     """A resource in one API version."""
 
     group: str
@@ -116,7 +117,9 @@ class Resources:
     def _discover(self, path: str) -> Iterator[Resource]:
         found = self._session.get(path, accept=_DISCOVERY)
         if found.get("kind") != "APIGroupDiscoveryList":
-            raise DevletError(f"{self._session.address} has no aggregated discovery: Kubernetes 1.27 or newer is needed")
+            raise DevletError(
+                f"{self._session.address} has no aggregated discovery: Kubernetes 1.27 or newer is needed"
+            )
         for group in _documents(found.get("items")):
             name = (group.get("metadata") or {}).get("name") or ""
             for version in _documents(group.get("versions")):

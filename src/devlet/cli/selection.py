@@ -3,27 +3,42 @@
     TYPE[,TYPE…] [NAME…]      pods      pods,nodes      pod p1 p2
     TYPE/NAME…                pod/p1 node/n1
 
-A name list belongs to every type before it; `all` and other categories stand for their types.
+A name list belongs to every type before it; `all` stands for the types of that category.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from devlet.cli.resources import Resource, Resources
-from devlet.cli.session import Query
+from devlet.cli.session import Query, Session
 from devlet.errors import InvalidInput
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """Objects of one resource: those with the names, or all if there are none."""
 
     resource: Resource
     names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Named(NamedTuple):
+    """One object. The namespace is empty if its kind has none."""
+
+    resource: Resource
+    namespace: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        return self.resource.item(self.namespace, self.name)
+
+    @property
+    def text(self) -> str:
+        """As in `-o name`."""
+        return f"{self.resource.kind_name}/{self.name}"
+
+
+class Scope(NamedTuple):
     """Where to look, and for which objects. The namespace is empty for all of them."""
 
     namespace: str
@@ -45,6 +60,18 @@ class Scope:
             raise InvalidInput("a resource cannot be retrieved by name across all namespaces")
 
 
+def place(session: Session, namespace: str, *, everywhere: bool = False) -> str:
+    """The namespace to look in: the one asked for, else that of the kubeconfig's context; empty for all."""
+    return "" if everywhere else namespace or session.namespace
+
+
+def one_source(arguments: Sequence[str], files: Sequence[str]) -> None:
+    if arguments and files:
+        raise InvalidInput("when files are given with -f, no resource may be named as well")
+    if not arguments and not files:
+        raise InvalidInput("say which objects: TYPE, TYPE NAME, TYPE/NAME or -f FILE")
+
+
 def parse(resources: Resources, arguments: Sequence[str]) -> list[Wanted]:
     if any("/" in argument for argument in arguments):
         return _pairs(resources, arguments)
@@ -53,6 +80,39 @@ def parse(resources: Resources, arguments: Sequence[str]) -> list[Wanted]:
         raise InvalidInput("a name is empty")
     found = [Wanted(resource, names) for text in types.split(",") for resource in _types(resources, text)]
     return list(dict.fromkeys(found))
+
+
+def objects(session: Session, scope: Scope, wanted: Sequence[Wanted]) -> Iterator[Named]:
+    """Those with the names, which need not exist, and all others that the scope has."""
+    for want in wanted:
+        namespace = scope.namespace if want.resource.namespaced else ""
+        for name in want.names:
+            yield Named(want.resource, namespace, name)
+        if not want.names:
+            for page in session.pages(want.resource.collection(namespace), scope.query):
+                for item in page.get("items") or ():
+                    metadata = item.get("metadata") or {}
+                    yield Named(want.resource, str(metadata.get("namespace") or ""), str(metadata.get("name")))
+
+
+def explicit(session: Session, scope: Scope, wanted: Sequence[Wanted], *, everything: bool) -> list[Named]:
+    """For verbs that must not hit more than was said: a type alone needs `--all` or a selector."""
+    scope.check(wanted)
+    named = any(want.names for want in wanted)
+    if everything and (named or scope.label_selector):
+        raise InvalidInput("--all excludes names and -l")
+    if not named and not scope.query and not everything:
+        raise InvalidInput("say which objects: by name, with -l LABELS, or --all of the type")
+    return list(objects(session, scope, wanted))
+
+
+def of_files(
+    resources: Resources, session: Session, files: Sequence[str], *, recursive: bool, namespace: str
+) -> list[Named]:
+    from devlet.cli import manifests
+
+    found = manifests.read(files, recursive=recursive)
+    return [Named(*m.place(resources, namespace, session.namespace), m.name) for m in found]
 
 
 def _pairs(resources: Resources, arguments: Sequence[str]) -> list[Wanted]:

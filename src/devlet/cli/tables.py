@@ -1,7 +1,7 @@
 """Tables as kubectl lays them out, from the Table documents of the server.
 
-Columns are three spaces apart and at least six wide. While a table is followed its columns keep their width, so that later
-rows stand below earlier ones.
+Columns are three spaces apart and at least six wide. While a table is followed its columns keep their width, so that
+later rows stand below earlier ones.
 """
 
 from collections.abc import Iterator, Sequence
@@ -80,7 +80,7 @@ def printable(text: str) -> str:
     """Control characters (an escape sequence would act on the terminal) as `^[`, as kubectl shows them."""
     if text.isprintable():
         return text
-    return "".join(f"^{chr(ord(c) ^ 64)}" if ord(c) < 32 and c != "\t" or ord(c) == 127 else c for c in text)
+    return "".join(f"^{chr(ord(c) ^ 64)}" if (ord(c) < 32 and c != "\t") or ord(c) == 127 else c for c in text)
 
 
 def label_text(labels: Any) -> str:

@@ -1,23 +1,21 @@
 """Which server a command talks to: `--kubeconfig`, `--root`, DEVLET_ROOT, or the default root's socket.
 
-KUBECONFIG counts only with `--context` and as `kubectl devlet`, so that `devlet delete` never meets a cluster by accident.
+KUBECONFIG counts only with `--context` and as `kubectl devlet`: `devlet delete` never meets a cluster by accident.
 """
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from devlet.cli.session import Session
-from devlet.cluster.remote.connection import Connection, at_socket
+from devlet.cli.node_socket import NodeSocket
+from devlet.cli.session import Server, Session
 from devlet.daemon.root import default_root
 from devlet.errors import InvalidInput
 
-SOCKET = "devlet.sock"
 
-
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """What the command line says. `of_kubectl`: the command was started as `kubectl devlet`."""
 
     kubeconfig: Path | None = None
@@ -26,20 +24,28 @@ class Target:
     of_kubectl: bool = False
 
 
-def connect(target: Target, environ: Mapping[str, str] = os.environ, *, warn: Callable[[str], None]) -> Session:
-    """Nothing is sent before the first request."""
+def connect(target: Target) -> Session:
+    """Nothing is sent before the first request. Warnings of the server go to standard error."""
+    return Session(server(target), warn=_warn)
+
+
+def _warn(text: str) -> None:
+    sys.stderr.write(f"Warning: {text}\n")
+
+
+def server(target: Target, environ: Mapping[str, str] = os.environ) -> Server:
     if target.root is not None and (target.kubeconfig or target.context):
         raise InvalidInput("--root is a node on this machine: it excludes --kubeconfig and --context")
     if target.kubeconfig or target.context or (target.of_kubectl and target.root is None):
-        return Session(_configured(target, environ), warn=warn)
+        return _configured(target, environ)
     given = target.root or (Path(environ["DEVLET_ROOT"]) if environ.get("DEVLET_ROOT") else None)
     root = (given or default_root(environ)).absolute()
-    start = f"devlet up --root {root}" if target.root else "devlet up"  # which finds DEVLET_ROOT as we do
-    return Session(at_socket(root / SOCKET), warn=warn, start=start)
+    return NodeSocket(root, f"devlet up --root {root}" if target.root else "devlet up")  # which finds DEVLET_ROOT too
 
 
-def _configured(target: Target, environ: Mapping[str, str]) -> Connection:
+def _configured(target: Target, environ: Mapping[str, str]) -> Server:
+    from devlet.cli.remote_server import RemoteServer
     from devlet.cluster.remote import kubeconfig
 
     files = [target.kubeconfig] if target.kubeconfig else kubeconfig.paths(environ)
-    return kubeconfig.connection(files, target.context)
+    return RemoteServer(kubeconfig.connection(files, target.context))

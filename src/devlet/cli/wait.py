@@ -1,23 +1,21 @@
 """`devlet wait`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import click
 
 from devlet.cli import jsonpath, selection
 from devlet.cli.options import (
-    Duration,
     KubectlCommand,
     all_namespaces_option,
     arguments,
+    duration,
     file_options,
-    one_source,
-    place,
     selector_options,
     target_options,
 )
-from devlet.cli.resources import Resource, Resources
-from devlet.cli.selection import Scope, Wanted
+from devlet.cli.resources import Resources
+from devlet.cli.selection import Named, Scope
 from devlet.cli.session import Document, Session
 from devlet.cli.watching import deadline_in, states
 from devlet.errors import DevletError, InvalidInput, NotFound, Unavailable
@@ -36,7 +34,7 @@ _FOR = "delete, create, condition=NAME[=VALUE] or jsonpath={PATH}[=VALUE]"
 @click.command(cls=KubectlCommand, epilog=_EXAMPLES)
 @arguments
 @click.option("--for", "what", metavar="CONDITION", required=True, help=f"{_FOR}.")
-@click.option("--timeout", type=Duration(), default="30s", show_default=True, help="0 looks once.")
+@click.option("--timeout", metavar="TIME", callback=duration, default="30s", show_default=True, help="0 looks once.")
 @selector_options
 @all_namespaces_option
 @file_options
@@ -57,20 +55,22 @@ def command(
 ) -> None:
     """Wait until every object named meets a condition."""
     condition = parse(what)
-    one_source(arguments, files)
+    selection.one_source(arguments, files)
     resources = Resources(session)
     deadline = deadline_in(timeout)
     if files:
-        objects = _of_files(resources, files, recursive, namespace, session.namespace)
+        objects = selection.of_files(resources, session, files, recursive=recursive, namespace=namespace)
     else:
-        scope = Scope(place(session, namespace, all_namespaces), selector, field_selector)
-        wanted = selection.parse(resources, arguments)
-        objects = _chosen(session, scope, wanted, everything, absent=what.lower() in ("delete", "create"))
+        scope = Scope(selection.place(session, namespace, everywhere=all_namespaces), selector, field_selector)
+        objects = selection.explicit(session, scope, selection.parse(resources, arguments), everything=everything)
+    absent = what.lower() in ("delete", "create")
+    if not objects and not absent:
+        raise NotFound("no matching resources found")
     errors: list[DevletError] = []
-    for resource, where, name in objects:
+    for named in objects:
         try:
-            _wait(session, resource, where, name, condition, deadline, absent=what.lower() in ("delete", "create"))
-            click.echo(f"{resource.kind_name}/{name} condition met")
+            _wait(session, named, condition, deadline, absent=absent)
+            click.echo(f"{named.text} condition met")
         except DevletError as e:
             errors.append(e)
     if errors:
@@ -89,7 +89,7 @@ def parse(text: str) -> Condition:
             return _condition(name, value or "True")
         case "jsonpath", True:
             return _path(rest)
-    raise InvalidInput(f'--for={text}: expected {_FOR}')
+    raise InvalidInput(f"--for={text}: expected {_FOR}")
 
 
 def _condition(name: str, value: str) -> Condition:
@@ -128,49 +128,12 @@ def _path(text: str) -> Condition:
     return met
 
 
-def _wait(
-    session: Session,
-    resource: Resource,
-    namespace: str,
-    name: str,
-    condition: Condition,
-    deadline: float,
-    *,
-    absent: bool,
-) -> None:
+def _wait(session: Session, named: Named, condition: Condition, deadline: float, *, absent: bool) -> None:
     """`absent`: that there is no such object is part of the question, else an error."""
-    for found in states(session, resource, namespace, name, deadline=deadline):
+    resource, name = named.resource, named.name
+    for found in states(session, resource, named.namespace, name, deadline=deadline):
         if condition(found):
             return
         if found is None and not absent:
             raise NotFound(f'{resource.name} "{name}" not found', resource=resource.name, name=name)
     raise Unavailable(f"timed out waiting for the condition on {resource.plural}/{name}")
-
-
-def _chosen(
-    session: Session, scope: Scope, wanted: Sequence[Wanted], everything: bool, *, absent: bool
-) -> list[tuple[Resource, str, str]]:
-    scope.check(wanted)
-    found = []
-    for want in wanted:
-        namespace = scope.namespace if want.resource.namespaced else ""
-        found += [(want.resource, namespace, name) for name in want.names]
-        if want.names:
-            continue
-        if not scope.query and not everything:
-            raise InvalidInput("say which objects: by name, with -l LABELS, or --all of the type")
-        for page in session.pages(want.resource.collection(scope.namespace), scope.query):
-            for item in page.get("items") or ():
-                metadata = item.get("metadata") or {}
-                found.append((want.resource, str(metadata.get("namespace") or ""), str(metadata.get("name"))))
-    if not found and not absent:
-        raise NotFound("no matching resources found")
-    return found
-
-
-def _of_files(
-    resources: Resources, files: Sequence[str], recursive: bool, namespace: str, default: str
-) -> list[tuple[Resource, str, str]]:
-    from devlet.cli import manifests
-
-    return [(*m.place(resources, namespace, default), m.name) for m in manifests.read(files, recursive=recursive)]

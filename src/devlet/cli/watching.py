@@ -63,7 +63,9 @@ def gone(session: Session, resource: Resource, namespace: str, name: str, uid: s
             return True
     except NotFound:
         return True
-    return any(found is None or _uid(found) != uid for found in states(session, resource, namespace, name, deadline=deadline))
+    return any(
+        found is None or _uid(found) != uid for found in states(session, resource, namespace, name, deadline=deadline)
+    )
 
 
 def deadline_in(seconds: float) -> float:

@@ -7,12 +7,7 @@ from typing import Any
 import yaml
 
 _SafeDumper: type[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-
-
-class _Dumper(_SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
+_Dumper: Any = type("_Dumper", (_SafeDumper,), {"ignore_aliases": lambda self, data: True})
 
 _STR = "tag:yaml.org,2002:str"
 
@@ -21,8 +16,8 @@ def _text(dumper: Any, text: str) -> yaml.ScalarNode:
     style = None
     if "\n" in text and not any(line.endswith((" ", "\t")) for line in text.split("\n")):
         style = "|"
-    elif text and dumper.resolve(yaml.ScalarNode, text, (True, False)) != _STR:
-        style = '"'  # "1", "true" and times: texts that would be read as something else
+    elif dumper.resolve(yaml.ScalarNode, text, (True, False)) != _STR:
+        style = '"'  # "", "1", "true" and times: texts that would be read as something else
     node: yaml.ScalarNode = dumper.represent_scalar(_STR, text, style=style)
     return node
 
@@ -31,5 +26,5 @@ _Dumper.add_representer(str, _text)
 
 
 def dump(document: Any) -> str:
-    text: str = yaml.dump(document, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, width=2**31 - 1)
+    text: str = yaml.dump(document, Dumper=_Dumper, default_flow_style=False, allow_unicode=True)
     return text

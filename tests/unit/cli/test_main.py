@@ -4,7 +4,7 @@ import sys
 import click
 import pytest
 
-from devlet.cli import main
+from devlet.cli import commands, main
 from devlet.errors import InvalidInput
 
 
@@ -27,7 +27,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> None:
             "bug-in-group": ExceptionGroup("", [ZeroDivisionError("oh"), no_disk]),
         }[what]
 
-    monkeypatch.setattr(main.cli, "get_command", lambda context, name: test if name == "test" else None)
+    monkeypatch.setattr(commands.cli, "get_command", lambda context, name: test if name == "test" else None)
 
 
 @pytest.mark.usefixtures("command")
@@ -76,10 +76,10 @@ def test_usage_errors_exit_1_and_say_where_help_is(
 def test_help_lists_every_command(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(arguments) == 0
     help = capsys.readouterr().out
-    assert all(f"  {name} " in help for name in main.COMMANDS)
+    assert all(f"  {name} " in help for name in commands.COMMANDS)
 
 
-@pytest.mark.parametrize("name", main.COMMANDS)
+@pytest.mark.parametrize("name", commands.COMMANDS)
 def test_every_command_answers_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run([name, "--help"]) == 0
     assert f"\n    devlet {name}" in capsys.readouterr().out

@@ -1,0 +1,46 @@
+"""The socket of a devlet on this machine, which speaks HTTP and knows from the kernel who asks."""
+
+import socket
+from pathlib import Path
+
+from devlet.kit import socket_paths
+
+NAME = "devlet.sock"
+CONNECT_TIMEOUT = 10.0  # seconds
+
+
+class NodeSocket:
+    """`start` is the command that would start a devlet there."""
+
+    host = "localhost"
+    prefix = ""
+    namespace = "default"
+    headers = ()
+
+    def __init__(self, root: Path, start: str = "devlet up") -> None:
+        self.path = root / NAME
+        self.address = str(self.path)
+        self._root = root
+        self._start = start
+
+    def dial(self) -> socket.socket:
+        if socket_paths.length(self.path) > socket_paths.MAX_BYTES:
+            raise OSError(f"the path is longer than {socket_paths.MAX_BYTES} bytes, no socket can be there")
+        line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            line.settimeout(CONNECT_TIMEOUT)
+            line.connect(self.address)
+        except OSError:
+            line.close()
+            raise
+        return line
+
+    def trouble(self, error: OSError) -> str:
+        match error:
+            case FileNotFoundError() | ConnectionRefusedError() | NotADirectoryError():
+                return f"no devlet runs on {self._root}: start one with `{self._start}`"
+            case PermissionError():
+                return f"{self.path}: permission denied: it is open only to the user who runs devlet"
+            case TimeoutError():
+                return f"{self.path}: no answer; look at the log of the devlet that runs there"
+        return f"{self.path}: {error.strerror or error}"

@@ -1,0 +1,74 @@
+"""`devlet token`: credentials that may do less than the administrator's.
+
+They are made from the files of the root, so only who owns the root can make them."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from devlet.cli.session import Session
+from devlet.cli.target import Target, connect
+from devlet.errors import AlreadyExists, InvalidInput
+
+_EXAMPLE = """\b
+Examples:
+  devlet token driver gpu.example.com
+  devlet token node node2 > node2.kubeconfig"""
+
+
+@click.command(epilog=_EXAMPLE)
+@click.argument("kind", type=click.Choice(["driver", "node"]), metavar="driver|node")
+@click.argument("name")
+@click.option("--root", metavar="DIR", help="The root of the devlet. [default: as for `devlet up`]")
+@click.option("--node-name", metavar="NODE", help="The node a driver runs on. [default: as for `devlet up`]")
+def command(kind: str, name: str, root: str | None, node_name: str | None) -> None:
+    """Make credentials for a driver on this node, or for another node.
+
+    For a driver: write its kubeconfig and print the path. With it the driver writes its own ResourceSlices on this
+    node, and reports on its devices. For a node: print a kubeconfig with which it joins."""
+    made = _Root(root, node_name)
+    if kind == "driver":
+        click.echo(made.driver_kubeconfig(name))
+    else:
+        click.echo(made.credentials.node_kubeconfig(name, made.url, datetime.now(UTC)), nl=False)
+
+
+class _Root:
+    """The credentials of a root that has been started before."""
+
+    def __init__(self, root: str | None, node_name: str | None) -> None:
+        from devlet.daemon.config import load
+        from devlet.serve.kube_api import certificates, kubeconfigs
+        from devlet.serve.kube_api.credentials import open_credentials
+
+        config = load({"root": root, "node_name": node_name})
+        self._path, self._node = config.root, config.node_name
+        clusters = kubeconfigs.read(config.root / "kubeconfig").get("clusters") or ()
+        if not clusters:
+            raise InvalidInput(f"{config.root} has no kubeconfig yet: start it with `devlet up --root {config.root}`")
+        self.url = str(clusters[0]["cluster"]["server"])
+        names = certificates.server_names([config.api_address[0]])
+        self.credentials = open_credentials(config.root, names, datetime.now(UTC))
+
+    def driver_kubeconfig(self, name: str) -> Path:
+        from devlet.objects.names import driver_name
+        from devlet.serve.kube_api.service_accounts import DRIVER_NAMESPACE, driver_account
+
+        if errors := driver_name(name):
+            raise InvalidInput(f"driver {name!r}: {errors[0]}")
+        session = connect(Target(root=self._path))
+        try:
+            account = _account(session, DRIVER_NAMESPACE, driver_account(name))
+        finally:
+            session.close()
+        return self.credentials.write_driver_kubeconfig(name, self._node, account, self.url, datetime.now(UTC))
+
+
+def _account(session: Session, namespace: str, name: str) -> dict[str, Any]:
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    try:
+        return session.send("POST", path, {"metadata": {"name": name}})[1]
+    except AlreadyExists:
+        return session.get(f"{path}/{name}")

@@ -1,0 +1,61 @@
+"""A resource claim: what was asked for, which devices it got, where they are and who uses them."""
+
+from collections.abc import Iterator
+
+from devlet.cli.session import Document
+from devlet.cli.views.reader import Reader
+from devlet.cli.views.sheet import amounts, fields, section, table
+from devlet.serve.kube_api.table_cells import at, documents_at, text, texts
+
+CLAIMS = "resourceclaims.resource.k8s.io"
+
+
+def view(claim: Document, reader: Reader) -> Iterator[str]:
+    yield from fields([("State", state(claim)), ("Nodes", nodes(claim))])
+    requests = [_request(r) for r in documents_at(claim, "spec", "devices", "requests")]
+    yield from section("Requests", table(["NAME", "CLASS", "COUNT", "CAPACITY"], requests))
+    rows = [[r["request"], r["driver"], r["pool"], r["device"]] for r in devices(claim)]
+    yield from section("Devices", table(["REQUEST", "DRIVER", "POOL", "DEVICE"], rows))
+    users = [
+        [text(u, "resource"), text(u, "name"), text(u, "uid")] for u in documents_at(claim, "status", "reservedFor")
+    ]
+    yield from section("Used by", table(["RESOURCE", "NAME", "UID"], users))
+
+
+def state(claim: Document) -> str:
+    allocated = at(claim, "status", "allocation") is not None
+    words = ["deleted"] if at(claim, "metadata", "deletionTimestamp") else []
+    words += ["allocated"] if allocated else [] if words else ["pending"]
+    return ",".join(words + ["reserved"] * bool(documents_at(claim, "status", "reservedFor")))
+
+
+def devices(claim: Document) -> list[dict[str, str]]:
+    found = documents_at(claim, "status", "allocation", "devices", "results")
+    return [{key: text(result, key) for key in ("request", "driver", "pool", "device")} for result in found]
+
+
+def nodes(claim: Document) -> str:
+    """Where pods that use it can run."""
+    if at(claim, "status", "allocation") is None:
+        return ""
+    terms = documents_at(claim, "status", "allocation", "nodeSelector", "nodeSelectorTerms")
+    if not terms:
+        return "any"
+    return " or ".join(_term(term) for term in terms)
+
+
+def _term(term: Document) -> str:
+    parts = documents_at(term, "matchFields") + documents_at(term, "matchExpressions")
+    if len(parts) == 1 and text(parts[0], "key") == "metadata.name" and len(texts(parts[0], "values")) == 1:
+        return texts(parts[0], "values")[0]
+    return " and ".join(f"{text(p, 'key')} {text(p, 'operator')} {','.join(texts(p, 'values'))}".strip() for p in parts)
+
+
+def _request(request: Document) -> list[str]:
+    alternatives = documents_at(request, "firstAvailable")
+    if alternatives:
+        names = " or ".join(f"{text(a, 'name')} ({text(a, 'deviceClassName')})" for a in alternatives)
+        return [text(request, "name"), names, "first available", ""]
+    exact = at(request, "exactly") or request  # before v1beta2 the fields are in the request itself
+    count = "all" if text(exact, "allocationMode") == "All" else str(at(exact, "count") or 1)
+    return [text(request, "name"), text(exact, "deviceClassName"), count, amounts(at(exact, "capacity", "requests"))]

@@ -1,0 +1,24 @@
+"""What a view reads besides its own object. They may be gone, or not ours to see: then they are not shown."""
+
+from devlet.cli.resources import Resources
+from devlet.cli.session import Document, Query, Session
+from devlet.errors import Forbidden, NotFound
+
+
+class Reader:
+    def __init__(self, session: Session, resources: Resources) -> None:
+        self._session = session
+        self._resources = resources
+
+    def one(self, type_: str, namespace: str, name: str) -> Document | None:
+        try:
+            return self._session.get(self._resources.find(type_).item(namespace, name))
+        except (NotFound, Forbidden):
+            return None
+
+    def all(self, type_: str, namespace: str = "", query: Query = ()) -> list[Document]:
+        try:
+            path = self._resources.find(type_).collection(namespace)
+            return [item for page in self._session.pages(path, query) for item in page.get("items") or ()]
+        except (NotFound, Forbidden):
+            return []

@@ -1,0 +1,20 @@
+"""A secret: which keys it has and how long their values are, never the values."""
+
+from collections.abc import Iterator
+
+from devlet.cli.session import Document
+from devlet.cli.views.reader import Reader
+from devlet.cli.views.sheet import fields, section, table
+from devlet.serve.kube_api.table_cells import at, text
+
+
+def view(secret: Document, reader: Reader) -> Iterator[str]:
+    yield from fields([("Type", text(secret, "type"))])
+    data = at(secret, "data")
+    rows = [[key, _bytes(data[key])] for key in sorted(data)] if isinstance(data, dict) else []
+    yield from section("Data", table(["KEY", "BYTES"], rows))
+
+
+def _bytes(value: object) -> int:
+    """Of what base64 stands for."""
+    return len(value) // 4 * 3 - value[-2:].count("=") if isinstance(value, str) else 0

@@ -1,0 +1,37 @@
+import pytest
+
+from devlet.cli.output import Found
+from devlet.cli.path_output import printer
+from devlet.cli.resources import Resource
+from devlet.errors import InvalidInput
+
+PODS = Resource("", "v1", "pods", "pod", "Pod", True)
+POD = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"tags": ["x", "y"], "text": "a\nb"}}
+
+
+def lines(kind: str, text: str, *, headers: bool = True) -> list[str]:
+    return list(printer(kind, text, headers=headers).all([Found(PODS, POD)], single=True))
+
+
+def test_a_template_is_rendered_once() -> None:
+    assert lines("jsonpath", "{.metadata.name}!") == ["p!"]
+
+
+def test_columns_hold_what_their_paths_find() -> None:
+    text = "NAME:.metadata.name,TAGS:.spec.tags[*],TWO:.spec.tags[0,1],TEXT:{.spec.text},NO:.x"
+    assert lines("custom-columns", text) == [
+        "NAME   TAGS   TWO   TEXT   NO",
+        "p      x,y    x,y   a b    <none>",
+    ]
+    assert lines("custom-columns", "N:metadata.name", headers=False) == ["p"]
+
+
+def test_titles_are_printed_once_while_objects_are_followed() -> None:
+    printing = printer("custom-columns", "N:.metadata.name", headers=True)
+    assert [line for _ in range(2) for line in printing.one(Found(PODS, POD))] == ["N", "p", "p"]
+
+
+@pytest.mark.parametrize("text", ["NAME", "NAME:", ":.a", "A:.a,,B:.b", "A:.a["])
+def test_a_column_needs_a_title_and_a_path(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"TITLE:PATH|JSONPath"):
+        printer("custom-columns", text, headers=True)

@@ -1,0 +1,85 @@
+from typing import TYPE_CHECKING
+
+import pytest
+
+from devlet.cli.resources import Resource, Resources
+from devlet.cli.session import Session
+from devlet.errors import DevletError, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from tests.unit.cli.conftest import API
+
+
+@pytest.fixture
+def resources(session: Session) -> Resources:
+    return Resources(session)
+
+
+@pytest.mark.parametrize(
+    ("text", "api_version", "plural"),
+    [
+        ("pods", "v1", "pods"),
+        ("pod", "v1", "pods"),
+        ("po", "v1", "pods"),
+        ("Pod", "v1", "pods"),
+        ("pods.", "v1", "pods"),
+        ("pods.v1.", "v1", "pods"),
+        ("events", "v1", "events"),
+        ("events.events.k8s.io", "events.k8s.io/v1", "events"),
+        ("deploy", "apps/v1", "deployments"),
+        ("deployments.apps", "apps/v1", "deployments"),
+        ("resourceclaims", "resource.k8s.io/v1", "resourceclaims"),
+        ("resourceclaims.resource.k8s.io", "resource.k8s.io/v1", "resourceclaims"),
+        ("resourceclaims.v1beta1.resource.k8s.io", "resource.k8s.io/v1beta1", "resourceclaims"),
+        ("devicetaintrules", "resource.k8s.io/v1alpha3", "devicetaintrules"),
+    ],
+)
+def test_what_a_name_means(resources: Resources, text: str, api_version: str, plural: str) -> None:
+    found = resources.find(text)
+    assert (found.api_version, found.plural) == (api_version, plural)
+
+
+@pytest.mark.parametrize("text", ["", "nothing", "pods.apps", "resourceclaims.v9.resource.k8s.io", "."])
+def test_what_means_nothing(resources: Resources, text: str) -> None:
+    with pytest.raises(NotFound, match="doesn't have a resource type"):
+        resources.find(text)
+
+
+def test_the_core_group_needs_one_request(resources: Resources, api: "API") -> None:
+    resources.find("pods")
+    resources.find("nodes")
+    assert [path for _, path, _ in api.requests] == ["/api"]
+
+
+def test_kinds_are_found_in_their_version(resources: Resources) -> None:
+    assert resources.of_kind("v1", "Pod").plural == "pods"
+    assert resources.of_kind("resource.k8s.io/v1beta1", "ResourceClaim").version == "v1beta1"
+    with pytest.raises(NotFound, match='no kind "Pod" in version "v2"'):
+        resources.of_kind("v2", "Pod")
+
+
+def test_a_category_has_each_of_its_kinds_once(resources: Resources) -> None:
+    assert [r.name for r in resources.category("all")] == ["pods", "deployments.apps"]
+
+
+def test_an_old_server_is_said_to_be_one(resources: Resources, api: "API") -> None:
+    api.answers["GET", "/api"] = (200, {"kind": "APIVersions", "versions": ["v1"]})
+    with pytest.raises(DevletError, match=r"Kubernetes 1.27 or newer"):
+        resources.find("pods")
+
+
+def test_odd_discovery_is_passed_over(resources: Resources, api: "API") -> None:
+    odd = [None, {"versions": [1, {"resources": [{}, {"verbs": ["get"]}, {"responseKind": {}}]}]}]
+    api.answers["GET", "/api"] = (200, {"kind": "APIGroupDiscoveryList", "items": odd})
+    assert resources.core == []
+
+
+def test_paths_hold_one_name_each() -> None:
+    pods = Resource("", "v1", "pods", "pod", "Pod", True)
+    claims = Resource("g.io", "v1", "claims", "claim", "Claim", False)
+    assert pods.item("x", "p") == "/api/v1/namespaces/x/pods/p"
+    assert pods.collection("") == "/api/v1/pods"
+    assert claims.item("ignored", "c d") == "/apis/g.io/v1/claims/c%20d"
+    for bad in ("..", "a/b", "", "a%2f", "a\n"):
+        with pytest.raises(InvalidInput, match="expected a name"):
+            pods.item("x", bad)

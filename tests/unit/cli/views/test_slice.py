@@ -1,0 +1,59 @@
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from devlet.cli.views.slice import holders, node
+
+if TYPE_CHECKING:
+    from tests.unit.cli.conftest import API, Run
+
+DEVICE = {
+    "name": "gpu-0",
+    "attributes": {"model": {"string": "A"}, "fast": {"bool": True}},
+    "capacity": {"memory": {"value": "8Gi"}},
+    "taints": [{"key": "hot", "value": "very", "effect": "NoSchedule"}],
+}
+SLICE: dict[str, Any] = {
+    "kind": "ResourceSlice",
+    "spec": {
+        "driver": "gpu.example.com",
+        "nodeName": "n1",
+        "pool": {"name": "n1", "generation": 3, "resourceSliceCount": 1},
+        "devices": [DEVICE, {"name": "gpu-1", "basic": {"attributes": {"model": {"string": "B"}}}}],
+    },
+}
+RESULT = {"request": "r", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
+CLAIM = {"status": {"allocation": {"devices": {"results": [RESULT]}}}}
+
+
+def test_a_slice_shows_its_devices_and_who_holds_them(run: "Run", api: "API") -> None:
+    api.put("/apis/resource.k8s.io/v1/resourceslices/s", SLICE)
+    api.put("/apis/resource.k8s.io/v1/namespaces/team/resourceclaims/c", CLAIM)
+    assert run("describe", "resourceslice/s", "--show-events=false") == 0, run.err
+    assert run.out.splitlines()[5:] == [
+        "Driver:       gpu.example.com",
+        "Pool:         n1 (generation 3, slices: 1)",
+        "Node:         n1",
+        "Devices:",
+        "  NAME    CLAIMS   ATTRIBUTES           CAPACITY     TAINTS",
+        "  gpu-0   team/c   fast=true, model=A   memory=8Gi   hot=very:NoSchedule",
+        "  gpu-1   <none>   model=B              <none>       <none>",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ({"nodeName": "n1"}, "n1"),
+        ({"allNodes": True}, "all"),
+        ({"nodeSelector": {}}, "by selector"),
+        ({"perDeviceNodeSelection": True}, "per device"),
+    ],
+)
+def test_where_the_devices_are(spec: dict[str, Any], text: str) -> None:
+    assert node({"spec": spec}) == text
+
+
+def test_a_device_may_have_several_holders() -> None:
+    claims = [CLAIM | {"metadata": {"namespace": "x", "name": name}} for name in ("a", "b")]
+    assert holders(claims) == {("gpu.example.com", "n1", "gpu-0"): ["x/a", "x/b"]}
