@@ -34,6 +34,7 @@ class Config:
     stop_timeout: float = 2.0  # seconds for all parts together, then they are cancelled
     controllers: frozenset[str] = frozenset(controllers.NAMES)
     api_address: tuple[str, int] = ("127.0.0.1", 0)  # port 0: a free one, and from then on the same
+    api_idle: float = 30.0  # seconds that a connection to the API may be without a request
     store: Settings = field(default=Settings())
 
 
@@ -142,6 +143,7 @@ KEYS = (
     Key("api_address", "apiAddress", "DEVLET_API_ADDRESS", _address),
     Key("controllers", "controllers", "DEVLET_CONTROLLERS", _controllers),
     Key("stop_timeout", "timeouts.stop", "", _duration),
+    Key("api_idle", "timeouts.apiIdle", "", _duration),
     Key("store.history_age", "timeouts.historyAge", "", _duration),
     Key("store.compact_every", "timeouts.compactEvery", "", _duration),
     Key("store.bookmark_every", "timeouts.bookmarkEvery", "", _duration),

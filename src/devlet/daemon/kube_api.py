@@ -44,7 +44,11 @@ async def serving(store: Store, config: Config, clock: Clock) -> AsyncIterator[N
     api = kube_api(store, credentials, clock, urlsplit(url).netloc)
     tls = certificates.server_context(credentials.pki)
     unix = server.bind_unix(config.root / SOCKET)
-    async with server.listening(api.handle, tcp, tls=tls), server.listening(api.handle, unix, tls=None):
+    settings = server.Settings(idle_timeout=config.api_idle, handshake_timeout=config.api_idle)
+    async with (
+        server.listening(api.handle, tcp, tls=tls, settings=settings),
+        server.listening(api.handle, unix, tls=None, settings=settings),
+    ):
         await anyio.to_thread.run_sync(credentials.write_kubeconfig, url)
         log.info("api listening", extra=facts(url=url, socket=config.root / SOCKET))
         yield

@@ -7,7 +7,7 @@ All functions change the storage document they are given.
 from datetime import datetime
 
 from devlet.objects.documents import Document
-from devlet.objects.subdocuments import ensure, fill, fill_empty, mapping, mappings, values
+from devlet.objects.subdocuments import ensure, fill, fill_empty, mapping, mappings
 from devlet.objects.timestamps import format_time
 
 __all__ = [
@@ -55,14 +55,13 @@ def _default_tolerations(parent: Document) -> None:
         fill_empty(toleration, "operator", "Equal")
 
 
+# A mapping's allocationMultiplier that is not set means 1. Unlike the reference we do not fill that in: drivers take a
+# value that they did not send for a field that was dropped, and complain.
 def default_slice(slice_: Document, now: datetime) -> None:
     for device in mappings(ensure(slice_, "spec"), "devices"):
         if "taints" in device:
             for taint in mappings(device, "taints"):
                 fill(taint, "timeAdded", format_time(now))
-        if "nodeAllocatableResourceMappings" in device:
-            for resource in values(device, "nodeAllocatableResourceMappings"):
-                fill(resource, "allocationMultiplier", "1")
 
 
 def default_taint_rule(rule: Document, now: datetime, old: Document | None) -> None:

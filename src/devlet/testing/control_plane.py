@@ -25,6 +25,13 @@ import anyio
 from devlet.errors import InvalidInput
 from devlet.testing.free_ports import LOOPBACK, free_ports
 from devlet.testing.health import answers
+from devlet.testing.kube_programs import (
+    CONTROLLERS,
+    FEATURE_GATES,
+    kube_controller_manager,
+    kube_scheduler,
+    switches,
+)
 from devlet.testing.processes import Ready, RunningProcess, process
 
 __all__ = ["ADMIN", "CONTROLLERS", "FEATURE_GATES", "RUNTIME_CONFIG", "ControlPlane", "control_plane"]
@@ -34,21 +41,6 @@ ADMIN = "admin"
 RUNTIME_CONFIG: Mapping[str, bool] = MappingProxyType(
     {f"resource.k8s.io/{version}": True for version in ("v1beta1", "v1beta2", "v1alpha3")}
 )
-# Without these two, v1alpha3 and the taint rules are not served even when the versions are switched on.
-FEATURE_GATES: Mapping[str, bool] = MappingProxyType({"DRADeviceTaintRules": True, "DRAResourcePoolStatus": True})
-
-CONTROLLERS = (
-    "resourceclaim-controller",
-    "device-taint-eviction-controller",
-    "garbage-collector-controller",
-    "pod-garbage-collector-controller",
-    "namespace-controller",
-    "serviceaccount-controller",
-    "root-ca-certificate-publisher-controller",
-    "node-lifecycle-controller",
-    "taint-eviction-controller",
-)
-
 _PROGRAMS = ("etcd", "kube-apiserver", "kubectl")
 
 
@@ -117,7 +109,7 @@ async def control_plane(
     root = _make_folders(root)
     tokens = {user: secrets.token_hex(16) for user in (ADMIN, *users)}
     _write_secrets(root, tokens, {ADMIN: ["system:masters"], **users})
-    client_port, peer_port, api_port, scheduler_port, manager_port = free_ports(5)
+    client_port, peer_port, api_port = free_ports(3)
     endpoint, etcd_endpoint = f"https://{LOOPBACK}:{api_port}", f"http://{LOOPBACK}:{client_port}"
     ca_file = root / "certs" / "apiserver.crt"
     for user, token in tokens.items():
@@ -138,12 +130,23 @@ async def control_plane(
         await start(
             "kube-apiserver", api_flags, answers(*(endpoint + p for p in paths), ca_file=ca_file, token=tokens[ADMIN])
         )
+        admin = _kubeconfig_path(root, ADMIN)
         if scheduler:
-            flags, ready = _component("kube-scheduler", root, scheduler_port, "/readyz", feature_gates)
-            await start("kube-scheduler", flags, ready)
+            programs["kube-scheduler"] = await stack.enter_async_context(
+                kube_scheduler(binaries, root, admin, feature_gates=feature_gates, timeout=timeout)
+            )
         if controller_manager:
-            flags, ready = _component("kube-controller-manager", root, manager_port, "/healthz", feature_gates)
-            await start("kube-controller-manager", [*flags, *_controller_flags(root)], ready)
+            programs["kube-controller-manager"] = await stack.enter_async_context(
+                kube_controller_manager(
+                    binaries,
+                    root,
+                    admin,
+                    service_account_key=root / "service-accounts.key",
+                    root_ca=ca_file,
+                    feature_gates=feature_gates,
+                    timeout=timeout,
+                )
+            )
         yield ControlPlane(endpoint, etcd_endpoint, ca_file, root, tokens, programs, binaries / "kubectl")
 
 
@@ -235,37 +238,6 @@ def _api_server_flags(
         "--allow-privileged=true",
         # Nothing reaches the API through its service here, and a loopback endpoint is refused anyway.
         "--endpoint-reconciler-type=none",
-        *_switches("--runtime-config", runtime_config),
-        *_switches("--feature-gates", feature_gates),
-    ]
-
-
-def _switches(flag: str, values: Mapping[str, bool]) -> list[str]:
-    if not values:
-        return []
-    return [f"{flag}=" + ",".join(f"{name}={str(on).lower()}" for name, on in values.items())]
-
-
-def _component(
-    name: str, root: Path, port: int, health: str, feature_gates: Mapping[str, bool]
-) -> tuple[list[str], Ready]:
-    """Flags that kube-scheduler and kube-controller-manager share, and how to see that it is healthy."""
-    certs = root / "certs" / name
-    flags = [
-        f"--kubeconfig={_kubeconfig_path(root, ADMIN)}",
-        "--leader-elect=false",
-        f"--bind-address={LOOPBACK}",
-        f"--secure-port={port}",
-        f"--cert-dir={certs}",
-        "--authentication-skip-lookup=true",
-        *_switches("--feature-gates", feature_gates),
-    ]
-    return flags, answers(f"https://{LOOPBACK}:{port}{health}", ca_file=certs / f"{name}.crt")
-
-
-def _controller_flags(root: Path) -> list[str]:
-    return [
-        f"--controllers={','.join(CONTROLLERS)}",
-        f"--service-account-private-key-file={root / 'service-accounts.key'}",
-        f"--root-ca-file={root / 'certs' / 'apiserver.crt'}",
+        *switches("--runtime-config", runtime_config),
+        *switches("--feature-gates", feature_gates),
     ]

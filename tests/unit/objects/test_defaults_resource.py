@@ -77,13 +77,10 @@ def test_a_device_taint_counts_from_now_in_whole_seconds_unless_it_says_since_wh
 
 @pytest.mark.spec("AL-1.6")
 @pytest.mark.spec("KA-7.2")
-def test_the_multiplier_of_a_mapping_is_one() -> None:
+def test_the_multiplier_of_a_mapping_stays_unset_because_drivers_would_complain() -> None:
     mappings: Document = {"cpu": {"capacityKey": "cores"}, "memory": {"allocationMultiplier": "2"}}
     default_slice({"spec": {"devices": [{"nodeAllocatableResourceMappings": mappings}]}}, NOW)
-    assert mappings == {
-        "cpu": {"capacityKey": "cores", "allocationMultiplier": "1"},
-        "memory": {"allocationMultiplier": "2"},
-    }
+    assert mappings == {"cpu": {"capacityKey": "cores"}, "memory": {"allocationMultiplier": "2"}}
 
 
 def rule(effect: str, time_added: str | None = None) -> Document:

@@ -1,6 +1,6 @@
 """What goes back over HTTP: documents, errors, raw lists, in JSON."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 from aiohttp import web
@@ -14,6 +14,7 @@ from devlet.objects.kinds import Resource
 from devlet.objects.statuses import status_of
 
 JSON = "application/json"
+PIECE = 256 << 10  # bytes
 _encoder = msgspec.json.Encoder()
 
 
@@ -34,6 +35,11 @@ def document(
     value: Document, *, code: int = 200, pretty: bool = False, headers: Mapping[str, str] | None = None
 ) -> web.Response:
     return web.Response(body=encode(value, pretty=pretty), status=code, content_type=JSON, headers=headers)
+
+
+def stored(record: Record, *, code: int = 200) -> web.Response:
+    """An object in its storage version, without decoding and encoding it."""
+    return web.Response(body=record.body + b"\n", status=code, content_type=JSON)
 
 
 def text(value: str, code: int = 200) -> web.Response:
@@ -65,13 +71,24 @@ def list_metadata(page: Page) -> Document:
 
 
 def list_body(resource: Resource, page: Page) -> bytes:
-    """A list out of stored bytes: nothing is decoded unless the version is another one."""
+    return b"".join(list_pieces(resource, page))
+
+
+def list_pieces(resource: Resource, page: Page) -> Iterator[bytes]:
+    """A list out of stored bytes: nothing is decoded unless the version is another one. Each piece is large enough
+    to be worth a write."""
     head = {
         "kind": f"{resource.kind.kind}List",
         "apiVersion": resource.api_version,
         "metadata": list_metadata(page),
     }
-    return b'%s,"items":[%s]}\n' % (_encoder.encode(head)[:-1], b",".join(_items(resource, page.records)))
+    piece = bytearray(_encoder.encode(head)[:-1] + b',"items":[')
+    for i, item in enumerate(_items(resource, page.records)):
+        if len(piece) > PIECE:
+            yield bytes(piece)
+            piece.clear()
+        piece += b"," + item if i else item
+    yield bytes(piece + b"]}\n")
 
 
 def _items(resource: Resource, records: Iterable[Record]) -> Iterable[bytes]:

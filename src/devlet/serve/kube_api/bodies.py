@@ -21,6 +21,7 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 MAX_BODY = 3 << 20
+MAX_OPERATIONS = 10_000  # of a JSON patch, as the reference
 
 _json = msgspec.json.Decoder()
 
@@ -42,10 +43,18 @@ def check_size(length: int | None) -> None:
         raise TooLarge(f"Request entity too large: limit is {MAX_BODY}")
 
 
+def check_operations(number: int) -> None:
+    if number > MAX_OPERATIONS:
+        text = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {number}"
+        raise TooLarge(f"Request entity too large: {text}")
+
+
 def decode(blob: bytes, content_type: str, *, api_version: str = "", kind: str = "") -> Body:
     """An object. `api_version` and `kind` are what the URL says, for bodies that do not say it."""
     media = media_type(content_type)
     if media == PROTOBUF:
+        if blob == kube_protobuf.MAGIC:
+            raise BadRequest(f"the object provided is unrecognized (must be of type {kind or 'object'}): empty body")
         return Body(kube_protobuf.decode(blob, api_version=api_version, kind=kind))
     if media == JSON:
         document = _object(_parse_json(blob))

@@ -19,6 +19,7 @@ from devlet.serve.kube_api.openapi_v3 import OpenAPIV3
 from devlet.serve.kube_api.paths import Group, GroupVersion, Other
 
 _HEALTH = ("healthz", "livez", "readyz")
+_CHECKS = ("ping", "store")
 
 
 class Endpoints:
@@ -60,7 +61,7 @@ class Endpoints:
             return self._root(request, core=path == "api")
         if path == "version":
             return answers.document(version_info(), pretty=True)
-        if first in _HEALTH:
+        if first in _HEALTH and rest in ("", *_CHECKS):
             return self._health(request, first)
         if first == "openapi":
             return self._openapi(request, rest)
@@ -84,7 +85,8 @@ class Endpoints:
         if not ready:
             return answers.text(f"[-]node failed\n{name} check failed\n", 500)
         if "verbose" in request.query:
-            return answers.text(f"[+]ping ok\n[+]store ok\n{name} check passed\n")
+            checks = "".join(f"[+]{check} ok\n" for check in _CHECKS)
+            return answers.text(f"{checks}{name} check passed\n")
         return answers.text("ok")
 
     def _openapi(self, request: web.BaseRequest, path: str) -> web.StreamResponse:

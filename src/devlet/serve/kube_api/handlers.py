@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
+import anyio
 import msgspec
 from aiohttp import web
 
@@ -14,6 +15,7 @@ from devlet.cluster.client import (
     DeleteOptions,
     FieldValidation,
     JsonPatch,
+    ListOptions,
     MergePatch,
     Patch,
     StrategicMergePatch,
@@ -22,12 +24,12 @@ from devlet.cluster.client import (
 from devlet.cluster.store.guards import GuardedDelete, GuardedWrite
 from devlet.cluster.store.records import Documents
 from devlet.cluster.store.store import Store
-from devlet.errors import BadRequest, UnsupportedPatch
+from devlet.errors import BadRequest, DevletError, UnsupportedPatch
 from devlet.objects.conversion import warning_for
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 from devlet.objects.statuses import failure
-from devlet.serve.kube_api import answers, bodies, negotiation, options
+from devlet.serve.kube_api import answers, bodies, discovery, long_answers, negotiation, options
 from devlet.serve.kube_api.answers import Rejected
 from devlet.serve.kube_api.definitions import Definitions
 from devlet.serve.kube_api.negotiation import Format
@@ -38,6 +40,7 @@ from devlet.serve.kube_api.tables import include_object, printer, table
 from devlet.serve.kube_api.watches import stream
 
 _READ = 1 << 16
+BODY_TIMEOUT = 60.0  # seconds, as the reference allows a request
 
 
 @dataclass(slots=True)
@@ -72,10 +75,12 @@ class Call:
     async def body(self) -> bytes:
         bodies.check_size(self.http.content_length)
         blob = bytearray()
-        async for chunk in self.http.content.iter_chunked(_READ):
-            blob += chunk
-            bodies.check_size(len(blob))
-        return bytes(blob)
+        with anyio.move_on_after(BODY_TIMEOUT):
+            async for chunk in self.http.content.iter_chunked(_READ):
+                blob += chunk
+                bodies.check_size(len(blob))
+            return bytes(blob)
+        raise Rejected(failure(504, "Timeout", f"Timeout: the body did not arrive within {BODY_TIMEOUT:g} s"))
 
     def write_options(self, kind: str) -> WriteOptions:
         return options.write_options(self.query, kind, self.http.headers.get("User-Agent", ""), self.warn)
@@ -101,7 +106,10 @@ class Handlers:
         handler: Callable[[Call], Awaitable[web.StreamResponse]] = getattr(self, f"_{verb}")
         if deprecated := warning_for(call.resource):
             call.warn(deprecated)
-        response = await handler(call)
+        try:
+            response = await handler(call)
+        except DevletError as e:  # a refusal comes with its warnings too
+            response = answers.error(e, pretty=call.pretty)
         if not response.prepared:
             for text in call.warnings:
                 response.headers.add("Warning", answers.warning(text))
@@ -109,6 +117,9 @@ class Handlers:
 
     async def _get(self, call: Call) -> web.StreamResponse:
         _check_form(call, is_list=False)
+        if (version := call.query.get("resourceVersion", "")) not in ("", "0"):
+            not_older = ListOptions(field_selector=_with_name("", call.target.name), limit=1, resource_version=version)
+            await self._store.page(call.resource, call.target.namespace, not_older)
         found = await self._store.get(call.resource, call.target.name, call.target.namespace)
         return self._object(call, found)
 
@@ -119,9 +130,9 @@ class Handlers:
         _check_form(call, is_list=True)
         page = await self._store.page(call.resource, call.target.namespace, wanted)
         if not call.format.as_kind:
-            body = answers.list_body(call.resource, page)
-            if call.pretty:
-                body = msgspec.json.format(body, indent=2) + b"\n"
+            if not call.pretty:
+                return await long_answers.send(call, answers.list_pieces(call.resource, page))
+            body = msgspec.json.format(answers.list_body(call.resource, page), indent=2) + b"\n"
             return web.Response(body=body, content_type=answers.JSON)
         documents = Documents(page.records, call.resource.api_version)
         if call.format.as_kind == "Table":
@@ -166,7 +177,7 @@ class Handlers:
             subresource=target.subresource,
             options=self._guarded(call, "create", wanted),
         )
-        return self._object(call, created, code=201)
+        return self._written(call, created, wanted, code=201)
 
     async def _update(self, call: Call) -> web.StreamResponse:
         target, wanted = call.target, call.write_options("UpdateOptions")
@@ -175,11 +186,13 @@ class Handlers:
         existed = self._store.exists(call.resource, target.name, target.namespace)
         guarded = self._guarded(call, "update", wanted)
         updated = await self._store.update(call.resource, document, subresource=target.subresource, options=guarded)
-        return self._object(call, updated, code=200 if existed else 201)
+        return self._written(call, updated, wanted, code=200 if existed else 201)
 
     async def _patch(self, call: Call) -> web.StreamResponse:
         target, wanted = call.target, call.write_options("PatchOptions")
-        if bodies.media_type(call.content_type) == bodies.APPLY_PATCH:
+        is_apply = bodies.media_type(call.content_type) == bodies.APPLY_PATCH
+        options.check_force(call.query, is_apply=is_apply)
+        if is_apply:
             wanted = replace(wanted, field_manager=call.query.get("fieldManager", ""))
         patch = _patch(bodies.decode_patch(await call.body(), call.content_type), call.content_type, call.query)
         existed = self._store.exists(call.resource, target.name, target.namespace)
@@ -191,7 +204,7 @@ class Handlers:
             subresource=target.subresource,
             options=self._guarded(call, "patch", wanted),
         )
-        return self._object(call, patched, code=200 if existed else 201)
+        return self._written(call, patched, wanted, code=200 if existed else 201)
 
     async def _delete(self, call: Call) -> web.StreamResponse:
         target, wanted = call.target, await self._delete_options(call)
@@ -201,6 +214,8 @@ class Handlers:
         return self._object(call, answer)
 
     async def _deletecollection(self, call: Call) -> web.StreamResponse:
+        if "deletecollection" not in discovery.verbs(call.resource.kind):
+            raise method_not_allowed()
         wanted = await self._delete_options(call)
         selected = options.list_options(call.query)
         deleted = await self._store.delete_collection(call.resource, call.target.namespace, wanted, selected)
@@ -241,6 +256,16 @@ class Handlers:
                 call.warn(finding)
         return body.document
 
+    def _written(self, call: Call, document: Document, wanted: WriteOptions, *, code: int) -> web.Response:
+        """The answer to a write: as it is stored, without encoding it again, if it is to look like that."""
+        metadata, resource = document.get("metadata") or {}, call.resource
+        as_stored = document["apiVersion"] == resource.api_version == resource.kind.storage_version
+        if as_stored and not (wanted.dry_run or call.format.as_kind or call.pretty):
+            record = self._store.table(resource).get((metadata.get("namespace", ""), metadata.get("name", "")))
+            if record is not None and str(record.version) == metadata.get("resourceVersion"):
+                return answers.stored(record, code=code)
+        return self._object(call, document, code=code)
+
     def _object(self, call: Call, document: Document, *, code: int = 200) -> web.Response:
         form = call.format
         if document["kind"] == "Status" or not form.as_kind:
@@ -278,6 +303,7 @@ def _patch(value: object, content_type: str, query: options.Query) -> Patch:
     if media == bodies.JSON_PATCH:
         if not isinstance(value, list):
             raise BadRequest("a JSON patch is a list of operations")
+        bodies.check_operations(len(value))
         return JsonPatch(value)
     if not isinstance(value, dict):
         raise BadRequest("the patch is no object")
@@ -291,16 +317,19 @@ def _patch(value: object, content_type: str, query: options.Query) -> Patch:
 
 
 def _check_address(target: Target, document: Document) -> None:
-    """The body of a PUT names the same object as the URL; what it leaves out is filled in."""
+    """The body of a PUT names the same object as the URL; its namespace may be left out."""
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
         raise BadRequest("metadata is no object")
     name, namespace = metadata.get("name") or "", metadata.get("namespace") or ""
-    if name and name != target.name:
+    if not name:
+        raise BadRequest(
+            f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
+        )
+    if name != target.name:
         raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
     if namespace and namespace != target.namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
-    metadata["name"] = target.name
     if target.namespace:
         metadata["namespace"] = target.namespace
 

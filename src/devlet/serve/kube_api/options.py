@@ -67,6 +67,12 @@ def write_options(query: Query, kind: str, user_agent: str, warn: Callable[[str]
     )
 
 
+def check_force(query: Query, *, is_apply: bool) -> None:
+    if "force" in query and not is_apply:
+        text = "Forbidden: may not be specified for non-apply patch"
+        raise _invalid("PatchOptions", "FieldValueForbidden", text, "force")
+
+
 def is_forced(query: Query) -> bool:
     return _flag(query, "force")
 
@@ -79,7 +85,7 @@ def delete_options(query: Query, body: Document | None) -> DeleteOptions:
     policy = body.get("propagationPolicy") or query.get("propagationPolicy")
     orphan = body.get("orphanDependents", _flag(query, "orphanDependents") if "orphanDependents" in query else None)
     if policy is not None and orphan is not None:
-        text = 'Invalid value: "true": orphanDependents and deletionPropagation cannot be both set'
+        text = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
         raise _invalid("DeleteOptions", "FieldValueInvalid", text, "propagationPolicy")
     propagation = _choice(
         "DeleteOptions", {"propagationPolicy": policy} if policy else {}, "propagationPolicy", Propagation
@@ -98,7 +104,7 @@ def delete_options(query: Query, body: Document | None) -> DeleteOptions:
 def _dry_run(text: str, kind: str) -> bool:
     if text in ("", "All"):
         return text == "All"
-    raise _invalid(kind, "FieldValueNotSupported", f'Unsupported value: "{text}": supported values: "All"', "dryRun")
+    raise _invalid(kind, "FieldValueNotSupported", f'Unsupported value: ["{text}"]: supported values: "All"', "dryRun")
 
 
 def _flag(query: Query, name: str) -> bool:

@@ -82,13 +82,13 @@ def parse(catalogue: Catalogue, path: str) -> Target | GroupVersion | Group | Ot
 
 
 def _segment(part: str) -> str:
-    """Names are used as they are, so nothing may be hidden in them."""
+    """Names are used as they are, so nothing may be hidden in them: no object has such a name."""
     try:
         text = unquote(part, errors="strict")
     except UnicodeDecodeError:
-        raise BadRequest(f'invalid path segment "{part}": not UTF-8') from None
-    if text in (".", "..") or "/" in text or "\0" in text:
-        raise BadRequest(f'invalid path segment "{part}"')
+        text = "\0"
+    if "/" in text or "\0" in text:
+        raise NotFound("the server could not find the requested resource")
     return text
 
 
@@ -104,6 +104,9 @@ def _target(catalogue: Catalogue, api_version: str, rest: list[str]) -> Target:
     resource, virtual = _find(catalogue, api_version, plural)
     if namespace and not resource.namespaced:
         raise NotFound("the server could not find the requested resource")
+    for parameter, value in (("Namespace", namespace), ("Name", name)):
+        if value in (".", ".."):
+            raise BadRequest(f"{parameter} parameter invalid: \"{value}\": may not be '{value}'")
     return Target(resource, namespace, name, subresource, virtual)
 
 

@@ -37,7 +37,13 @@ async def listening(
 ) -> AsyncIterator[None]:
     """Serve on a bound socket while the block runs."""
     server = web.Server(
-        handle, keepalive_timeout=settings.idle_timeout, access_log=None, max_field_size=64 << 10, lingering_time=1.0
+        handle,
+        keepalive_timeout=settings.idle_timeout,
+        access_log=None,
+        max_field_size=64 << 10,
+        lingering_time=1.0,
+        # A quiet watch would not notice that its client is gone, for up to an hour.
+        handler_cancellation=True,
     )
     loop = asyncio.get_running_loop()
     if address.family == socket.AF_UNIX:

@@ -6,7 +6,6 @@ amount of memory, and nobody waits for it.
 
 from typing import TYPE_CHECKING
 
-import anyio
 import msgspec
 from aiohttp import web
 
@@ -18,13 +17,13 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 from devlet.objects.statuses import status_of
 from devlet.serve.kube_api import answers
+from devlet.serve.kube_api.long_answers import cut_off, write
 from devlet.serve.kube_api.partial_metadata import partial_metadata
 from devlet.serve.kube_api.tables import Printer, include_object, table_for_watch
 
 if TYPE_CHECKING:
     from devlet.serve.kube_api.handlers import Call
 
-WRITE_TIMEOUT = 60.0  # seconds that a reader may leave its socket full
 _encoder = msgspec.json.Encoder()
 
 
@@ -38,9 +37,8 @@ async def stream(
     try:
         await _send(store, call, wanted, how, response)
         await response.write_eof()
-    except (TimeoutError, ConnectionError):
-        if call.http.transport is not None:
-            call.http.transport.abort()
+    except ConnectionError:
+        cut_off(call.http)
     return response
 
 
@@ -50,19 +48,14 @@ async def _send(store: Store, call: "Call", wanted: WatchOptions, how: Printer, 
             await response.prepare(call.http)
             first = True
             async for frame in frames:
-                await _write(response, _line(call, frame, how, first=first))
+                await write(call.http, response, _line(call, frame, how, first=first))
                 first = False
     except (Expired, Unavailable) as e:
         if isinstance(e, Unavailable) and not response.prepared:
             raise
         if not response.prepared:
             await response.prepare(call.http)
-        await _write(response, _encoder.encode({"type": "ERROR", "object": status_of(e)}) + b"\n")
-
-
-async def _write(response: web.StreamResponse, line: bytes) -> None:
-    with anyio.fail_after(WRITE_TIMEOUT):
-        await response.write(line)
+        await write(call.http, response, _encoder.encode({"type": "ERROR", "object": status_of(e)}) + b"\n")
 
 
 def _line(call: "Call", frame: Frame, how: Printer, *, first: bool) -> bytes:

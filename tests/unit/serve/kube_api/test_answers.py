@@ -30,6 +30,16 @@ def test_a_body_with_its_keys_in_another_order_loses_its_type_too() -> None:
     assert items == [{"metadata": {"name": "a"}}]
 
 
+def test_a_long_list_comes_in_pieces_that_are_the_list() -> None:
+    body = b'{"kind":"ConfigMap","apiVersion":"v1","data":{"x":"%s"}}' % (b"y" * 100_000)
+    page = Page([Record(("", str(i)), i, body) for i in range(9)], 9)
+    pieces = list(answers.list_pieces(CONFIG_MAPS, page))
+    assert len(pieces) > 2
+    assert all(answers.PIECE < len(piece) < answers.PIECE + len(body) for piece in pieces[:-1])
+    assert b"".join(pieces) == answers.list_body(CONFIG_MAPS, page)
+    assert len(json.loads(b"".join(pieces))["items"]) == 9
+
+
 def test_errors_carry_their_code_and_when_to_come_back() -> None:
     assert answers.error(NotFound("x")).status == 404
     later = answers.error(Unavailable("full", retry_after=2.4))

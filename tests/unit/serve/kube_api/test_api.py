@@ -53,9 +53,9 @@ async def test_what_cannot_be_written_is_not_acceptable(served: "Served") -> Non
     assert "application/json" in status["message"]
 
 
-async def test_path_tricks_are_bad_requests(served: "Served") -> None:
+async def test_path_tricks_lead_nowhere(served: "Served") -> None:
     code, status = await served.request("GET", "/api/v1/nodes/a%00b")
-    assert (code, status["reason"]) == (400, "BadRequest")
+    assert (code, status["reason"]) == (404, "NotFound")
 
 
 async def test_a_subresource_that_a_kind_does_not_have_is_not_found(served: "Served") -> None:

@@ -62,6 +62,17 @@ def test_apply_patches_are_json_or_yaml() -> None:
     assert decode_patch(b"a: 1", bodies.APPLY_PATCH) == {"a": 1}
 
 
+def test_protobuf_with_nothing_in_it_is_a_bad_request() -> None:
+    with pytest.raises(BadRequest, match=r"must be of type Lease.*empty body"):
+        decode(kube_protobuf.MAGIC, bodies.PROTOBUF, api_version="coordination.k8s.io/v1", kind="Lease")
+
+
+def test_the_number_of_operations_is_limited() -> None:
+    bodies.check_operations(10_000)
+    with pytest.raises(TooLarge, match="maximum operations in a JSON patch is 10000, got 10001"):
+        bodies.check_operations(10_001)
+
+
 def test_the_size_is_limited() -> None:
     bodies.check_size(None)
     bodies.check_size(3 << 20)

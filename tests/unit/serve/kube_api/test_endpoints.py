@@ -38,6 +38,8 @@ async def test_groups_that_do_not_exist_are_plain_text_404(served: "Served") -> 
 async def test_health_tells_more_when_asked(served: "Served") -> None:
     assert await served.request("GET", "/readyz") == (200, "ok")
     assert (await served.request("GET", "/readyz?verbose"))[1].endswith("readyz check passed\n")
+    assert await served.request("GET", "/readyz/ping") == (200, "ok")
+    assert await served.request("GET", "/readyz/nosuch") == (404, "404 page not found\n")
 
 
 async def test_openapi_is_cacheable(served: "Served") -> None:

@@ -1,13 +1,15 @@
 """The verbs, over HTTP."""
 
+from collections.abc import AsyncIterator
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import msgspec
 import pytest
 
 from devlet.objects import kube_protobuf
-from devlet.serve.kube_api import bodies
+from devlet.serve.kube_api import bodies, handlers
 
 if TYPE_CHECKING:
     from tests.unit.serve.kube_api.conftest import Served
@@ -121,6 +123,17 @@ async def test_bodies_that_are_too_large_are_refused(served: "Served") -> None:
     assert (code, status["reason"]) == (413, "RequestEntityTooLarge")
 
 
+async def test_a_body_that_does_not_come_is_not_waited_for(served: "Served", monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing() -> AsyncIterator[bytes]:
+        yield b"{"
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(handlers, "BODY_TIMEOUT", 0.05)
+    with anyio.fail_after(10):
+        code, status = await served.request("POST", MAPS, data=nothing())
+    assert (code, status["reason"]) == (504, "Timeout")
+
+
 async def test_other_body_types_are_unsupported(served: "Served") -> None:
     code, status = await served.request("POST", MAPS, data=b"x", headers={"Content-Type": "text/plain"})
     assert (code, status["reason"]) == (415, "UnsupportedMediaType")
@@ -153,3 +166,41 @@ async def test_tables_and_partial_metadata_are_made_on_request(served: "Served")
     partial = {"Accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}
     _, shown = await served.request("GET", MAPS, headers=partial)
     assert (shown["kind"], shown["items"][0]["kind"]) == ("PartialObjectMetadataList", "PartialObjectMetadata")
+
+
+async def test_a_put_names_its_object(served: "Served") -> None:
+    await served.request("POST", MAPS, json=config_map("a", x="1"))
+    code, status = await served.request("PUT", f"{MAPS}/a", json={"metadata": {}})
+    assert (code, status["message"]) == (
+        400,
+        "the name of the object (a based on URL) was undeterminable: name must be provided",
+    )
+    assert (await served.request("GET", f"{MAPS}/a"))[1]["data"] == {"x": "1"}
+
+
+async def test_namespaces_are_not_deleted_all_at_once(served: "Served") -> None:
+    code, status = await served.request("DELETE", "/api/v1/namespaces?fieldSelector=metadata.name%3Dkube-node-lease")
+    assert (code, status["reason"]) == (405, "MethodNotAllowed")
+    assert (await served.request("GET", "/api/v1/namespaces/kube-node-lease"))[0] == 200
+
+
+async def test_force_is_for_apply_alone(served: "Served") -> None:
+    await served.request("POST", MAPS, json=config_map("a"))
+    headers = {"Content-Type": bodies.MERGE_PATCH}
+    code, status = await served.request("PATCH", f"{MAPS}/a?force=true", data=b"{}", headers=headers)
+    assert (code, status["details"]["causes"][0]["field"]) == (422, "force")
+
+
+async def test_an_object_is_read_no_older_than_asked_for(served: "Served") -> None:
+    created = (await served.request("POST", MAPS, json=config_map("a")))[1]
+    version = created["metadata"]["resourceVersion"]
+    assert (await served.request("GET", f"{MAPS}/a?resourceVersion={version}"))[1] == created
+    assert (await served.request("GET", f"{MAPS}/a?resourceVersion=abc"))[1]["reason"] == "BadRequest"
+    code, status = await served.request("GET", f"{MAPS}/a?resourceVersion={int(version) + 10**9}")
+    assert (code, status["reason"]) == (504, "Timeout")
+
+
+async def test_a_refusal_comes_with_its_warnings(served: "Served") -> None:
+    await served.request("POST", MAPS, json=config_map("a"))
+    code, _ = await served.request("POST", MAPS, json={**config_map("a"), "unknown": 1})
+    assert (code, served.headers["Warning"]) == (409, '299 - "unknown field \\"unknown\\""')

@@ -33,6 +33,26 @@ async def test_a_connection_without_a_request_is_closed(root: Path) -> None:
                 await stream.receive()
 
 
+async def test_work_for_a_client_that_is_gone_is_cancelled(root: Path) -> None:
+    began, cancelled = anyio.Event(), anyio.Event()
+
+    async def endless(request: web.BaseRequest) -> web.StreamResponse:
+        began.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            cancelled.set()
+        return web.Response()
+
+    async with listening(endless, bind_unix(root / "s"), tls=None):
+        with anyio.fail_after(10):
+            async with await anyio.connect_unix(root / "s") as stream:
+                await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                await began.wait()
+            await cancelled.wait()
+    assert cancelled.is_set()
+
+
 def test_a_port_that_is_taken_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -1,0 +1,99 @@
+"""devlet itself as a server for tests: `devlet up` in a process of its own, with what `ControlPlane` offers.
+
+    async with embedded_api(root, binaries=Path(".cache/peers/bin")) as api:
+        await api.kubectl("get", "deviceclasses")
+
+The same root again continues with the same objects, on the same port and with the same credentials. `root` has to be
+short, because sockets go below it (`tempfile.mkdtemp(prefix="dv")`).
+"""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+from devlet.errors import InvalidInput
+from devlet.serve.kube_api import kubeconfigs
+from devlet.testing.control_plane import ADMIN
+from devlet.testing.processes import Ready, RunningProcess, process
+
+__all__ = ["EmbeddedApi", "embedded_api"]
+
+READY_LINE = "devlet is ready: "
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedApi:
+    """A running `devlet up`."""
+
+    endpoint: str
+    ca_file: Path
+    root: Path
+    token: str = field(repr=False)
+    program: RunningProcess
+    _kubectl: Path = field(repr=False)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's, of group system:masters."""
+        return self.kubeconfig_of(ADMIN)
+
+    @property
+    def pid(self) -> int:
+        return self.program.pid
+
+    def kubeconfig_of(self, user: str) -> Path:
+        """The kubeconfig of the administrator, or of a driver for which `devlet token driver` made one."""
+        path = self.root / ("kubeconfig" if user == ADMIN else f"drivers/{user}.kubeconfig")
+        if not path.is_file():
+            raise InvalidInput(f"user {user}: there is no {path}")
+        return path
+
+    async def kubectl(self, *arguments: str, stdin: str = "", user: str = ADMIN) -> subprocess.CompletedProcess[str]:
+        """Run kubectl to its end, whatever its exit code. `stdin` is for `-f -`."""
+        command = [str(self._kubectl), "--kubeconfig", str(self.kubeconfig_of(user)), *arguments]
+        environment = {"HOME": str(self.root), "KUBECACHEDIR": str(self.root / "kubectl-cache")}
+        answer = await anyio.run_process(command, input=stdin.encode(), env=environment, check=False)
+        return subprocess.CompletedProcess(
+            command, answer.returncode, stdout=answer.stdout.decode(), stderr=answer.stderr.decode()
+        )
+
+
+@asynccontextmanager
+async def embedded_api(
+    root: Path, *, binaries: Path | None = None, arguments: Sequence[str] = (), timeout: float = 30.0
+) -> AsyncIterator[EmbeddedApi]:
+    """Start it and yield when it says that it is ready. `arguments` are more flags of `devlet up`; `binaries` is the
+    folder of kubectl, which is looked up on the PATH otherwise, and only when it is used."""
+    root = _make_folder(root)
+    log = root / "up.log"
+    argv = [sys.executable, "-m", "devlet", "up", "--root", str(root), *arguments]
+    async with process(argv, log=log, name="devlet up", ready=_says_so(log), timeout=timeout) as program:
+        config = kubeconfigs.read(root / "kubeconfig")
+        yield EmbeddedApi(
+            endpoint=config["clusters"][0]["cluster"]["server"],
+            ca_file=root / "pki" / "ca.crt",
+            root=root,
+            token=config["users"][0]["user"]["token"],
+            program=program,
+            _kubectl=(binaries / "kubectl") if binaries else Path("kubectl"),
+        )
+
+
+def _make_folder(root: Path) -> Path:
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return root.absolute()
+
+
+def _says_so(log: Path) -> Ready:
+    """Ready when the line is in what the log gets from now on: an earlier run's line does not count."""
+    before = log.stat().st_size if log.exists() else 0
+
+    async def seen(_: RunningProcess) -> bool:
+        return READY_LINE.encode() in (await anyio.Path(log).read_bytes())[before:]
+
+    return seen
