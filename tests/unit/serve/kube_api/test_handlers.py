@@ -204,3 +204,19 @@ async def test_a_refusal_comes_with_its_warnings(served: "Served") -> None:
     await served.request("POST", MAPS, json=config_map("a"))
     code, _ = await served.request("POST", MAPS, json={**config_map("a"), "unknown": 1})
     assert (code, served.headers["Warning"]) == (409, '299 - "unknown field \\"unknown\\""')
+
+
+async def test_a_dry_run_shows_what_would_be_and_not_what_is_stored(served: "Served") -> None:
+    await served.request("POST", MAPS, json=config_map("a", x="1"))
+    code, shown = await served.request("PUT", f"{MAPS}/a?dryRun=All", json=config_map("a", x="2"))
+    assert (code, shown["data"]) == (200, {"x": "2"})
+    assert (await served.request("GET", f"{MAPS}/a"))[1]["data"] == {"x": "1"}
+
+
+async def test_a_write_is_answered_in_the_version_and_form_that_was_asked_for(served: "Served") -> None:
+    body = {"metadata": {"name": "c"}, "spec": {}}
+    code, beta = await served.request("POST", "/apis/resource.k8s.io/v1beta1/deviceclasses", json=body)
+    assert (code, beta["apiVersion"]) == (201, "resource.k8s.io/v1beta1")
+    table = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    code, shown = await served.request("POST", MAPS, json=config_map("a"), headers=table)
+    assert (code, shown["kind"], len(shown["rows"])) == (201, "Table", 1)
