@@ -12,8 +12,9 @@ from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 from devlet.objects.statuses import status_of
+from devlet.serve.kube_api.bodies import JSON, YAML
+from devlet.serve.kube_api.negotiation import Format
 
-JSON = "application/json"
 PIECE = 256 << 10  # bytes
 _encoder = msgspec.json.Encoder()
 
@@ -40,6 +41,18 @@ def document(
 def stored(record: Record, *, code: int = 200) -> web.Response:
     """An object in its storage version, without decoding and encoding it."""
     return web.Response(body=record.body + b"\n", status=code, content_type=JSON)
+
+
+def in_form(response: web.StreamResponse, form: Format) -> web.StreamResponse:
+    """The answer in YAML, for the few who prefer it."""
+    if form.media_type != YAML or not isinstance(response, web.Response) or not isinstance(response.body, bytes):
+        return response
+    import yaml  # nobody else who asks the API needs it
+
+    written = yaml.safe_dump(msgspec.json.decode(response.body), sort_keys=False, allow_unicode=True)
+    response.body = written.encode()
+    response.content_type = YAML
+    return response
 
 
 def text(value: str, code: int = 200) -> web.Response:

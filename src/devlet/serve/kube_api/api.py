@@ -62,9 +62,11 @@ class KubeApi:
         format_ = _format(request, watch=verb == "watch")
         call = Call(request, place, user, format_, self._clock.now())
         if place.virtual or place.subresource == "token":
-            return await self._virtual.handle(call, verb)
-        _check_subresource(place)
-        return await self._handlers.handle(call, verb)
+            response = await self._virtual.handle(call, verb)
+        else:
+            _check_subresource(place)
+            response = await self._handlers.handle(call, verb)
+        return answers.in_form(response, format_)
 
 
 def _verb(request: web.BaseRequest, target: Target) -> str:

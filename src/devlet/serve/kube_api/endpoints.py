@@ -9,7 +9,7 @@ from devlet.objects import release
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Catalogue
 from devlet.objects.statuses import failure
-from devlet.serve.kube_api import answers, discovery, negotiation
+from devlet.serve.kube_api import answers, bodies, discovery, negotiation
 from devlet.serve.kube_api.answers import Rejected
 from devlet.serve.kube_api.negotiation import AGGREGATED
 from devlet.serve.kube_api.openapi_custom import CustomSchema
@@ -101,7 +101,7 @@ class Endpoints:
         headers = {"ETag": found.etag, "Vary": "Accept"}
         if request.headers.get("If-None-Match") == found.etag:
             return web.Response(status=304, headers=headers)
-        return web.Response(body=found.body, content_type=answers.JSON, headers=headers)
+        return web.Response(body=found.body, content_type=bodies.JSON, headers=headers)
 
 
 def version_info() -> Document:

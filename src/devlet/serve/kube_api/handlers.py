@@ -130,10 +130,10 @@ class Handlers:
         _check_form(call, is_list=True)
         page = await self._store.page(call.resource, call.target.namespace, wanted)
         if not call.format.as_kind:
-            if not call.pretty:
+            if not call.pretty and call.format.media_type == bodies.JSON:
                 return await long_answers.send(call, answers.list_pieces(call.resource, page))
             body = msgspec.json.format(answers.list_body(call.resource, page), indent=2) + b"\n"
-            return web.Response(body=body, content_type=answers.JSON)
+            return web.Response(body=body, content_type=bodies.JSON)
         documents = Documents(page.records, call.resource.api_version)
         if call.format.as_kind == "Table":
             shown = table(

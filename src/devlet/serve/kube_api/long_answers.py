@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from devlet.serve.kube_api import answers
+from devlet.serve.kube_api import answers, bodies
 
 if TYPE_CHECKING:
     from devlet.serve.kube_api.handlers import Call
@@ -23,8 +23,8 @@ async def send(call: "Call", pieces: Iterable[bytes]) -> web.StreamResponse:
     left = iter(pieces)
     first, second = next(left, b""), next(left, None)
     if second is None:
-        return web.Response(body=first, content_type=answers.JSON)
-    response = web.StreamResponse(headers={"Content-Type": answers.JSON})
+        return web.Response(body=first, content_type=bodies.JSON)
+    response = web.StreamResponse(headers={"Content-Type": bodies.JSON})
     for text in call.warnings:
         response.headers.add("Warning", answers.warning(text))
     try:

@@ -16,7 +16,7 @@ from devlet.errors import Expired, Unavailable
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 from devlet.objects.statuses import status_of
-from devlet.serve.kube_api import answers
+from devlet.serve.kube_api import bodies
 from devlet.serve.kube_api.long_answers import cut_off, write
 from devlet.serve.kube_api.partial_metadata import partial_metadata
 from devlet.serve.kube_api.tables import Printer, include_object, table_for_watch
@@ -31,7 +31,7 @@ async def stream(
     store: Store, call: "Call", wanted: WatchOptions, warnings: list[str], how: Printer
 ) -> web.StreamResponse:
     """Sends the whole watch. What can be wrong with the request is raised before anything is sent."""
-    response = web.StreamResponse(headers={"Content-Type": answers.JSON, "Cache-Control": "no-cache, private"})
+    response = web.StreamResponse(headers={"Content-Type": bodies.JSON, "Cache-Control": "no-cache, private"})
     for text in warnings:
         response.headers.add("Warning", text)
     try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import msgspec
 import pytest
+import yaml
 
 from devlet.objects import kube_protobuf
 from devlet.serve.kube_api import bodies, handlers
@@ -220,3 +221,11 @@ async def test_a_write_is_answered_in_the_version_and_form_that_was_asked_for(se
     table = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
     code, shown = await served.request("POST", MAPS, json=config_map("a"), headers=table)
     assert (code, shown["kind"], len(shown["rows"])) == (201, "Table", 1)
+
+
+async def test_yaml_is_answered_to_those_who_prefer_it(served: "Served") -> None:
+    await served.request("POST", MAPS, json=config_map("a", x="1"))
+    for path in (f"{MAPS}/a", MAPS):
+        code, text = await served.request("GET", path, headers={"Accept": "application/yaml"})
+        assert (code, served.headers["Content-Type"]) == (200, "application/yaml")
+        assert yaml.safe_load(text)["apiVersion"] == "v1"
