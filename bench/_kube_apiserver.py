@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import anyio
-from bench._objects import bodies
+from bench._objects import bodies, collection_path
 from bench._report import PEERS, resident_mebibytes
 
 from devlet.objects.kinds import Resource
@@ -53,13 +53,16 @@ def _create(plane: ControlPlane, object_: str, count: int, writers: int) -> dict
 def _write(plane: ControlPlane, resource: Resource, left: Iterator[bytes]) -> None:
     with closing(_connection(plane)) as connection:
         for body in left:
-            _answer(plane, connection, "POST", _path(resource), 201, body)
+            _answer(plane, connection, "POST", collection_path(resource), 201, body)
 
 
 def _list(plane: ControlPlane, object_: str, count: int) -> dict[str, float]:
     resource, _ = bodies(object_, 0, 0)
     with closing(_connection(plane)) as connection:
-        took = [_timed(lambda: _answer(plane, connection, "GET", _path(resource), 200)) for _ in range(LISTS_PER_FILL)]
+        took = [
+            _timed(lambda: _answer(plane, connection, "GET", collection_path(resource), 200))
+            for _ in range(LISTS_PER_FILL)
+        ]
     seconds = statistics.median(took)
     return {"seconds": seconds, "per_second": count / seconds}
 
@@ -68,11 +71,6 @@ def _timed(act: Callable[[], object]) -> float:
     start = time.perf_counter()
     act()
     return time.perf_counter() - start
-
-
-def _path(resource: Resource) -> str:
-    place = "/namespaces/default" if resource.namespaced else ""
-    return f"/apis/{resource.api_version}{place}/{resource.plural}"
 
 
 def _answer(

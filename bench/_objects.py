@@ -1,12 +1,15 @@
-"""The objects that the benchmarks store, as the JSON a client would send.
+"""The objects that the benchmarks store, as a client would send them: in JSON, or in protobuf as Go clients do.
 
 Devices look like those of the example driver: some identity, a version, a capacity. 128 is the most a slice may hold.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
+from devlet.objects import kube_protobuf
 from devlet.objects.documents import Document
-from devlet.objects.kinds import RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
+from devlet.objects.kinds import CONFIG_MAPS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
 
 DEVICES_PER_SLICE = 128
 
@@ -51,10 +54,31 @@ def claim_document(number: int) -> Document:
     }
 
 
-OBJECTS = {"slice": (RESOURCE_SLICES, slice_document), "claim": (RESOURCE_CLAIMS, claim_document)}
+def config_map_document(number: int) -> Document:
+    return {
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"name": f"settings-{number:06d}", "namespace": "default"},
+        "data": {"number": str(number), "text": "x" * 64},
+    }
 
 
-def bodies(object_: str, first: int, count: int) -> tuple[Resource, list[bytes]]:
+OBJECTS: dict[str, tuple[Resource, Callable[[int], Document]]] = {
+    "slice": (RESOURCE_SLICES, slice_document),
+    "claim": (RESOURCE_CLAIMS, claim_document),
+    "config map": (CONFIG_MAPS, config_map_document),
+}
+JSON, PROTOBUF = "application/json", "application/vnd.kubernetes.protobuf"
+ENCODE: dict[str, Callable[[Document], bytes]] = {JSON: msgspec.json.encode, PROTOBUF: kube_protobuf.encode}
+
+
+def bodies(object_: str, first: int, count: int, content_type: str = JSON) -> tuple[Resource, list[bytes]]:
     """Documents as bytes: thousands of decoded slices would keep the garbage collector busy, not the store."""
     resource, document = OBJECTS[object_]
-    return resource, [msgspec.json.encode(document(number)) for number in range(first, first + count)]
+    encode = ENCODE[content_type]
+    return resource, [encode(document(number)) for number in range(first, first + count)]
+
+
+def collection_path(resource: Resource) -> str:
+    prefix = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.api_version}"
+    return f"{prefix}{'/namespaces/default' if resource.namespaced else ''}/{resource.plural}"

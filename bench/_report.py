@@ -144,9 +144,10 @@ def _figure(row: Row, side: str) -> str:
     return f"{value:,.0f} {row.unit}" if value >= 100 else f"{value:.3g} {row.unit}"
 
 
-def resident_mebibytes(pid: int | str = "self") -> float:
+def resident_mebibytes(pid: int | str = "self", which: str = "VmRSS") -> float:
+    """What the process has now; with `VmHWM` the most that it ever had."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{which}:"))
 
 
 def write(path: Path, about: Machine, disk: Disk, rows: Sequence[Row], settings: Mapping[str, object]) -> None:

@@ -5,8 +5,10 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 
+from devlet.testing.embedded import embedded_api
 from devlet.testing.free_ports import free_ports
 from devlet.testing.health import answers
 from devlet.testing.processes import line, process
@@ -78,3 +80,51 @@ def test_the_etcd_benchmark_refuses_what_is_out_of_bounds(peers: "Peers") -> Non
     peers.need("bench-etcd")
     answer = subprocess.run([peers.binaries / "bench-etcd", "--writers=0"], capture_output=True, text=True, timeout=60)
     assert (answer.returncode, answer.stderr) == (2, "bench-etcd: --writers is 0, expected 1 to 1024\n")
+
+
+def bodies_in(path: Path, *bodies: bytes) -> Path:
+    path.write_bytes(b"".join(len(body).to_bytes(4) + body for body in bodies))
+    return path
+
+
+def config_map(name: str) -> bytes:
+    return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}).encode()
+
+
+@pytest.mark.anyio
+async def test_the_api_benchmark_counts_what_it_did(peers: "Peers", root: Path) -> None:
+    peers.need("bench-api")
+    (root / "d").mkdir()
+    async with embedded_api(root / "d") as api:
+        (root / "token").write_text(api.token)
+        path = "/api/v1/namespaces/default/configmaps"
+        where = [f"--server={api.endpoint}", f"--ca={api.ca_file}", f"--token-file={root / 'token'}", f"--path={path}"]
+
+        async def bench(op: str, *flags: str) -> dict[str, Any]:
+            argv = [str(peers.binaries / "bench-api"), f"--op={op}", *where, *flags]
+            result: dict[str, Any] = json.loads((await anyio.run_process(argv)).stdout)
+            return result
+
+        first = bodies_in(root / "first", *(config_map(f"a-{i}") for i in range(20)))
+        second = bodies_in(root / "second", *(config_map(f"b-{i}") for i in range(20)))
+        created = await bench("create", f"--bodies={first}", "--writers=4", "--warmup=5")
+        watched = await bench("watch", f"--bodies={second}", "--watchers=3")
+        listed = await bench("list", "--repeat=2")
+    assert (created["count"], created["writers"]) == (15, 4)
+    assert created["per_second"] == pytest.approx(15 / created["seconds"])
+    assert (watched["events"], watched["writers"], watched["watchers"]) == (60, 1, 3)
+    assert len(listed["each"]) == 2 and listed["bytes"] > 40 * len(config_map("a-0"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (["--writers=0"], "--writers is 0, expected 1 to 1024"),
+        (["--op=delete"], '--op is "delete", expected create, list or watch'),
+        (["--op=list", "--server=https://x", "--ca=x", "--token-file=x"], "--path is missing"),
+    ],
+)
+def test_the_api_benchmark_refuses_what_is_out_of_bounds(peers: "Peers", flags: list[str], problem: str) -> None:
+    peers.need("bench-api")
+    answer = subprocess.run([peers.binaries / "bench-api", *flags], capture_output=True, text=True, timeout=60)
+    assert (answer.returncode, answer.stderr) == (2, f"bench-api: {problem}\n")

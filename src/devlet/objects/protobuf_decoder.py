@@ -125,13 +125,16 @@ def _entries(field: Field) -> Take:
     """The entries of a map, as many as follow one another. The devices of a slice repeat most of theirs: what was
     read from a few bytes is remembered, and copied."""
     key, read = field.json_name, _reader(field)
-    again = field.number << 3 | DELIMITED
+    tag = field.number << 3 | DELIMITED
+    again = tag if tag < 0x80 else -1  # longer tags are for the caller
     memory: dict[bytes, tuple[str, Any, bool]] = {}
 
     def take(data: bytes, at: int, end: int, made: Document) -> int:
         into = made.setdefault(key, {})
         while True:
-            start, stop = read_bounds(data, at, end)
+            start, stop = at + 1, at + 1 + (data[at] if at < end else 0x80)
+            if stop - start >= 0x80 or stop > end:
+                start, stop = read_bounds(data, at, end)
             raw = data[start:stop]
             if (known := memory.get(raw)) is None:
                 known = _read_entry(read, raw)
@@ -149,6 +152,7 @@ def _entries(field: Field) -> Take:
 
 
 _SHORT = 96  # bytes
+_CONTAINERS = frozenset((dict, list))
 _REMEMBERED = 2048  # entries, per map of the schema
 _ENTRY_KEY = 1 << 3 | DELIMITED
 _ENTRY_VALUE = 2 << 3 | DELIMITED
@@ -169,8 +173,7 @@ def _read_entry(read: Read, data: bytes) -> tuple[str, Any, bool]:
         else:
             at = protobuf_wire.skip(data, at, stop, tag & 7)
     value = read(data, first, last)  # if there was none, of no bytes: the zero value
-    is_flat = isinstance(value, dict) and not any(isinstance(member, dict | list) for member in value.values())
-    return name, value, is_flat
+    return name, value, isinstance(value, dict) and _CONTAINERS.isdisjoint(map(type, value.values()))
 
 
 def _number(field: Field, convert: Callable[[int], Any]) -> Take:

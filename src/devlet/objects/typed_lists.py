@@ -5,7 +5,7 @@ member whose JSON form is special (other than quantities). A list that fits come
 make it, several times faster; any other is refused without a reason, and left to `objects.shape`.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any
 
 import msgspec
@@ -39,8 +39,10 @@ _ZERO: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0}
 
 def shaped(values: list[Any], message: Message) -> list[Document] | None:
     """The messages in shape; None if one of them is unusual. What is returned shares no list or dict with `values`."""
+    if (wanted := _list_type(message)) is None:
+        return None
     try:
-        typed = msgspec.convert(values, _list_type(message), dec_hook=_read)
+        typed = msgspec.convert(values, wanted, dec_hook=_read)
     except (msgspec.ValidationError, Mismatch, RecursionError):
         return None
     made: list[Document] = msgspec.to_builtins(typed, enc_hook=str)
@@ -48,21 +50,31 @@ def shaped(values: list[Any], message: Message) -> list[Document] | None:
 
 
 def _read(_: type, value: Any) -> _Quantity:
+    """What cannot be hashed is a TypeError, of which the caller makes a ValidationError."""
+    return _canonical(value)
+
+
+@lru_cache(4096, typed=True)
+def _canonical(value: Any) -> _Quantity:
     return _Quantity(quantity(value, []))
 
 
 @cache
 def _list_type(message: Message) -> Any:
-    return list[_type(message, ())]  # type: ignore[misc]  # made at run time
+    element: Any = _type(message)
+    return element and list[element]
 
 
 @cache
-def _type(message: Message, within: tuple[Message, ...]) -> type[msgspec.Struct]:
-    """`within` are the messages around this one: types that contain themselves are not made."""
+def _type(message: Message) -> type[msgspec.Struct] | None:
+    """None if every value is unusual. No message of the schema contains itself."""
     members = []
     for i, (key, field) in enumerate(message.properties.items()):
-        if (type_ := _member_type(field, (*within, message))) is not None:
+        type_ = _member_type(field)
+        if type_ is not None:
             members.append((f"_{i}", *_with_default(key, field, type_)))
+        elif is_always_written(field):
+            return None
     return msgspec.defstruct("Shaped", members, omit_defaults=True, forbid_unknown_fields=True, kw_only=True, gc=False)
 
 
@@ -74,9 +86,9 @@ def _with_default(key: str, field: Field, type_: Any) -> tuple[Any, Any]:
     return type_, msgspec.field(name=key, default=_ZERO[field.type])
 
 
-def _member_type(field: Field, within: tuple[Message, ...]) -> Any:
+def _member_type(field: Field) -> Any:
     """None if such a member is unusual."""
-    value: Any = _value_type(field, within)
+    value: Any = _value_type(field)
     if value is None or (field.label == "single" and field.type not in _ZERO and not keeps_zero(field)):
         return None
     if field.label == "single":
@@ -85,8 +97,5 @@ def _member_type(field: Field, within: tuple[Message, ...]) -> Any:
     return many if keeps_zero(field) else Annotated[many, Meta(min_length=1)]  # an empty one would be left out
 
 
-def _value_type(field: Field, within: tuple[Message, ...]) -> Any:
-    if not field.is_message:
-        return _SCALARS.get(field.special or field.type)
-    message = field.message()
-    return None if message in within else _type(message, within)
+def _value_type(field: Field) -> Any:
+    return _type(field.message()) if field.is_message else _SCALARS.get(field.special or field.type)

@@ -1,0 +1,3 @@
+module devlet.dev/peers/bench-api
+
+go 1.26.0
