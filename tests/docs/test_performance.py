@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[2]
 PEERS = ROOT / ".cache" / "peers" / "bin"
 
 
-def bench_store(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / "bench" / "store.py", "--quick", *arguments]
+def bench(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, ROOT / "bench" / script, "--quick", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -23,8 +23,8 @@ def rows(report: Path) -> dict[str, dict[str, Any]]:
     return {row["what"]: row for row in json.loads(report.read_text())["rows"]}
 
 
-def loaded() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bench_store", ROOT / "bench" / "store.py")
+def loaded(script: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"bench_{script}", ROOT / "bench" / f"{script}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look themselves up there
@@ -40,14 +40,20 @@ def test_every_script_that_make_bench_runs_is_on_the_page() -> None:
 
 def test_every_measure_of_the_store_is_on_the_page() -> None:
     page = (ROOT / "docs" / "performance.md").read_text()
-    shown = [measure.what for measure in loaded().measures(1000, 100)]
+    shown = [measure.what for measure in loaded("store").measures(1000, 100)]
+    assert [what for what in shown if what not in page] == []
+
+
+def test_every_measure_of_the_api_is_on_the_page() -> None:
+    page, api = (ROOT / "docs" / "performance.md").read_text(), loaded("api")
+    shown = [api.START, api.IDLE_MEMORY, api.PEAK_MEMORY, *(measure.what for measure in api.measures(1000, (10, 100)))]
     assert [what for what in shown if what not in page] == []
 
 
 @pytest.mark.parametrize("only", ["claims, 16 writers", "list", "watch events of claims"])
 def test_the_store_benchmark_runs_without_etcd(only: str, root: Path) -> None:
     report = root / "report.json"
-    done = bench_store("--alone", "--count=8", f"--only={only}", f"--directory={root}", f"--json={report}")
+    done = bench("store.py", "--alone", "--count=8", f"--only={only}", f"--directory={root}", f"--json={report}")
     assert done.returncode == 0, done.stderr
     assert "devlet" in done.stdout
     assert all(figure > 0 for row in rows(report).values() for figure in row["runs"]["devlet"])
@@ -58,8 +64,24 @@ def test_the_store_benchmark_sets_etcd_beside_us(root: Path) -> None:
     if not (PEERS / "bench-etcd").is_file():
         pytest.skip("bench-etcd not built: run `make peers`")
     report = root / "report.json"
-    done = bench_store("--count=8", "--only=slices, 16 writers", f"--directory={root}", f"--json={report}")
+    done = bench("store.py", "--count=8", "--only=slices, 16 writers", f"--directory={root}", f"--json={report}")
     assert done.returncode == 0, done.stderr
     (row,) = rows(report).values()
     assert set(row["runs"]) == {"devlet", "etcd"}
     assert row["ratios"]["etcd"] > 0
+
+
+@pytest.mark.peers
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("sides", [["--alone"], []], ids=["alone", "beside"])
+def test_the_api_benchmark_runs(root: Path, sides: list[str]) -> None:
+    if not all((PEERS / name).is_file() for name in ("bench-api", "etcd", "kube-apiserver")):
+        pytest.skip("bench-api or kube-apiserver not built: run `make peers`")
+    report = root / "report.json"
+    done = bench("api.py", *sides, "--count=10", f"--directory={root}", f"--json={report}")
+    assert done.returncode == 0, done.stderr
+    found = rows(report)
+    assert {"start to ready", "list of 50 slices", "creates of slices in protobuf, 16 writers"} <= set(found)
+    for row in found.values():
+        assert len(row["runs"]) == (1 if sides else 2)
+        assert all(figure > 0 for figures in row["runs"].values() for figure in figures)

@@ -201,3 +201,16 @@ def test_a_root_that_is_too_long_is_refused_with_the_length(root: Path) -> None:
     with daemon("--root", root / ("x" * 100)) as node:
         assert node.process.wait(_DEADLINE) == 1
         assert "107 are possible" in node.log
+
+
+def test_an_open_watch_does_not_hold_up_the_stop(root: Path) -> None:
+    command = [sys.executable, "-m", "devlet", "up", "--root", str(root)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as daemon:
+        assert daemon.stdout is not None
+        assert daemon.stdout.readline().startswith("devlet is ready")
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(root / "devlet.sock"))
+            client.sendall(b"GET /api/v1/namespaces?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200 OK" in client.recv(65536)
+            daemon.send_signal(signal.SIGTERM)
+            assert daemon.wait(10) == 0

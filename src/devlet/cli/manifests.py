@@ -16,6 +16,7 @@ import yaml
 from devlet.cli.resources import Resource, Resources
 from devlet.cli.session import Document
 from devlet.errors import InvalidInput
+from devlet.kit import yaml_depth
 
 MAX_BYTES = 64 << 20
 MAX_VALUES = 2_000_000  # in one document, aliases counted as often as they are used
@@ -128,6 +129,7 @@ def _documents(content: bytes, origin: str) -> Iterator[Any]:
         except (ValueError, RecursionError):
             pass  # may still be YAML, or its errors say more
     try:
+        yaml_depth.check(content)
         for document in yaml.load_all(content, Loader=_Loader):  # a SafeLoader
             budget = [MAX_VALUES]
             yield _checked(document, budget)

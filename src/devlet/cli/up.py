@@ -1,6 +1,7 @@
 """`devlet up`: the daemon, in the foreground."""
 
 import importlib.util
+import shlex
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -56,4 +57,4 @@ def command(config: Path | None, **flags: Any) -> None:
 def _ready(config: Config) -> None:
     with suppress(BrokenPipeError):  # a daemon does not end because nobody reads this line
         click.echo(f"devlet is ready: node {config.node_name}, root {config.root}")
-        click.echo(f"export KUBECONFIG={config.root / 'kubeconfig'}")
+        click.echo(f"export KUBECONFIG={shlex.quote(str(config.root / 'kubeconfig'))}")

@@ -4,6 +4,7 @@ import logging
 import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -11,9 +12,11 @@ import anyio
 
 from devlet.cluster.store.store import Store
 from devlet.daemon.config import Config
+from devlet.errors import AlreadyExists, Unavailable
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document
+from devlet.objects.kinds import SERVICE_ACCOUNTS
 from devlet.serve.kube_api import certificates, kubeconfigs, server
 from devlet.serve.kube_api.api import KubeApi, attributes_of_target
 from devlet.serve.kube_api.authentication import Authenticator
@@ -49,9 +52,26 @@ async def serving(store: Store, config: Config, clock: Clock) -> AsyncIterator[N
         server.listening(api.handle, tcp, tls=tls, settings=settings),
         server.listening(api.handle, unix, tls=None, settings=settings),
     ):
-        await anyio.to_thread.run_sync(credentials.write_kubeconfig, url)
+        try:
+            await anyio.to_thread.run_sync(credentials.write_kubeconfig, url)
+        except OSError as e:
+            raise Unavailable(f"{config.root / 'kubeconfig'} cannot be written: {e.strerror}") from e
+        await _write_in_cluster(store, credentials, config, url, clock)
         log.info("api listening", extra=facts(url=url, socket=config.root / SOCKET))
-        yield
+        try:
+            yield
+        finally:
+            store.end_watches()  # or else each of them holds up the stop
+
+
+async def _write_in_cluster(store: Store, credentials: Credentials, config: Config, url: str, clock: Clock) -> None:
+    """What programs need that look for a pod's service account: that of the namespace `default`."""
+    try:
+        account = await store.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, "default")
+    except AlreadyExists:
+        account = await store.get(SERVICE_ACCOUNTS, "default", "default")
+    write = partial(credentials.write_in_cluster, account, config.node_name, url, clock.now())
+    await anyio.to_thread.run_sync(write)
 
 
 def kube_api(store: Store, credentials: Credentials, clock: Clock, address: str) -> KubeApi:

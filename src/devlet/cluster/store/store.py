@@ -89,6 +89,10 @@ class Store:
         """The committed objects, for those who decide without waiting. Not to be changed."""
         return self._ledger.table(resource.kind)
 
+    def end_watches(self) -> None:
+        """Every watch ends where it is; its reader resumes elsewhere, or later."""
+        self._ledger.watchers.end_all()
+
     def exists(self, resource: Resource, name: str, namespace: str = "") -> bool:
         """As the next write will find it."""
         return self._ledger.newest(resource.kind, (namespace, name)) is not None
@@ -156,6 +160,8 @@ class Store:
         new = accept(resource, document, options)
         if not new["metadata"].get("name"):
             raise BadRequest("name must be provided")
+        if "managedFields" in document["metadata"]:  # an empty list means something here: forget who manages what
+            new["metadata"].setdefault("managedFields", [])
         async with self._refusing(resource.kind, _key(new)):
             staged = self._stage_replacement(resource, new, subresource, options)
         return await self._finish(resource, staged, options)
@@ -214,6 +220,7 @@ class Store:
         self, resource: Resource, new: Document, namespace: str, options: WriteOptions, *, applied: bool = False
     ) -> tuple[Document, Pending | None]:
         now = self._clock.now()
+        sent = dict(new.get("spec") or {}) if resource.kind.kind == "Pod" else {}
         _place(resource, new, namespace)
         self._generate_name(resource, new)
         strategy.prepare_create(resource.kind, new, uid=str(uuid.uuid4()), now=now)
@@ -224,7 +231,12 @@ class Store:
         guards.check(options, new, None)
         if not applied:
             new["metadata"]["managedFields"] = managed_fields.updated(
-                None, new, _manager(options), resource.api_version, "", format_time(now)
+                None,
+                strategy.as_managed(new, sent),
+                _manager(options),
+                resource.api_version,
+                "",
+                format_time(now),
             )
         new = strategy.ordered(new)
         if options.dry_run:

@@ -85,6 +85,18 @@ def prepare_update(kind: Kind, document: Document, old: Document, *, subresource
         metadata["generation"] = before.get("generation", 0) + 1
 
 
+_SET_BY_ADMISSION = ("serviceAccountName", "serviceAccount", "priority", "preemptionPolicy", "tolerations")
+
+
+def as_managed(document: Document, sent: Document) -> Document:
+    """The object as far as its creator owns it: what admission adds to a pod is nobody's, or else an apply that does
+    not mention it would take it away."""
+    if document["kind"] != "Pod":
+        return document
+    added = [key for key in _SET_BY_ADMISSION if key not in sent]
+    return {**document, "spec": {k: v for k, v in document["spec"].items() if k not in added}}
+
+
 def reset_fields(kind: Kind, subresource: str) -> FieldSet | None:
     """What a write to this endpoint cannot own, where that differs from the rule for all kinds."""
     if subresource == "status" and kind.kind in _STATUS_KEEPS_METADATA:

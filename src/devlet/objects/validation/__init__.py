@@ -27,7 +27,7 @@ from devlet.objects.validation import (
     slice,
     taint_rule,
 )
-from devlet.objects.validation.field_errors import immutable
+from devlet.objects.validation.field_errors import immutable, invalid
 from devlet.objects.validation.selectors import SelectorCheck, accept_any
 
 __all__ = ["Rules", "admission_errors", "validate_create", "validate_status_update", "validate_update", "warnings"]
@@ -131,6 +131,12 @@ def _check_event(document: Document, old: Document | None, rules: Rules) -> Iter
     return event.check(document)
 
 
+def _check_binding(document: Document, old: Document | None, _: Rules) -> Iterator[Cause]:
+    """Another role is another binding: whoever may change its subjects must not get the role of their choice."""
+    if old is not None and document.get("roleRef") != old.get("roleRef"):
+        yield invalid("roleRef", document.get("roleRef"), "cannot change roleRef")
+
+
 def _check_pool_status_request(document: Document, old: Document | None, _: Rules) -> Iterator[Cause]:
     if old is not None:
         return pool_status_request.check_update(document, old)
@@ -170,6 +176,8 @@ _CHECKS: dict[tuple[str, str], _Check] = {
     ("", "Event"): _check_event,
     ("coordination.k8s.io", "Lease"): _always(core.check_lease),
     ("scheduling.k8s.io", "PriorityClass"): _with_update(core.check_priority_class, core.check_priority_class_update),
+    ("rbac.authorization.k8s.io", "RoleBinding"): _check_binding,
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _check_binding,
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _with_update(
         custom_resource_definition.check, custom_resource_definition.check_update
     ),

@@ -21,6 +21,7 @@ __all__ = ["Admission"]
 
 _CREATE_SLICE = "can only create ResourceSlice with the same NodeName as the requesting node"
 _DELETE_SLICE = "can only delete ResourceSlice with the same NodeName as the requesting node"
+_RESTRICTED_LABELS = "node-restriction.kubernetes.io/"
 _LEASE = "can only access node lease with the same name as the requesting node"
 
 
@@ -145,7 +146,17 @@ def _node_object_refusal(node: str, wanted: Attributes, new: Document, old: Docu
         return f'node "{node}" is not allowed to modify node "{name}"'
     if old is not None and (_spec(new).get("taints") or []) != (_spec(old).get("taints") or []):
         return f'node "{node}" is not allowed to modify taints'
+    # Owners that do not exist would have the node collected; and these labels are for keeping workloads off it.
+    if (_metadata(new).get("ownerReferences") or []) != (_metadata(old or {}).get("ownerReferences") or []):
+        return f'node "{node}" is not allowed to modify ownerReferences'
+    if _restricted_labels(new) != _restricted_labels(old or {}):
+        return f'node "{node}" is not allowed to modify labels: {_RESTRICTED_LABELS}*'
     return None
+
+
+def _restricted_labels(document: Document) -> dict[str, object]:
+    labels = _metadata(document).get("labels") or {}
+    return {key: value for key, value in labels.items() if key.startswith(_RESTRICTED_LABELS)}
 
 
 def _pod_refusal(node: str, wanted: Attributes, new: Document | None, old: Document) -> str | None:

@@ -9,6 +9,7 @@ import msgspec
 import yaml
 
 from devlet.errors import BadRequest, TooLarge, UnsupportedPatch
+from devlet.kit import yaml_depth
 from devlet.objects import kube_protobuf
 from devlet.objects.documents import Document
 
@@ -43,6 +44,11 @@ def check_size(length: int | None) -> None:
         raise TooLarge(f"Request entity too large: limit is {MAX_BODY}")
 
 
+def check_encoding(encoding: str) -> None:
+    if encoding.strip().lower() not in ("", "identity"):
+        raise UnknownFormat(f"the body of the request was compressed ({encoding[:40]}): send it as it is")
+
+
 def check_operations(number: int) -> None:
     if number > MAX_OPERATIONS:
         text = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {number}"
@@ -60,7 +66,8 @@ def decode(blob: bytes, content_type: str, *, api_version: str = "", kind: str =
         document = _object(_parse_json(blob))
         return Body(document, tuple(duplicate_keys(blob, document)))
     if media in (YAML, "application/x-yaml"):
-        return Body(_object(_parse_yaml(blob)))
+        value, duplicates = _parse_yaml(blob)
+        return Body(_object(value), duplicates)
     raise UnknownFormat(
         f"the body of the request was in an unknown format - accepted media types include: {JSON}, {YAML}, {PROTOBUF}"
     )
@@ -70,7 +77,7 @@ def decode_patch(blob: bytes, content_type: str) -> Any:
     """The value of a patch body; the caller goes by the media type."""
     media = media_type(content_type)
     if media == APPLY_PATCH:
-        return _parse_yaml(blob) if blob.lstrip()[:1] != b"{" else _parse_json(blob)
+        return _parse_yaml(blob)[0] if blob.lstrip()[:1] != b"{" else _parse_json(blob)
     if media in (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH):
         return _parse_json(blob)
     raise UnknownFormat(
@@ -90,12 +97,15 @@ def _parse_json(blob: bytes) -> Any:
         raise BadRequest(f"the object provided is unrecognized (must be of type JSON): {e}") from e
 
 
-def _parse_yaml(blob: bytes) -> Any:
+def _parse_yaml(blob: bytes) -> tuple[Any, tuple[str, ...]]:
+    """The value, and the paths of keys that occur twice."""
     try:
+        yaml_depth.check(blob)
         loader = _Loader(blob)
         node = loader.get_single_node()
         _refuse_aliases(node, set())
-        return loader.construct_document(node) if node is not None else None
+        value = loader.construct_document(node) if node is not None else None
+        return value, tuple(_twice(node, ""))
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as e:
         raise BadRequest(f"error converting YAML to JSON: {' '.join(str(e).split())}") from e
 
@@ -114,6 +124,20 @@ def _refuse_aliases(node: yaml.Node | None, seen: set[int]) -> None:
     elif isinstance(node, yaml.SequenceNode):
         for value in node.value:
             _refuse_aliases(value, seen)
+
+
+def _twice(node: yaml.Node | None, path: str) -> Iterator[str]:
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            here = f"{path}.{key.value}" if path else str(key.value)
+            if key.value in seen:
+                yield here
+            seen.add(str(key.value))
+            yield from _twice(value, here)
+    elif isinstance(node, yaml.SequenceNode):
+        for i, value in enumerate(node.value):
+            yield from _twice(value, f"{path}[{i}]")
 
 
 class _Loader(yaml.CSafeLoader):

@@ -73,6 +73,7 @@ class Call:
             self.warnings.append(text)
 
     async def body(self) -> bytes:
+        bodies.check_encoding(self.http.headers.get("Content-Encoding", ""))
         bodies.check_size(self.http.content_length)
         blob = bytearray()
         with anyio.move_on_after(BODY_TIMEOUT):

@@ -27,7 +27,7 @@ class Settings:
 
     idle_timeout: float = 30.0  # of a connection without a request
     handshake_timeout: float = 30.0
-    stop_timeout: float = 1.0  # for requests that are under way; watches are simply ended
+    stop_timeout: float = 0.5  # for requests that are under way; watches are simply ended
     backlog: int = 1_024
 
 
@@ -41,6 +41,7 @@ async def listening(
         keepalive_timeout=settings.idle_timeout,
         access_log=None,
         max_field_size=64 << 10,
+        auto_decompress=False,  # handlers refuse what is compressed: a few bytes can mean gigabytes
         lingering_time=1.0,
         # A quiet watch would not notice that its client is gone, for up to an hour.
         handler_cancellation=True,
@@ -76,6 +77,8 @@ def bind_tcp(host: str, port: int) -> socket.socket:
 def bind_unix(path: Path) -> socket.socket:
     """Private to the owner from the first moment on. Replaces what a process that was killed left behind: the root's
     lock says that no other process can be there."""
+    if path.is_symlink() or (path.exists() and not path.is_socket()):
+        raise Unavailable(f"cannot listen on {path}: something else is there. Move it away.")
     path.unlink(missing_ok=True)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     old = os.umask(0o177)

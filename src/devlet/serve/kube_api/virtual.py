@@ -3,10 +3,10 @@
 from aiohttp import web
 
 from devlet.cluster.store.store import Store
-from devlet.errors import BadRequest
+from devlet.errors import BadRequest, Forbidden
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, PODS
-from devlet.serve.kube_api import answers, bodies, reviews, token_requests
+from devlet.serve.kube_api import answers, bodies, node_rules, reviews, token_requests
 from devlet.serve.kube_api.gate import Gate
 from devlet.serve.kube_api.handlers import Call, method_not_allowed
 from devlet.serve.kube_api.requests import Attributes
@@ -71,6 +71,10 @@ class Virtual:
             node = record.document() if record else None
         wanted = Attributes("create", "", "", "v1", "serviceaccounts", "token", namespace, call.target.name)
         self._gate.admission.admit(call.user, wanted, body, account)
+        own = node_rules.node_name(call.user)
+        if own is not None and (bound or {}).get("spec", {}).get("nodeName") != own:
+            refusal = "node requested token bound to a pod scheduled on a different node"
+            raise Forbidden(f'serviceaccounts "{call.target.name}" is forbidden: {refusal}', resource="serviceaccounts")
         return token_requests.answer(body, account, self._issuer, call.now, bound=bound, node=node)
 
 

@@ -103,7 +103,7 @@ async def test_kinds_may_be_added_to_the_built_in_ones(path: Path) -> None:
 @pytest.mark.anyio
 async def test_a_patch_that_does_not_fit_is_a_mistake_of_the_request_and_not_of_the_object(store: Store) -> None:
     await store.create(CONFIG_MAPS, config_map("a"), "default")
-    with pytest.raises(InvalidObject, match='^the server rejected our request .*: remove "/data/no": ') as refused:
+    with pytest.raises(InvalidObject, match=r'^the server rejected our request .*: remove "/data/no": ') as refused:
         await store.patch(CONFIG_MAPS, "a", JsonPatch([{"op": "remove", "path": "/data/no"}]), "default")
     assert (refused.value.kind, refused.value.name, refused.value.causes) == ("", "", ())
 
@@ -330,3 +330,21 @@ async def play(operations: list[tuple[str, str, str]]) -> Model:
 def test_the_store_is_a_dict_with_a_memory(operations: list[Any]) -> None:
     model = anyio.run(play, operations)
     assert len(model.events) <= len(operations)
+
+
+@pytest.mark.anyio
+async def test_what_admission_adds_to_a_pod_belongs_to_nobody(store: Store) -> None:
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    made = await store.create(PODS, pod, "default")
+    (entry,) = made["metadata"]["managedFields"]
+    owned = entry["fieldsV1"]["f:spec"]
+    assert "f:containers" in owned
+    assert not owned.keys() & {"f:serviceAccountName", "f:serviceAccount", "f:priority", "f:tolerations"}
+
+
+@pytest.mark.anyio
+async def test_an_empty_list_of_managed_fields_clears_it(store: Store) -> None:
+    await store.create(CONFIG_MAPS, config_map("a"), "default")
+    cleared = config_map("a")
+    cleared["metadata"] |= {"namespace": "default", "managedFields": []}
+    assert "managedFields" not in (await store.update(CONFIG_MAPS, cleared))["metadata"]

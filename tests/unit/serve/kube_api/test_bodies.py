@@ -87,3 +87,19 @@ def test_no_body_crashes_the_decoder(blob: bytes, content_type: str) -> None:
             read(blob, content_type)
         except DevletError as e:
             assert str(e)
+
+
+def test_yaml_that_is_nested_too_deeply_is_refused_before_it_is_built() -> None:
+    for content_type in (bodies.YAML, bodies.APPLY_PATCH):
+        with pytest.raises(BadRequest, match="nested more than 100 levels deep"):
+            (decode if content_type == bodies.YAML else decode_patch)(b"[" * 60_000, content_type)
+
+
+def test_keys_that_occur_twice_in_yaml_are_reported_too() -> None:
+    assert decode(b"data: {a: '1', a: '2'}\nlist: [{b: 1, b: 2}]", bodies.YAML).duplicates == ("data.a", "list[0].b")
+
+
+def test_compressed_bodies_are_refused() -> None:
+    bodies.check_encoding("identity")
+    with pytest.raises(UnknownFormat, match="compressed"):
+        bodies.check_encoding("gzip")

@@ -1,3 +1,4 @@
+import json
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -67,3 +68,30 @@ async def test_the_facts_are_those_of_the_store(served: "Served") -> None:
     assert (facts.slice_node("s"), facts.slice_node("absent")) == ("node1", None)
     assert [p["metadata"]["name"] for p in facts.pods_on("node1")] == ["p"]
     assert facts.policy() is facts.policy()
+
+
+async def test_a_node_cannot_have_itself_collected_or_relabelled(served: "Served") -> None:
+    headers = {
+        "Impersonate-User": "system:node:node1",
+        "Impersonate-Group": "system:nodes",
+        "Content-Type": "application/merge-patch+json",
+    }
+    await served.request("POST", "/api/v1/nodes", json={"metadata": {"name": "node1"}})
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "gone", "uid": "12345"}
+    for metadata, word in (
+        ({"ownerReferences": [owner]}, "ownerReferences"),
+        ({"labels": {"node-restriction.kubernetes.io/a": "b"}}, "labels"),
+    ):
+        body = json.dumps({"metadata": metadata}).encode()
+        code, status = await served.request("PATCH", "/api/v1/nodes/node1", data=body, headers=headers)
+        assert (code, f"not allowed to modify {word}" in status["message"]) == (403, True)
+
+
+async def test_the_role_of_a_binding_cannot_be_changed(served: "Served") -> None:
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    path = f"/apis/{ROLE_VERSION}/clusterrolebindings"
+    await served.request("POST", path, json={"metadata": {"name": "b"}, "roleRef": reference})
+    headers = {"Content-Type": "application/merge-patch+json"}
+    body = b'{"roleRef":{"name":"cluster-admin"}}'
+    code, status = await served.request("PATCH", f"{path}/b", data=body, headers=headers)
+    assert (code, status["details"]["causes"][0]["field"]) == (422, "roleRef")

@@ -52,3 +52,15 @@ async def test_another_kind_in_the_body_is_refused(served: "Served") -> None:
     path = "/apis/authentication.k8s.io/v1/tokenreviews"
     code, status = await served.request("POST", path, json={"kind": "Pod", "apiVersion": "v1"})
     assert (code, status["message"]) == (400, "Pod cannot be handled as a TokenReview")
+
+
+async def test_a_node_gets_tokens_for_its_own_pods_only(served: "Served") -> None:
+    accounts, pods = "/api/v1/namespaces/default/serviceaccounts", "/api/v1/namespaces/default/pods"
+    await served.request("POST", accounts, json={"metadata": {"name": "drv"}})
+    spec = {"serviceAccountName": "drv", "nodeName": "node1", "containers": [{"name": "c", "image": "i"}]}
+    _, pod = await served.request("POST", pods, json={"metadata": {"name": "p"}, "spec": spec})
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod["metadata"]["uid"]}
+    for node, code in (("node1", 201), ("node2", 403)):
+        headers = {"Impersonate-User": f"system:node:{node}", "Impersonate-Group": "system:nodes"}
+        body = {"spec": {"boundObjectRef": bound}}
+        assert (await served.request("POST", f"{accounts}/drv/token", json=body, headers=headers))[0] == code

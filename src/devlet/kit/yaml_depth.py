@@ -1,0 +1,24 @@
+"""How deeply YAML is nested, before anything builds it.
+
+libyaml composes by recursion in C: sixty thousand brackets end the process, whatever the caller catches. Reading the
+events one after the other needs no stack."""
+
+import yaml
+
+MAX_DEPTH = 100
+
+_STARTS = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
+_ENDS = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
+_Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def check(text: bytes | str, *, limit: int = MAX_DEPTH) -> None:
+    """YAMLError if the text is nested more deeply than `limit`, or is no YAML."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, _STARTS):
+            depth += 1
+            if depth > limit:
+                raise yaml.YAMLError(f"nested more than {limit} levels deep")
+        elif isinstance(event, _ENDS):
+            depth -= 1
