@@ -97,13 +97,13 @@ def quantity(value: Any, _: Unknown) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise Mismatch(value, "quantity")
     try:
-        return _canonical(value.strip() if isinstance(value, str) else value)
+        return canonical_quantity(value.strip() if isinstance(value, str) else value)
     except InvalidInput as e:
         raise Mismatch(value, "quantity", problem=f"{e} in") from None
 
 
 @lru_cache(16384, typed=True)
-def _canonical(value: str | int | float) -> str:
+def canonical_quantity(value: str | int | float) -> str:
     return str(Quantity.parse(value))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from devlet.errors import InvalidInput
 from devlet.objects import leaves, protobuf_wire
 from devlet.objects.documents import Document, copy
 from devlet.objects.omission import keeps_zero
@@ -238,7 +239,10 @@ def _base64(data: bytes, at: int, end: int) -> str:
 
 def _quantity(data: bytes, at: int, end: int) -> str:
     text = "".join(_string(value, 0, len(value)) for value in _first(data, at, end))
-    return text or "0"
+    try:
+        return leaves.canonical_quantity(text) if text else "0"
+    except InvalidInput:
+        raise Malformed(f'"{text[:64]}" is no quantity') from None
 
 
 def _items(data: bytes, at: int, end: int) -> list[str]:

@@ -13,6 +13,7 @@ from devlet.objects import kube_protobuf
 from devlet.objects.documents import Document
 from devlet.objects.kube_protobuf import MAGIC
 from devlet.objects.schema import kinds, message, message_of
+from devlet.objects.shape import conform
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "kube_protobuf.json").read_text(encoding="utf-8"))
 SAMPLES = VECTORS["vectors"] + VECTORS["recorded_requests"]
@@ -277,3 +278,20 @@ def test_damaged_frames_are_taken_or_refused(seed: int) -> None:
         else:
             assert type_.isprintable() or type_ != frame["type"]
             assert message_of(document["apiVersion"], document["kind"])
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: s.get("name") or s["path"])
+def test_what_is_decoded_is_in_shape_already(sample: Document) -> None:
+    """So the API does not look at it twice."""
+    document = kube_protobuf.decode(blob_of(sample))
+    found = message_of(document["apiVersion"], document["kind"])
+    assert found is not None
+    assert conform(document, found).document == document
+
+
+def test_quantities_are_decoded_in_canonical_form() -> None:
+    node = {"kind": "Node", "apiVersion": "v1", "metadata": {}, "spec": {}, "status": {"capacity": {"cpu": "1000m"}}}
+    assert kube_protobuf.decode(kube_protobuf.encode(node))["status"]["capacity"] == {"cpu": "1"}
+    broken = kube_protobuf.encode(node).replace(b"1000m", b"1 0 m")
+    with pytest.raises(BadRequest, match="is no quantity"):
+        kube_protobuf.decode(broken)
