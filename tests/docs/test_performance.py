@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -59,10 +60,18 @@ def test_the_store_benchmark_runs_without_etcd(only: str, root: Path) -> None:
     assert all(figure > 0 for row in rows(report).values() for figure in row["runs"]["devlet"])
 
 
+def need(*programs: str) -> None:
+    """Where the programs are expected, their absence is a failure."""
+    missing = [name for name in programs if not (PEERS / name).is_file()]
+    if missing and (os.environ.get("CI") or os.environ.get("DEVLET_PEERS") == "required"):
+        pytest.fail(f"{', '.join(missing)} not built: run `make peers`", pytrace=False)
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not built: run `make peers`")
+
+
 @pytest.mark.peers
 def test_the_store_benchmark_sets_etcd_beside_us(root: Path) -> None:
-    if not (PEERS / "bench-etcd").is_file():
-        pytest.skip("bench-etcd not built: run `make peers`")
+    need("bench-etcd", "etcd")
     report = root / "report.json"
     done = bench("store.py", "--count=8", "--only=slices, 16 writers", f"--directory={root}", f"--json={report}")
     assert done.returncode == 0, done.stderr
@@ -75,8 +84,7 @@ def test_the_store_benchmark_sets_etcd_beside_us(root: Path) -> None:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("sides", [["--alone"], []], ids=["alone", "beside"])
 def test_the_api_benchmark_runs(root: Path, sides: list[str]) -> None:
-    if not all((PEERS / name).is_file() for name in ("bench-api", "etcd", "kube-apiserver")):
-        pytest.skip("bench-api or kube-apiserver not built: run `make peers`")
+    need("bench-api", "etcd", "kube-apiserver")
     report = root / "report.json"
     done = bench("api.py", *sides, "--count=10", f"--directory={root}", f"--json={report}")
     assert done.returncode == 0, done.stderr
