@@ -6,6 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A slow machine fails nothing: what counts is what a property says, not how fast its examples are drawn.
+settings.register_profile("devlet", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("devlet")
 
 
 @pytest.fixture(scope="session")
