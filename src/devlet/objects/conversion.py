@@ -20,7 +20,7 @@ from typing import Any
 
 from devlet.errors import BadRequest
 from devlet.objects.documents import Document
-from devlet.objects.kinds import BUILT_IN, Resource, group_of
+from devlet.objects.kinds import BUILT_IN_GROUPS, Resource, group_of
 from devlet.objects.subdocuments import is_empty
 
 __all__ = ["convert", "convert_path", "warning_for"]
@@ -66,9 +66,6 @@ _EVENT_NAMES = {
 }
 
 
-_GROUPS = {group_of(version) for kind in BUILT_IN for version in kind.api_versions}
-
-
 def convert(document: Document, to_api_version: str) -> Document:
     """The object or list as `to_api_version` shows it. The same document if it is in that version already."""
     kind, api_version = document.get("kind"), document.get("apiVersion")
@@ -80,7 +77,7 @@ def convert(document: Document, to_api_version: str) -> Document:
         return {**change(document), "apiVersion": to_api_version}
     if (change := _change(kind.removesuffix("List"), api_version, to_api_version)) is not None:
         return {**_items(to_api_version, change)(document), "apiVersion": to_api_version}
-    if group_of(api_version) == group_of(to_api_version) and group_of(api_version) not in _GROUPS:
+    if group_of(api_version) == group_of(to_api_version) and group_of(api_version) not in BUILT_IN_GROUPS:
         return {**document, "apiVersion": to_api_version}  # versions of a custom resource differ in name only
     raise BadRequest(f"{kind} cannot be converted from {api_version} to {to_api_version}")
 

@@ -279,6 +279,8 @@ BUILT_IN = (
 )
 
 
+BUILT_IN_GROUPS = frozenset(group_of(version) for kind in BUILT_IN for version in kind.api_versions)
+
 _built_in = Catalogue(BUILT_IN)
 
 PODS = _built_in.resource("v1", "pods")

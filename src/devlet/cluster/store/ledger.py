@@ -71,7 +71,7 @@ class Ledger:
         for row in self._file.rows():
             record = Record((row.namespace, row.name), row.version, row.body)
             try:
-                record.head  # noqa: B018 (decodes)
+                _ = record.head  # decoded now, so that damage shows now
             except msgspec.DecodeError as e:
                 raise StateCorrupt(f"{self._file.path} is damaged: version {row.version}: {e}") from e
             self._put(row, record)

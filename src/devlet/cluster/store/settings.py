@@ -16,5 +16,4 @@ class Settings:
     watch_events: int = 4_096  # a watcher that lags further behind is ended and has to resume …
     watch_bytes: int = 64 << 20  # … or by this many bytes
     max_object_bytes: int = 3 << 20
-    max_page: int = 100_000
     collect_garbage: bool = True  # off where a kube-controller-manager does it

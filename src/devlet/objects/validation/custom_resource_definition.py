@@ -4,7 +4,7 @@ from typing import Any
 
 from devlet.objects import names
 from devlet.objects.documents import Document
-from devlet.objects.kinds import BUILT_IN, group_of
+from devlet.objects.kinds import BUILT_IN_GROUPS
 from devlet.objects.validation.field_errors import (
     Causes,
     duplicates,
@@ -17,8 +17,6 @@ from devlet.objects.validation.field_errors import (
 
 VERSIONS_MAX = 100
 
-_GROUPS = {group_of(version) for kind in BUILT_IN for version in kind.api_versions}
-
 
 def check(document: Document) -> Causes:
     """This kind is not in the schema table, so nothing about types is known yet."""
@@ -29,7 +27,7 @@ def check(document: Document) -> Causes:
     group, kinds = spec.get("group"), spec.get("names")
     if not isinstance(group, str) or not group:
         yield required("spec.group")
-    elif group in _GROUPS:
+    elif group in BUILT_IN_GROUPS:
         yield invalid("spec.group", group, "is a group of the server's own")
     else:
         yield from name_errors("spec.group", group, names.dns_subdomain)

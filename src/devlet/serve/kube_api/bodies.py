@@ -12,6 +12,7 @@ from devlet.errors import BadRequest, TooLarge, UnsupportedPatch
 from devlet.kit import yaml_depth
 from devlet.objects import kube_protobuf
 from devlet.objects.documents import Document
+from devlet.objects.patches.limits import MAX_OPERATIONS
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -22,7 +23,6 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 MAX_BODY = 3 << 20
-MAX_OPERATIONS = 10_000  # of a JSON patch, as the reference
 
 _json = msgspec.json.Decoder()
 

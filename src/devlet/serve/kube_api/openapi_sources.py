@@ -11,6 +11,7 @@ import msgspec
 from devlet.objects import schema
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Catalogue, Resource
+from devlet.objects.release import KUBERNETES
 from devlet.serve.kube_api import discovery
 from devlet.serve.kube_api.openapi_custom import CustomSchema, custom_components
 from devlet.serve.kube_api.openapi_operations import Operation, operations
@@ -18,7 +19,7 @@ from devlet.serve.kube_api.openapi_schemas import LIST_META, OBJECT_META, Dialec
 
 __all__ = ["INFO", "Rendered", "Source", "render"]
 
-INFO = {"title": "Kubernetes", "version": "v1.36.4"}
+INFO = {"title": "Kubernetes", "version": KUBERNETES}
 
 
 @dataclass(frozen=True, slots=True)
