@@ -23,9 +23,9 @@ test: .venv/.dev ## the tests, without those that need the Go programs
 	@$(PYTEST) -n auto --dist loadfile -m "not peers" $(ARGS)
 
 .PHONY: check
-check: check-format check-lint check-types check-imports check-tests check-lock check-docs ## style, types, layers, locks, docs
+check: check-format check-lint check-types check-imports check-tests check-lock check-wire check-docs ## style, types, layers, locks, docs
 
-.PHONY: check-format check-lint check-types check-imports check-tests check-lock check-docs
+.PHONY: check-format check-lint check-types check-imports check-tests check-lock check-wire check-docs
 check-format: .venv/.dev
 	@$(PY) -m ruff format --check --quiet .
 check-lint: .venv/.dev
@@ -38,6 +38,8 @@ check-tests: .venv/.dev
 	@$(PY) -m tools.check_tests
 check-lock: .venv/.dev
 	@$(PY) -m tools.check_lock
+check-wire: .venv/.dev
+	@$(PY) -m tools.make_wire --check
 check-docs: .venv/.dev
 	@$(PYTEST) -m "not peers" tests/docs
 
@@ -45,6 +47,10 @@ check-docs: .venv/.dev
 format: .venv/.dev ## write the code the way `make check` wants it
 	@$(PY) -m ruff format --quiet .
 	@$(PY) -m ruff check --quiet --fix .
+
+.PHONY: wire
+wire: .venv/.dev ## generate the code of the gRPC messages from their .proto files
+	@$(PY) -m tools.make_wire
 
 .PHONY: peers
 peers: .venv/.dev ## build the Go programs that the tests talk to

@@ -13,6 +13,10 @@ DevletError
 ├── Expired                the caller: that version is gone, list again (410)
 ├── Unavailable            nobody: try again later (503, 504, retryable)
 │   └── TooManyRequests        not so much, or not now (429)
+├── NotAllocated           nobody: devices do not suffice, or not now; the pod is refused
+├── PluginError            the plugin's author: its process, socket or answer
+│   ├── PluginUnavailable      not connected, or too slow (retryable)
+│   └── PluginRefused          it answered with an error of its own, or with nonsense
 ├── InUse                  the operator: another process holds it
 └── StateCorrupt           the operator: a file on this node is damaged or not ours
 
@@ -107,6 +111,27 @@ class Unavailable(DevletError):
 
 class TooManyRequests(Unavailable):
     """Refused for now, to spare the server or something that a budget protects."""
+
+
+class NotAllocated(DevletError):
+    """The devices that a container asks for cannot be given to it."""
+
+
+class PluginError(DevletError):
+    """`plugin` is what it serves: a resource name, or a driver's name."""
+
+    def __init__(self, plugin: str, message: str) -> None:
+        super().__init__(f"plugin {plugin}: {message}")
+        self.plugin = plugin
+        self.message = message
+
+
+class PluginUnavailable(PluginError):
+    """Its process or socket is gone, or it did not answer in time."""
+
+
+class PluginRefused(PluginError):
+    """It answered, and the answer is an error or makes no sense."""
 
 
 class InUse(DevletError):

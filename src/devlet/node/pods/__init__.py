@@ -1,0 +1,1 @@
+"""The pods of this node: one worker for each, from admission to release."""

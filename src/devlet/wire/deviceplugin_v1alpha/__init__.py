@@ -1,0 +1,1 @@
+"""Device plugins of Kubernetes 1.8 and 1.9."""

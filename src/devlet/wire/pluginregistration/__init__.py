@@ -1,0 +1,1 @@
+"""Registration of plugins by their socket in the registry directory."""

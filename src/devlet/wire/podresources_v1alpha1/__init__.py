@@ -1,0 +1,1 @@
+"""PodResources, v1alpha1."""
