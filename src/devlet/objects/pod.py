@@ -192,6 +192,11 @@ class Pod(View, frozen=True, kw_only=True):
         return PodUID(self.metadata.uid)
 
     @property
+    def containers(self) -> tuple[Container, ...]:
+        """Init containers first, as they are started; without ephemeral ones."""
+        return self.spec.init_containers + self.spec.containers
+
+    @property
     def is_finished(self) -> bool:
         """Its containers have ended and will not be started again."""
         return self.status.phase in ("Succeeded", "Failed")

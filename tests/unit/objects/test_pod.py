@@ -17,6 +17,12 @@ def test_a_pod_is_known_by_its_uid() -> None:
     assert (pod.name, pod.uid) == ("p", "u")
 
 
+def test_init_containers_come_before_the_others() -> None:
+    spec = {"containers": [{"name": "c"}], "initContainers": [{"name": "b"}, {"name": "a"}]}
+    pod = view(Pod, {"spec": spec | {"ephemeralContainers": [{"name": "d"}]}})
+    assert [container.name for container in pod.containers] == ["b", "a", "c"]
+
+
 @pytest.mark.parametrize(
     ("phase", "finished"), [("Pending", False), ("Running", False), ("Succeeded", True), ("Failed", True)]
 )

@@ -1,1 +1,1 @@
-"""Which NUMA nodes a container's resources should come from. Pure but for `machine`, which reads what nodes there are."""
+"""Which NUMA nodes a container's resources should come from. Pure but for `machine`, which reads what there is."""

@@ -1,7 +1,7 @@
 """Hints: from which NUMA nodes a request can be met, and how good that would be.
 
-A mask is an int with a bit for each NUMA node. For one resource, None means "no preference" and an empty list "cannot be
-met at all"; they are never mixed up.
+A mask is an int with a bit for each NUMA node. For one resource, None means "no preference" and an empty list "cannot
+be met at all"; they are never mixed up.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,0 +1,20 @@
+"""Hints as values."""
+
+from devlet.node.topology.hints import Hint, Hints
+from devlet.objects.identifiers import ResourceName
+
+
+def test_hints_are_values() -> None:
+    assert Hint(0b11, True) == Hint(0b11, True)
+    assert len({Hint(0b11, True), Hint(0b11, True), Hint(0b11, False)}) == 2
+
+
+def test_no_mask_is_not_the_empty_mask() -> None:
+    assert Hint(None, True) != Hint(0, True)
+
+
+def test_no_preference_is_not_the_same_as_impossible() -> None:
+    resource = ResourceName("example.com/gpu")
+    indifferent: Hints = {resource: None}
+    impossible: Hints = {resource: ()}
+    assert indifferent != impossible
