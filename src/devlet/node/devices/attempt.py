@@ -1,0 +1,203 @@
+"""One pod's admission: reserve devices, ask the plugins, and either commit all of it or leave no trace.
+
+Containers come in their order. What a plain init container got may be given to later containers of the pod, because it
+ends before they start; what a sidecar or an ordinary container got is its own.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from devlet.errors import NotAllocated
+from devlet.node.devices import hints, limits
+from devlet.node.devices.holdings import NO_NODE, Holding, Holdings
+from devlet.node.devices.inventory import Inventory, Resource
+from devlet.node.devices.selection import Ask, Want, check_healthy, choose, still_allocated
+from devlet.node.topology.hints import Hint, Hints, Mask
+from devlet.objects.container import Container
+from devlet.objects.identifiers import ContainerName, DeviceID, ResourceName
+from devlet.objects.pod import Pod
+from devlet.plugins.devices import Grant
+
+__all__ = ["Attempt", "Calls"]
+
+_ASKED = 3  # times at most
+
+
+class Calls(Protocol):
+    """The calls of a resource's plugin, wherever it is now."""
+
+    async def allocate(self, resource: ResourceName, devices: Sequence[DeviceID]) -> Grant: ...
+
+    async def preferred(self, resource: ResourceName, ask: Ask) -> tuple[DeviceID, ...]: ...
+
+
+class Attempt:
+    """A topology provider for one pod."""
+
+    def __init__(
+        self,
+        pod: Pod,
+        inventory: Inventory,
+        holdings: Holdings,
+        calls: Calls,
+        save: Callable[[], Awaitable[None]],
+        *,
+        machine_nodes: Sequence[int],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._pod = pod
+        self._inventory = inventory
+        self._holdings = holdings
+        self._calls = calls
+        self._save = save
+        self._nodes = machine_nodes
+        self._now = now
+        self._claimed = limits.claimed(pod)
+        self._reserved: list[tuple[ResourceName, tuple[DeviceID, ...]]] = []
+        self._staged: list[Holding] = []
+        self._added: list[Holding] = []
+        self._reusable: dict[ResourceName, dict[DeviceID, None]] = {}
+
+    def container_hints(self, container: Container) -> Hints:
+        found = {}
+        for resource, count in self._wanted(container).items():
+            prior = self._prior(container.name, resource)
+            found[resource] = self._hints(resource, count, prior, tuple(self._reusable.get(resource, ())))
+        return found
+
+    def pod_hints(self) -> Hints:
+        held = self._holdings.of_pod(self._pod.uid)
+        found = {}
+        for resource, count in limits.of_pod(self._pod).items():
+            if not self._is_ours(resource):
+                continue
+            prior = {device for each in held if each.resource == resource for device in each.devices}
+            found[resource] = self._hints(resource, count, prior or None, ())
+        return found
+
+    def _hints(
+        self, name: ResourceName, count: int, prior: Collection[DeviceID] | None, reusable: Collection[DeviceID]
+    ) -> Sequence[Hint] | None:
+        resource = self._inventory.get(name)
+        if resource is None:
+            return ()
+        taken = self._holdings.taken(name)
+        free = [device for device in resource.healthy if device not in taken]
+        return hints.for_request(resource.devices, free, reusable, prior, count, self._nodes)
+
+    async def allocate(self, container: Container, affinity: Mask | None) -> None:
+        for resource, count in self._wanted(container).items():
+            prior = self._prior(container.name, resource)
+            if prior is None:
+                await self._allocate(container.name, resource, count, affinity)
+            else:
+                self._check_prior(container.name, resource, count, prior)
+        self._hand_down(container)
+
+    async def commit(self) -> None:
+        """The pod holds its devices, durably. Unavailable if it cannot be written down: then it holds none of them."""
+        if not self._staged:
+            return
+        self._added, self._staged = self._staged, []
+        for holding in self._added:
+            self._holdings.add(holding)
+        await self._save()
+        self._added = []
+
+    def undo(self) -> bool:
+        """Give back what was not committed. True if some of it may have been written down already."""
+        written = bool(self._added)
+        for holding in self._added:
+            self._holdings.remove(holding)
+        for resource, devices in self._reserved:
+            self._holdings.unreserve(resource, devices)
+        self._added, self._staged, self._reserved = [], [], []
+        return written
+
+    def _wanted(self, container: Container) -> dict[ResourceName, int]:
+        found = limits.of_container(container, self._claimed)
+        return {resource: count for resource, count in sorted(found.items()) if self._is_ours(resource)}
+
+    def _is_ours(self, resource: ResourceName) -> bool:
+        return resource in self._inventory or resource in self._holdings.counts()
+
+    def _prior(self, container: ContainerName, resource: ResourceName) -> tuple[DeviceID, ...] | None:
+        holding = self._holdings.get(self._pod.uid, container, resource)
+        return tuple(holding.devices) if holding else None
+
+    def _check_prior(
+        self, container: ContainerName, name: ResourceName, count: int, prior: tuple[DeviceID, ...]
+    ) -> None:
+        owner = f'pod "{self._pod.uid}" container "{container}"'
+        if len(prior) == count and name not in self._inventory:
+            raise _unregistered(name)
+        resource = self._inventory.get(name)
+        still_allocated(name, prior, count, resource.healthy if resource else (), owner)
+
+    async def _allocate(
+        self, container: ContainerName, resource: ResourceName, count: int, affinity: Mask | None
+    ) -> None:
+        devices = await self._select(resource, count, affinity)
+        self._holdings.reserve(self._pod.uid, resource, devices)
+        self._reserved.append((resource, devices))
+        grant = await self._calls.allocate(resource, devices)
+        by_node = _by_node(devices, self._inventory.get(resource))
+        self._staged.append(Holding(self._pod.uid, container, resource, by_node, grant, self._now()))
+
+    async def _select(self, name: ResourceName, count: int, affinity: Mask | None) -> tuple[DeviceID, ...]:
+        """Nothing is awaited between the choice that is returned and its reservation."""
+        for left in reversed(range(_ASKED)):
+            choice = choose(self._want(name, count, affinity))
+            if not isinstance(choice, Ask):
+                return choice
+            preferred = await self._calls.preferred(name, choice)
+            free = set(choice.available).difference(self._holdings.taken(name)).union(choice.must_include)
+            if not left or free.issuperset(set(preferred).intersection(choice.available)):
+                break  # or else others took what it prefers meanwhile
+        final = choose(self._want(name, count, affinity), preferred)
+        assert not isinstance(final, Ask)
+        return final
+
+    def _want(self, name: ResourceName, count: int, affinity: Mask | None) -> Want:
+        resource = self._inventory.get(name)
+        if resource is None:
+            raise _unregistered(name)
+        check_healthy(name, resource.healthy)
+        current = resource.current
+        return Want(
+            name,
+            count,
+            resource.devices,
+            resource.healthy,
+            self._holdings.taken(name),
+            tuple(self._reusable.get(name, ())),
+            affinity,
+            current is not None and current.options.preferred_allocation,
+        )
+
+    def _hand_down(self, container: Container) -> None:
+        """Whether later containers may take over what this one has."""
+        passes_on = limits.is_plain_init(self._pod, container)
+        held = self._holdings.of_container(self._pod.uid, container.name)
+        for holding in [*held, *(each for each in self._staged if each.container == container.name)]:
+            reusable = self._reusable.setdefault(holding.resource, {})
+            for device in holding.devices:
+                if passes_on:
+                    reusable[device] = None
+                else:
+                    reusable.pop(device, None)
+
+
+def _unregistered(resource: ResourceName) -> NotAllocated:
+    return NotAllocated(f"cannot allocate unregistered device {resource}")
+
+
+def _by_node(devices: Sequence[DeviceID], resource: Resource | None) -> dict[int, tuple[DeviceID, ...]]:
+    """A device that vanished from the list meanwhile is near to nothing."""
+    found: dict[int, tuple[DeviceID, ...]] = {}
+    for id in devices:
+        device = resource.devices.get(id) if resource else None
+        for node in (device.nodes if device else ()) or (NO_NODE,):
+            found[node] = (*found.get(node, ()), id)
+    return dict(sorted(found.items()))

@@ -1,0 +1,70 @@
+"""The checkpoint of the device manager: holdings and registered resources as its entries, and back."""
+
+from collections.abc import Sequence
+
+from devlet.errors import StateCorrupt
+from devlet.node.devices.holdings import NO_NODE, Holding, Holdings
+from devlet.node.devices.inventory import Inventory, Moment
+from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
+from devlet.plugins import grants
+from devlet.state import device_checkpoint
+from devlet.state.device_checkpoint import Encoder, Entry
+
+__all__ = ["Book"]
+
+
+class Book:
+    """Entries come in the order in which holdings were made; each is encoded once."""
+
+    def __init__(self, inventory: Inventory, holdings: Holdings) -> None:
+        self._inventory = inventory
+        self._holdings = holdings
+        self._encoder = Encoder()
+        self._entries: dict[int, tuple[Holding, Entry]] = {}  # by identity of the holding
+
+    def content(self) -> bytes:
+        registered: dict[str, Sequence[str]] = {str(name): ids for name, ids in self._inventory.registered().items()}
+        return self._encoder.encode([self._entry(each) for each in self._holdings], registered)
+
+    def _entry(self, holding: Holding) -> Entry:
+        known = self._entries.get(id(holding))
+        if known is None or known[0] is not holding:
+            known = self._entries[id(holding)] = holding, _entry(holding)
+            self._forget()
+        return known[1]
+
+    def _forget(self) -> None:
+        """Entries of holdings that are gone, when they are the majority."""
+        if len(self._entries) > 2 * len(self._holdings) + 64:
+            self._entries = {id(each): self._entries[id(each)] for each in self._holdings if id(each) in self._entries}
+
+    def restore(self, blob: bytes, now: Moment) -> list[str]:
+        """Why single entries had to be dropped. StateCorrupt if nothing can be read; then nothing has changed."""
+        found = device_checkpoint.decode(blob)
+        self._inventory.restore((ResourceName(name) for name in found.registered or ()), now)
+        problems = [self._restore(entry) for entry in found.entries or ()]
+        return [problem for problem in problems if problem]
+
+    def _restore(self, entry: Entry) -> str | None:
+        try:
+            holding = _holding(entry)
+        except StateCorrupt as e:
+            return f"pod {entry.pod}, container {entry.container}, {entry.resource}: {e}"
+        for device in holding.devices:
+            owner = self._holdings.owner(holding.resource, device)
+            if owner not in (None, holding.pod):
+                return f"device {device} of {entry.resource} cannot be of pod {entry.pod}: it is of pod {owner}"
+        if holding.devices and self._holdings.get(*holding.key) is None:
+            self._holdings.add(holding)
+        return None
+
+
+def _entry(holding: Holding) -> Entry:
+    by_node = {node: tuple(map(str, ids)) for node, ids in holding.by_node.items()}
+    return Entry(holding.pod, holding.container, holding.resource, by_node, grants.encode(holding.grant))
+
+
+def _holding(entry: Entry) -> Holding:
+    by_node = {node: tuple(map(DeviceID, ids or ())) for node, ids in (entry.devices or {NO_NODE: ()}).items()}
+    grant = grants.decode(entry.response or b"")
+    return Holding(PodUID(entry.pod), ContainerName(entry.container), ResourceName(entry.resource), by_node, grant)

@@ -1,0 +1,144 @@
+"""Who holds which devices: the only truth about owners. Pure.
+
+A device that is not free is reserved for a pod that is being admitted, or held by one. Two containers of one pod may
+hold the same device, if the first is an init container that has ended when the second starts; two pods never do.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
+
+from msgspec import Struct
+
+from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
+from devlet.plugins.devices import Grant
+
+__all__ = ["NO_NODE", "Holding", "Holdings"]
+
+NO_NODE = -1  # the checkpoint's NUMA node for devices that are near to none
+
+Key = tuple[PodUID, ContainerName, ResourceName]
+
+
+class Holding(Struct, frozen=True):
+    """Devices of one resource in one container, by NUMA node, and what the plugin gave along. A device that is near
+    to several nodes is listed under each. `since` is None if it was before a restart."""
+
+    pod: PodUID
+    container: ContainerName
+    resource: ResourceName
+    by_node: Mapping[int, tuple[DeviceID, ...]]
+    grant: Grant
+    since: datetime | None = None
+
+    @property
+    def key(self) -> Key:
+        return self.pod, self.container, self.resource
+
+    @property
+    def devices(self) -> dict[DeviceID, tuple[int, ...]]:
+        """Each with the nodes it is near to."""
+        found: dict[DeviceID, tuple[int, ...]] = {}
+        for node, ids in self.by_node.items():
+            for id in ids:
+                found[id] = (*found.get(id, ()), node) if node != NO_NODE else found.get(id, ())
+        return found
+
+
+class _Owner(Struct):
+    pod: PodUID
+    times: int = 0  # held by so many containers
+    reserved: int = 0
+
+
+class Holdings:
+    def __init__(self) -> None:
+        self._held: dict[Key, Holding] = {}  # in the order of creation
+        self._pods: dict[PodUID, dict[Key, Holding]] = {}
+        self._owners: dict[ResourceName, dict[DeviceID, _Owner]] = {}
+        self._releasing: set[PodUID] = set()
+
+    def __iter__(self) -> Iterator[Holding]:
+        return iter(self._held.values())
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def taken(self, resource: ResourceName) -> Collection[DeviceID]:
+        """Everything of it that is not free. A live view."""
+        return self._owners.setdefault(resource, {}).keys()
+
+    def counts(self) -> dict[ResourceName, int]:
+        return {resource: len(owners) for resource, owners in self._owners.items() if owners}
+
+    def owner(self, resource: ResourceName, device: DeviceID) -> PodUID | None:
+        owner = self._owners.get(resource, {}).get(device)
+        return owner.pod if owner else None
+
+    def is_held(self, resource: ResourceName, device: DeviceID) -> bool:
+        """As opposed to reserved, or free."""
+        owner = self._owners.get(resource, {}).get(device)
+        return owner is not None and owner.times > 0
+
+    def pods(self) -> list[PodUID]:
+        return list(self._pods)
+
+    def of_pod(self, pod: PodUID) -> list[Holding]:
+        return list(self._pods.get(pod, {}).values())
+
+    def of_container(self, pod: PodUID, container: ContainerName) -> list[Holding]:
+        """By resource name."""
+        found = [each for each in self.of_pod(pod) if each.container == container]
+        return sorted(found, key=lambda holding: holding.resource)
+
+    def get(self, pod: PodUID, container: ContainerName, resource: ResourceName) -> Holding | None:
+        return self._held.get((pod, container, resource))
+
+    def reserve(self, pod: PodUID, resource: ResourceName, devices: Iterable[DeviceID]) -> None:
+        owners = self._owners.setdefault(resource, {})
+        for device in devices:
+            _own(owners, device, pod).reserved += 1
+
+    def unreserve(self, resource: ResourceName, devices: Iterable[DeviceID]) -> None:
+        owners = self._owners[resource]
+        for device in devices:
+            owners[device].reserved -= 1
+            _drop_unused(owners, device)
+
+    def add(self, holding: Holding) -> None:
+        owners = self._owners.setdefault(holding.resource, {})
+        for device in holding.devices:
+            _own(owners, device, holding.pod).times += 1
+        self._held[holding.key] = holding
+        self._pods.setdefault(holding.pod, {})[holding.key] = holding
+
+    def remove(self, holding: Holding) -> None:
+        del self._held[holding.key]
+        pod = self._pods[holding.pod]
+        del pod[holding.key]
+        if not pod:
+            del self._pods[holding.pod]
+        owners = self._owners[holding.resource]
+        for device in holding.devices:
+            owners[device].times -= 1
+            _drop_unused(owners, device)
+
+    def releasing(self, pod: PodUID) -> bool:
+        return pod in self._releasing
+
+    def begin_release(self, pod: PodUID) -> None:
+        self._releasing.add(pod)
+
+    def end_release(self, pod: PodUID) -> None:
+        self._releasing.discard(pod)
+
+
+def _own(owners: dict[DeviceID, _Owner], device: DeviceID, pod: PodUID) -> _Owner:
+    owner = owners.setdefault(device, _Owner(pod))
+    if owner.pod != pod:
+        raise AssertionError(f"device {device} is of pod {owner.pod} and cannot be of pod {pod} too")
+    return owner
+
+
+def _drop_unused(owners: dict[DeviceID, _Owner], device: DeviceID) -> None:
+    if not owners[device].times and not owners[device].reserved:
+        del owners[device]

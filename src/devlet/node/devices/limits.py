@@ -1,0 +1,56 @@
+"""How many devices a pod and its containers ask for.
+
+Limits count, not requests. A limit that is met by a resource claim (an extended resource behind which the scheduler put
+one) is nothing for device plugins.
+"""
+
+from collections import Counter
+from collections.abc import Collection
+
+from devlet.objects.container import Container
+from devlet.objects.identifiers import ContainerName, ResourceName
+from devlet.objects.pod import Pod
+from devlet.objects.quantity import Quantity
+
+__all__ = ["claimed", "is_plain_init", "of_container", "of_pod"]
+
+Claimed = Collection[tuple[ContainerName, ResourceName]]
+
+
+def claimed(pod: Pod) -> frozenset[tuple[ContainerName, ResourceName]]:
+    """What resource claims provide."""
+    status = pod.status.extended_resource_claim_status
+    mappings = status.request_mappings if status else ()
+    return frozenset((ContainerName(each.container_name), ResourceName(each.resource_name)) for each in mappings)
+
+
+def of_container(container: Container, claimed: Claimed = ()) -> dict[ResourceName, int]:
+    """Limits that can be devices, rounded up; none of zero. A device's resource has a domain: `cpu` has none."""
+    found = {}
+    for name, quantity in container.resources.limits.items():
+        resource = ResourceName(name)
+        if "/" in name and (container.name, resource) not in claimed:
+            if (number := Quantity.parse(quantity).as_int()) > 0:
+                found[resource] = number
+    return found
+
+
+def of_pod(pod: Pod) -> dict[ResourceName, int]:
+    """The most that the pod holds at one time: init containers come one after the other, sidecars stay."""
+    without = claimed(pod)
+    peak: Counter[ResourceName] = Counter()
+    sidecars: Counter[ResourceName] = Counter()
+    for container in pod.spec.init_containers:
+        wanted = Counter(of_container(container, without))
+        peak |= sidecars + wanted
+        if container.is_sidecar:
+            sidecars += wanted
+    together = sidecars.copy()
+    for container in pod.spec.containers:
+        together += Counter(of_container(container, without))
+    return dict(peak | together)
+
+
+def is_plain_init(pod: Pod, container: Container) -> bool:
+    """Whether it ends before the next container starts."""
+    return not container.is_sidecar and any(each.name == container.name for each in pod.spec.init_containers)

@@ -1,0 +1,102 @@
+"""Which devices a container gets. Pure, and deterministic: the same state gives the same devices.
+
+Devices that an init container of the pod has done with come first, then those on the NUMA nodes that were agreed on,
+then others. Where there is a choice the plugin may be asked what it prefers: `choose` then returns what to ask, and is
+called again with the answer and the state of that moment, because time has passed.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from devlet.errors import NotAllocated
+from devlet.node.devices.affinity import split
+from devlet.node.topology.hints import Mask
+from devlet.objects.identifiers import DeviceID, ResourceName
+from devlet.plugins.devices import Device
+
+__all__ = ["Ask", "Want", "choose", "still_allocated"]
+
+
+class Want(Struct, frozen=True):
+    """A request, and the state it meets. `healthy` and `reusable` are in the order in which they are taken."""
+
+    resource: ResourceName
+    count: int
+    devices: Mapping[DeviceID, Device]
+    healthy: Sequence[DeviceID]
+    taken: Collection[DeviceID]
+    reusable: Sequence[DeviceID] = ()
+    affinity: Mask | None = None
+    prefers: bool = False  # the plugin can be asked
+
+
+class Ask(Struct, frozen=True):
+    """What the plugin is asked: which `size` of the available devices, the mandatory ones included."""
+
+    available: tuple[DeviceID, ...]
+    must_include: tuple[DeviceID, ...]
+    size: int
+
+
+def still_allocated(
+    resource: ResourceName, prior: Collection[DeviceID], count: int, healthy: Collection[DeviceID], owner: str
+) -> None:
+    """What a container holds already is what it asks for, and works. `owner` names pod and container."""
+    if len(prior) != count:
+        raise NotAllocated(f'{owner} changed request for resource "{resource}" from {len(prior)} to {count}')
+    check_healthy(resource, healthy)
+    if not set(healthy).issuperset(prior):
+        raise NotAllocated(
+            f"previously allocated devices are no longer healthy; cannot allocate unhealthy devices {resource}"
+        )
+
+
+def check_healthy(resource: ResourceName, healthy: Collection[DeviceID]) -> None:
+    if not healthy:
+        raise NotAllocated(f"no healthy devices present; cannot allocate unhealthy devices {resource}")
+
+
+def choose(want: Want, preferred: Sequence[DeviceID] | None = None) -> tuple[DeviceID, ...] | Ask:
+    """The devices, or what to ask first. NotAllocated if they do not suffice."""
+    check_healthy(want.resource, want.healthy)
+    healthy = set(want.healthy)
+    chosen = [device for device in want.reusable if device in healthy][: want.count]
+    needed = want.count - len(chosen)
+    if not needed:
+        return tuple(chosen)
+    available = [device for device in want.healthy if device not in want.taken]
+    if len(available) < needed:
+        raise NotAllocated(
+            f"requested number of devices unavailable for {want.resource}."
+            f" Requested: {needed}, Available: {len(available)}"
+        )
+    aligned, unaligned, indifferent = split(available, want.devices, want.affinity)
+    if needed < len(aligned):
+        pool, order = aligned, [aligned]
+    else:
+        chosen += aligned
+        needed -= len(aligned)
+        if not needed:
+            return tuple(chosen)
+        pool, order = available, [unaligned, indifferent]
+    if preferred is None and want.prefers:
+        return Ask(tuple(dict.fromkeys([*pool, *chosen])), tuple(chosen), want.count)
+    return tuple(_take(chosen, want.count, _known(preferred or (), pool), *order))
+
+
+def _known(preferred: Sequence[DeviceID], offered: Collection[DeviceID]) -> list[DeviceID]:
+    if not preferred:
+        return []
+    among = set(offered)
+    return [device for device in preferred if device in among]
+
+
+def _take(chosen: list[DeviceID], count: int, *sources: Iterable[DeviceID]) -> list[DeviceID]:
+    taken = dict.fromkeys(chosen)
+    for source in sources:
+        for device in source:
+            if len(taken) == count:
+                return list(taken)
+            taken[device] = None
+    return list(taken)

@@ -1,0 +1,216 @@
+"""A gRPC connection to a plugin's unix socket: dialled before it is used, errors translated, stopped when left.
+
+Messages go in and out as bytes: decoding is the caller's, who knows how large and how wrong they may be. This is the
+only place that sees gRPC's errors. What a newcomer gets wrong: grpc.aio raises `CancelledError` of its own, for closed
+channels and instead of the one that a cancel scope sent, which then does not know it and lets it pass. Hence nobody else
+awaits a call of gRPC, and every wait has a scope here, which is ended before the channel is closed.
+"""
+
+import os
+import socket
+import stat
+import struct
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import anyio
+import grpc
+from anyio import CancelScope
+
+from devlet.errors import PluginError, PluginRefused, PluginUnavailable
+from devlet.kit import socket_paths
+
+__all__ = ["Connection", "connection", "listener_pid", "target"]
+
+# What a dead process or socket causes; every other status is the plugin's own answer.
+_UNAVAILABLE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED}
+_RETRY = 0.02  # seconds between two tries to connect: a socket exists a moment before it is listened on
+_DETAILS_LIMIT = 2_000  # characters of a plugin's own error text
+_CREDENTIALS = struct.Struct("iII")  # pid, uid, gid
+_KINDS = {stat.S_IFDIR: "a directory", stat.S_IFREG: "a file", stat.S_IFIFO: "a pipe"}
+
+
+class Connection:
+    """What `connection` yields. `plugin` is how errors call it, `pid` who listens (None: not of this PID namespace)."""
+
+    def __init__(self, plugin: str, path: Path, pid: int | None, channel: grpc.aio.Channel) -> None:
+        self.plugin = plugin
+        self.path = path
+        self.pid = pid
+        self._channel = channel
+        self._waits: set[CancelScope] = set()
+        self._stopped = False
+        self._left = anyio.Event()
+
+    async def call(self, method: str, request: bytes, *, timeout: float) -> bytes:
+        """The answer of a unary method, given by its full path."""
+        with self._errors(method, timeout), self._waiting():
+            ask: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(method)
+            answer = await _answered(ask(request, timeout=timeout))
+        return answer
+
+    async def stream(self, method: str, request: bytes) -> AsyncGenerator[bytes, None]:
+        """The messages of a server-streaming method. Does not end by itself: the end of the stream is an error."""
+        with self._errors(method), self._waiting():
+            open_stream: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self._channel.unary_stream(method)
+            call = open_stream(request)
+        try:
+            while True:
+                with self._errors(method), self._waiting():
+                    message = await call.read()
+                if not isinstance(message, bytes):  # the mark at the end
+                    raise PluginUnavailable(self.plugin, f"{_short(method)} ended: the plugin closed the stream")
+                yield message
+        finally:
+            call.cancel()
+
+    async def close(self) -> None:
+        """End what waits here, and refuse what comes. Done on exit."""
+        self._stopped = True
+        for scope in self._waits:
+            scope.cancel()
+        if self._waits:
+            await self._left.wait()
+        await self._channel.close()
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        if self._stopped:
+            raise self._has_stopped()
+        with CancelScope() as scope:
+            self._waits.add(scope)
+            try:
+                yield
+            finally:
+                self._leave(scope)
+        if scope.cancelled_caught:
+            raise self._has_stopped()
+
+    def _leave(self, scope: CancelScope) -> None:
+        self._waits.discard(scope)
+        if self._stopped and not self._waits:
+            self._left.set()
+
+    def _has_stopped(self) -> PluginUnavailable:
+        return PluginUnavailable(self.plugin, f"endpoint {self.path} has been stopped")
+
+    @contextmanager
+    def _errors(self, method: str, timeout: float | None = None) -> Iterator[None]:
+        try:
+            yield
+        except grpc.aio.AioRpcError as e:
+            raise _translated(self.plugin, _short(method), timeout, e) from e
+
+
+@asynccontextmanager
+async def connection(plugin: str, path: Path, *, within: float, max_message: int) -> AsyncIterator[Connection]:
+    """Connected on entry, closed on exit; what still waits then gets `PluginUnavailable`. Dials until somebody listens
+    and speaks gRPC, for at most `within` seconds. What is not a socket fails at once."""
+    deadline = anyio.current_time() + within
+    pid = await _listened(plugin, path, deadline, within)
+    channel = grpc.aio.insecure_channel(target(path), options=_options(max_message, within))
+    dialled = Connection(plugin, path, pid, channel)
+    try:
+        with anyio.CancelScope(deadline=deadline) as scope:
+            await _ready(channel)
+        if scope.cancelled_caught:
+            raise PluginUnavailable(plugin, f"{path}: somebody listens, but did not speak gRPC within {within:g} s")
+        yield dialled
+    finally:
+        with anyio.CancelScope(shield=True):
+            await dialled.close()
+
+
+def target(path: Path) -> str:
+    """The path as gRPC wants it. It decodes percent signs: unquoted, `..%2f` would lead out of a directory."""
+    return f"unix:{quote(os.fsencode(path))}"
+
+
+def listener_pid(path: Path) -> int | None:
+    """Who listens on a unix socket; None if that is not known (another PID namespace). OSError if nobody does."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+        probe.connect(os.fspath(path))
+        raw = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid: int = _CREDENTIALS.unpack(raw)[0]
+    return pid or None
+
+
+async def _ready(channel: grpc.aio.Channel) -> None:
+    """Looks instead of waiting for gRPC to tell: a wait that is given up is still under way after the channel's end."""
+    pause = 0.001
+    while channel.get_state(try_to_connect=True) is not grpc.ChannelConnectivity.READY:
+        await anyio.sleep(pause)
+        pause = min(2 * pause, _RETRY)
+
+
+async def _answered(call: grpc.aio.UnaryUnaryCall[bytes, bytes]) -> bytes:
+    done = anyio.Event()
+    call.add_done_callback(lambda _: done.set())
+    try:
+        await done.wait()
+    except BaseException:
+        call.cancel()
+        raise
+    with anyio.CancelScope(shield=True):
+        answer = await call  # which is there
+    return answer
+
+
+async def _listened(plugin: str, path: Path, deadline: float, within: float) -> int | None:
+    while True:
+        try:
+            _check_kind(plugin, path)
+            return listener_pid(path)
+        except (ConnectionRefusedError, FileNotFoundError, BlockingIOError) as e:  # the last: its backlog is full
+            problem = e.strerror
+        except OSError as e:
+            raise PluginUnavailable(plugin, f"{path}: {e.strerror or e}") from e
+        if anyio.current_time() + _RETRY > deadline:
+            raise PluginUnavailable(plugin, f"{path}: nobody listened within {within:g} s ({problem})")
+        await anyio.sleep(_RETRY)
+
+
+def _check_kind(plugin: str, path: Path) -> None:
+    """connect() tells neither from a socket without listener. A path that does not exist may still come to be."""
+    if "\0" in str(path):
+        raise PluginUnavailable(plugin, f"{str(path)!r}: a path has no zero bytes")
+    if socket_paths.length(path) > socket_paths.MAX_BYTES:
+        limit = f"a socket path has at most {socket_paths.MAX_BYTES} bytes"
+        raise PluginUnavailable(plugin, f"{path}: {socket_paths.length(path)} bytes are too many, {limit}")
+    if path.is_symlink() and not path.exists():
+        raise PluginUnavailable(plugin, f"{path}: is a link to {os.readlink(path)}, which does not exist")
+    mode = path.stat().st_mode
+    if not stat.S_ISSOCK(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "a device")
+        raise PluginUnavailable(plugin, f"{path}: is {kind}, not a socket")
+
+
+def _options(max_message: int, within: float) -> list[tuple[str, Any]]:
+    return [
+        # The default for unix sockets is a path, which some servers refuse.
+        ("grpc.default_authority", "localhost"),
+        # Shared ones would make a plugin that was restarted inherit the back-off of the dead one.
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.initial_reconnect_backoff_ms", 50),
+        ("grpc.max_reconnect_backoff_ms", 1_000),
+        ("grpc.min_reconnect_backoff_ms", max(int(within * 1_000), 1_000)),  # the time of one try, despite its name
+        ("grpc.enable_retries", 0),
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.max_receive_message_length", max_message),
+        ("grpc.max_send_message_length", max_message),
+    ]
+
+
+def _translated(plugin: str, method: str, timeout: float | None, error: grpc.aio.AioRpcError) -> PluginError:
+    code, details = error.code(), (error.details() or "")[:_DETAILS_LIMIT]
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED and timeout is not None:
+        return PluginUnavailable(plugin, f"{method} was not answered within {timeout:g} s")
+    kind = PluginUnavailable if code in _UNAVAILABLE else PluginRefused
+    return kind(plugin, f"{method} failed: {details or code.name}")
+
+
+def _short(method: str) -> str:
+    return method.rpartition("/")[2]

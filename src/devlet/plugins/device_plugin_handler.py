@@ -1,0 +1,39 @@
+"""Device plugins that register through the registry directory: how the watcher hands them to the device manager.
+
+Their name is the resource that they serve. This path knows v1beta1 only; older plugins use the Registration service.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from devlet.errors import InvalidInput
+from devlet.objects.identifiers import ResourceName
+from devlet.plugins import resource_names
+from devlet.plugins.device_plugin import Api, Offer
+
+__all__ = ["TYPE", "DevicePluginHandler"]
+
+TYPE = "DevicePlugin"  # as plugins call themselves
+
+
+class DevicePluginHandler:
+    """A `devlet.plugins.registration.Handler`."""
+
+    def __init__(self, register: Callable[[Offer], Awaitable[None]], deregister: Callable[[Offer], None]) -> None:
+        self._register = register
+        self._deregister = deregister
+
+    def validate(self, name: str, endpoint: Path, versions: Sequence[str]) -> None:
+        if Api.V1BETA1 not in versions:
+            listed = " ".join(versions)
+            raise InvalidInput(f"manager version, {Api.V1BETA1}, is not among plugin supported versions [{listed}]")
+        try:
+            resource_names.check(name)
+        except InvalidInput as e:
+            raise InvalidInput(f"invalid name of device plugin socket: {e}") from None
+
+    async def register(self, name: str, endpoint: Path, versions: Sequence[str]) -> None:
+        await self._register(Offer(ResourceName(name), endpoint))
+
+    async def deregister(self, name: str, endpoint: Path) -> None:
+        self._deregister(Offer(ResourceName(name), endpoint))

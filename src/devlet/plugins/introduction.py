@@ -1,0 +1,93 @@
+"""A plugin in the registry directory introduces itself: what it says it is, and telling it how that ended.
+
+The plugin is the server here: we call it on its registration socket. Nothing that it says is checked beyond its size;
+the names are the business of the handler for its type.
+"""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+from msgspec import Struct
+
+from devlet.errors import InvalidInput, PluginRefused
+from devlet.kit import socket_paths
+from devlet.plugins.channels import Connection, connection
+from devlet.wire.pluginregistration import api_pb2 as pb
+
+__all__ = ["Greeting", "Introduction", "Settings", "greeted"]
+
+_SERVICE = "/pluginregistration.Registration"
+_MAX_MESSAGE = 64 << 10  # bytes, either way
+_MAX_TEXT = 1024  # characters of a type, a name, an endpoint, a version
+_MAX_VERSIONS = 64
+_MAX_ERROR = 4096  # characters of what a plugin is told
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Durations in seconds."""
+
+    dial: float = 10.0
+    get_info: float = 1.0
+    notify: float = 5.0
+
+
+class Introduction(Struct, frozen=True):
+    """What a plugin says of itself. An empty endpoint means the socket it was asked on."""
+
+    type: str
+    name: str
+    endpoint: str = ""
+    versions: tuple[str, ...] = ()
+
+    def served_on(self, socket: Path) -> Path:
+        """`InvalidInput` if the endpoint cannot be one. `socket` is where it introduced itself."""
+        if not self.endpoint:
+            return socket
+        if not self.endpoint.startswith("/") or "\0" in self.endpoint:
+            raise InvalidInput(f"the endpoint {self.endpoint!r} is not an absolute path")
+        if socket_paths.length(Path(self.endpoint)) > socket_paths.MAX_BYTES:
+            raise InvalidInput(f"the endpoint {self.endpoint} is longer than {socket_paths.MAX_BYTES} bytes")
+        return Path(self.endpoint)
+
+
+class Greeting:
+    """Made by `greeted`, inside its block."""
+
+    def __init__(self, connection: Connection, settings: Settings) -> None:
+        self._connection = connection
+        self._settings = settings
+
+    async def introduction(self) -> Introduction:
+        """Ask who it is. `PluginUnavailable`, or `PluginRefused` for an answer that makes no sense."""
+        answer = await self._connection.call(f"{_SERVICE}/GetInfo", b"", timeout=self._settings.get_info)
+        try:
+            info = pb.PluginInfo.FromString(answer)
+        except DecodeError as e:
+            raise PluginRefused(self._connection.plugin, f"its answer to GetInfo cannot be decoded: {e}") from e
+        texts = (info.type, info.name, info.endpoint, *info.supported_versions)
+        if len(texts) > _MAX_VERSIONS + 3 or max(map(len, texts)) > _MAX_TEXT:
+            limits = f"{_MAX_VERSIONS} versions and {_MAX_TEXT} characters"
+            raise PluginRefused(self._connection.plugin, f"its answer to GetInfo has more than {limits} in a field")
+        return Introduction(info.type, info.name, info.endpoint, tuple(info.supported_versions))
+
+    async def accept(self) -> None:
+        await self._notify(pb.RegistrationStatus(plugin_registered=True))
+
+    async def refuse(self, why: str) -> None:
+        await self._notify(pb.RegistrationStatus(plugin_registered=False, error=why[:_MAX_ERROR]))
+
+    async def _notify(self, status: pb.RegistrationStatus) -> None:
+        method = f"{_SERVICE}/NotifyRegistrationStatus"
+        await self._connection.call(method, status.SerializeToString(), timeout=self._settings.notify)
+
+
+@asynccontextmanager
+async def greeted(socket: Path, settings: Settings = Settings()) -> AsyncIterator[Greeting]:
+    """Connected for the block. `PluginUnavailable` if nobody listens who speaks gRPC."""
+    async with connection(os.fspath(socket), socket, within=settings.dial, max_message=_MAX_MESSAGE) as dialled:
+        yield Greeting(dialled, settings)

@@ -1,0 +1,222 @@
+"""The Registration service on `device-plugins/kubelet.sock`, where device plugins announce themselves.
+
+A request says which socket in the same directory serves which resource. It is answered only when that plugin has been
+connected, so the plugin must be serving already. Plugins of the oldest APIs call the same service by its old name.
+"""
+
+import json
+import stat
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import anyio
+import grpc
+from anyio import TASK_STATUS_IGNORED
+from anyio.abc import TaskStatus
+from google.protobuf.message import DecodeError
+
+from devlet.errors import DevletError, InUse, InvalidInput, PluginError, PluginUnavailable, Unavailable
+from devlet.kit import socket_paths
+from devlet.objects.identifiers import ResourceName
+from devlet.plugins import resource_names
+from devlet.plugins.channels import listener_pid, target
+from devlet.plugins.device_plugin import Api, Offer
+from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
+
+__all__ = ["CHECKPOINT", "SOCKET", "RegistrationServer", "Settings", "remove_sockets"]
+
+SOCKET = "kubelet.sock"
+CHECKPOINT = "kubelet_internal_checkpoint"  # lies in the same directory
+
+_SERVICES = {"v1beta1.Registration": (Api.V1BETA1,), "deviceplugin.Registration": (Api.V1ALPHA2, Api.V1ALPHA1)}
+_SHOWN = 300  # characters of a wrong value
+_TEXT = 1_500  # characters of an answer: gRPC puts it in a header, which has a limit
+_Context = grpc.aio.ServicerContext[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Bytes, counts and seconds."""
+
+    max_message: int = 64 << 10  # of a request; a real one has some hundred bytes
+    max_requests: int = 256  # at one time; more are answered with RESOURCE_EXHAUSTED
+    max_streams: int = 64  # per connection
+    idle: float = 60.0  # after which a connection without request is closed
+
+
+class RegistrationServer:
+    """`register` connects what was offered; its errors are the plugin's answer. `count` hears the resource name of
+    every request, before anything is checked: it may be any text."""
+
+    def __init__(
+        self,
+        directory: Path,
+        register: Callable[[Offer], Awaitable[None]],
+        *,
+        count: Callable[[str], None] = lambda resource: None,
+        settings: Settings = Settings(),
+    ) -> None:
+        self.path = directory / SOCKET
+        if not directory.is_absolute():
+            raise InvalidInput(f"bad socketPath, must be an absolute path: {self.path}")
+        if socket_paths.length(self.path) > socket_paths.MAX_BYTES:
+            raise InvalidInput(f"{self.path}: a socket path has at most {socket_paths.MAX_BYTES} bytes")
+        self._directory = directory
+        self._register = register
+        self._count = count
+        self._settings = settings
+        self._inode: int | None = None
+
+    def health(self) -> str | None:
+        """What is wrong with the service; None if nothing is, or if it does not run."""
+        if self._inode is None or self._inode == _inode(self.path):
+            return None
+        return f"device registration error: {self.path} was removed or replaced, so plugins cannot register"
+
+    async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled; requests under way are then cut off. Ready when plugins can register. `InUse` if
+        another process serves that socket."""
+        server = self._server()
+        try:
+            self._listen(server)
+            await server.start()
+            task_status.started()
+            await anyio.sleep_forever()
+        finally:
+            self._inode = None
+            with anyio.CancelScope(shield=True):
+                await server.stop(None)
+
+    def _server(self) -> grpc.aio.Server:
+        options = [
+            ("grpc.max_receive_message_length", self._settings.max_message),
+            ("grpc.max_concurrent_streams", self._settings.max_streams),
+            ("grpc.max_connection_idle_ms", int(self._settings.idle * 1_000)),
+        ]
+        server = grpc.aio.server(options=options, maximum_concurrent_rpcs=self._settings.max_requests)
+        server.add_generic_rpc_handlers([self._service(name, apis) for name, apis in _SERVICES.items()])
+        return server
+
+    def _service(self, name: str, apis: Sequence[Api]) -> grpc.GenericRpcHandler:
+        async def register(blob: bytes, context: _Context) -> bytes:
+            return await self._answer(blob, apis, context)
+
+        return grpc.method_handlers_generic_handler(name, {"Register": grpc.unary_unary_rpc_method_handler(register)})
+
+    def _listen(self, server: grpc.aio.Server) -> None:
+        try:
+            self._directory.mkdir(mode=0o750, parents=True, exist_ok=True)
+            _refuse_if_served(self.path)
+            server.add_insecure_port(target(self.path))
+            self.path.chmod(0o600)
+        except (OSError, RuntimeError) as e:  # gRPC raises the latter when it cannot bind
+            raise Unavailable(f"cannot listen on {self.path}: {e}") from e
+        self._inode = _inode(self.path)
+
+    async def _answer(self, blob: bytes, apis: Sequence[Api], context: _Context) -> bytes:
+        try:
+            await self._register(self._offer(blob, apis))
+        except DevletError as e:
+            await _abort(context, e)
+        return pb.Empty().SerializeToString()
+
+    def _offer(self, blob: bytes, apis: Sequence[Api]) -> Offer:
+        try:
+            request = pb.RegisterRequest.FromString(blob)
+        except DecodeError as e:
+            raise InvalidInput(f"the request cannot be decoded: {e}") from e
+        self._count(request.resource_name)
+        api = _api(request.version, apis)
+        resource_names.check(request.resource_name)
+        return Offer(ResourceName(request.resource_name), self._socket(request.endpoint), api)
+
+    def _socket(self, endpoint: str) -> Path:
+        """Where the plugin listens. Nothing a plugin sends leads out of the directory, or back to us."""
+        path = self._directory / endpoint
+        if not endpoint or "/" in endpoint or "\0" in endpoint or endpoint in (".", "..", SOCKET):
+            raise InvalidInput(f"the endpoint {_quoted(endpoint)} is not the name of a socket in {self._directory}")
+        if socket_paths.length(path) > socket_paths.MAX_BYTES:
+            limit = f"{path} would have more than {socket_paths.MAX_BYTES} bytes"
+            raise InvalidInput(f"the endpoint {_quoted(endpoint)} is too long for a socket: {limit}")
+        return path
+
+
+def remove_sockets(directory: Path) -> int:
+    """Delete the sockets that an earlier run left in the directory, and say how many: for plugins this is the signal to
+    register again. `InUse`, and nothing is deleted, while another process serves registrations there."""
+    _refuse_if_served(directory / SOCKET)
+    stale = [path for path in _entries(directory) if path.name != CHECKPOINT and _is_socket(path)]
+    problems = []
+    for path in stale:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as e:
+            problems.append(f"{path}: {e.strerror}")
+    if problems:
+        raise Unavailable(f"cannot remove old sockets: {', '.join(problems)}")
+    return len(stale)
+
+
+def _entries(directory: Path) -> list[Path]:
+    try:
+        return sorted(directory.iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return stat.S_ISSOCK(path.stat().st_mode)
+    except OSError:  # gone, or a link to nothing
+        return False
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.lstat().st_ino
+    except OSError:
+        return None
+
+
+def _refuse_if_served(path: Path) -> None:
+    """Two managers of the same devices would give them away twice."""
+    try:
+        pid = listener_pid(path)
+    except OSError:
+        return
+    raise InUse(f"{path} is served by process {pid or 'in another PID namespace'}: stop it first (a kubelet?)")
+
+
+def _api(version: str, apis: Sequence[Api]) -> Api:
+    if version in apis:
+        return Api(version)
+    supported = " ".join(f'"{api}"' for api in apis)
+    known = f"Supported version is [{supported}]"
+    raise _UnsupportedVersion(f"requested API version {_quoted(version)} is not supported by kubelet. {known}")
+
+
+class _UnsupportedVersion(InvalidInput):
+    """The request may be fine for a server of another version."""
+
+
+def _status(error: DevletError) -> grpc.StatusCode:
+    match error:
+        case _UnsupportedVersion():
+            return grpc.StatusCode.FAILED_PRECONDITION
+        case InvalidInput():
+            return grpc.StatusCode.INVALID_ARGUMENT
+        case PluginUnavailable() | Unavailable():
+            return grpc.StatusCode.UNAVAILABLE
+        case _:
+            return grpc.StatusCode.FAILED_PRECONDITION
+
+
+async def _abort(context: _Context, error: DevletError) -> NoReturn:
+    text = error.message if isinstance(error, PluginError) else str(error)
+    await context.abort(_status(error), text[:_TEXT])
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text[:_SHOWN], ensure_ascii=False)

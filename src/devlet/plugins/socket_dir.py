@@ -1,0 +1,113 @@
+"""The sockets below a directory, each with a generation: a socket that is made anew has another one.
+
+A generation stays when the same socket is merely reported again, and when its owner or mode changes. An inode number
+does not tell two sockets apart, as a file system gives it out again at once; that a name went away in between does.
+Names that begin with a dot are not looked at, be it files or directories.
+"""
+
+import logging
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from devlet.kit.dir_watch import Anew, Change, DirWatch, Found, Gone, Settings
+from devlet.kit.facts import facts
+
+__all__ = ["SocketDir", "Sockets"]
+
+log = logging.getLogger(__name__)
+
+MAX_SOCKETS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Socket:
+    file: tuple[int, int]  # device and inode
+    changed: int  # its ctime
+    generation: int
+
+
+class Sockets:
+    """What the changes of a directory mean for its sockets. Does no I/O."""
+
+    def __init__(self, limit: int = MAX_SOCKETS) -> None:
+        self._limit = limit
+        self._full = False
+        self._numbers = count(1)
+        self._known: dict[Path, _Socket] = {}
+
+    @property
+    def generations(self) -> dict[Path, int]:
+        return {path: socket.generation for path, socket in self._known.items()}
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        before: dict[Path, _Socket] = {}
+        lost = False
+        for change in changes:
+            match change:
+                case Anew():
+                    before, self._known = {**before, **self._known}, {}
+                    lost = lost or change.lost
+                case Gone():
+                    _drop(self._known, change)
+                    _drop(before, change)
+                case Found():
+                    self._found(change, self._known.get(change.path), before.pop(change.path, None), lost)
+
+    def _found(self, found: Found, known: _Socket | None, before: _Socket | None, lost: bool) -> None:
+        if not stat.S_ISSOCK(found.status.st_mode):
+            self._known.pop(found.path, None)
+            return
+        if known is None and len(self._known) >= self._limit:
+            self._refuse(found.path)
+            return
+        file, changed = (found.status.st_dev, found.status.st_ino), found.status.st_ctime_ns
+        if known is not None and known.file == file:
+            generation = known.generation
+        elif before is not None and before.file == file and not (lost and before.changed != changed):
+            generation = before.generation
+        else:
+            generation = next(self._numbers)
+        self._known[found.path] = _Socket(file, changed, generation)
+
+    def _refuse(self, path: Path) -> None:
+        if not self._full:
+            log.warning("socket ignored, there are too many", extra=facts(socket=path, limit=self._limit))
+        self._full = True
+
+
+class SocketDir:
+    """For one task, inside `with`."""
+
+    def __init__(self, directory: Path, settings: Settings = Settings()) -> None:
+        self._watch = DirWatch(directory, skip=lambda name: name.startswith("."), settings=settings)
+        self._sockets = Sockets()
+        self._told: dict[Path, int] | None = None
+
+    def __enter__(self) -> Self:
+        self._watch.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._watch.__exit__(kind, error, trace)
+
+    async def changed(self) -> dict[Path, int]:
+        """The sockets with their generations, as soon as they differ from the last answer; the first comes at once."""
+        while True:
+            self._sockets.apply(await self._watch.changes())
+            if (generations := self._sockets.generations) != self._told:
+                self._told = generations
+                return dict(generations)
+
+
+def _drop(sockets: dict[Path, _Socket], gone: Gone) -> None:
+    sockets.pop(gone.path, None)
+    if gone.directory:
+        for path in [path for path in sockets if path.is_relative_to(gone.path)]:
+            del sockets[path]

@@ -1,0 +1,262 @@
+"""Checkpoints on disk: one file that is replaced as a whole, and one write for all who wait.
+
+`CheckpointFile` blocks: call it in a thread. `GroupSaver` belongs to the event loop. It asks for the content at the
+last moment, so whoever awaits `save` shares the write with everybody who came while the one before was under way.
+"""
+
+import logging
+import os
+import random
+import re
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+from anyio import TASK_STATUS_IGNORED, CancelScope, Event, create_task_group, to_thread
+from anyio.abc import TaskStatus
+
+from devlet.errors import InvalidInput, StateCorrupt, TooLarge, Unavailable
+from devlet.kit import atomic_file
+from devlet.kit.backoff import Backoff
+from devlet.kit.clock import Clock, SystemClock
+from devlet.kit.facts import facts
+
+log = logging.getLogger(__name__)
+
+MAX_BYTES = 256 << 20
+MAX_KEY = 250  # characters of a file's name
+DIRECTORY_MODE = 0o755
+
+_KEY = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_KUBELET_TEMPORARY = re.compile(r"\.[0-9]+")
+_ASIDE = "%Y%m%dT%H%M%SZ"
+
+
+def check_key(name: str) -> None:
+    if len(name) > MAX_KEY or not _KEY.fullmatch(name):
+        raise InvalidInput(
+            f"invalid key {name[:MAX_KEY]!r}: the name of a checkpoint has at most {MAX_KEY} letters, digits, '-', '_'"
+            " and '.', and begins and ends with a letter or digit"
+        )
+
+
+def names(directory: Path) -> list[str]:
+    """Of the checkpoints in a directory; what begins with a dot is a write that was not finished."""
+    try:
+        return sorted(name for name in os.listdir(directory) if not name.startswith("."))
+    except FileNotFoundError:
+        return []
+
+
+class CheckpointFile:
+    """A file of ours. What is written is durable when `write` returns, and either all there or not at all."""
+
+    def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES) -> None:
+        check_key(path.name)
+        self.path = path
+        self._max_bytes = max_bytes
+
+    def read(self) -> bytes | None:
+        """None if there is no such file."""
+        try:
+            return read(self.path, self._max_bytes)
+        except FileNotFoundError:
+            return None
+        except OSError as e:
+            raise Unavailable(f"{self.path} cannot be read: {e.strerror or e}") from e
+
+    def write(self, content: bytes) -> None:
+        if len(content) > self._max_bytes:
+            raise TooLarge(f"{self.path}: {len(content)} bytes are more than the {self._max_bytes} of a checkpoint")
+        try:
+            self.path.parent.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+            atomic_file.write(self.path, content)
+        except OSError as e:
+            raise Unavailable(f"{self.path} cannot be written: {e.strerror or e}") from e
+
+    def remove(self) -> None:
+        """No error if there is none."""
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as e:
+            raise Unavailable(f"{self.path} cannot be removed: {e.strerror or e}") from e
+
+    def set_aside(self, now: datetime) -> Path:
+        """Rename a damaged file, so that people can look at it and the next write does not replace it."""
+        try:
+            aside = free_name(self.path, now)
+            os.replace(self.path, aside)
+            atomic_file.sync_directory(self.path.parent)
+        except OSError as e:
+            raise Unavailable(f"{self.path} cannot be set aside: {e.strerror or e}") from e
+        return aside
+
+    def set_aside_files(self) -> list[Path]:
+        """Oldest first."""
+        pattern = re.compile(re.escape(self.path.name) + r"\.damaged-(\d{8}T\d{6}Z)(?:-(\d+))?")
+        found = [match for name in names(self.path.parent) if (match := pattern.fullmatch(name))]
+        return [self.path.with_name(m[0]) for m in sorted(found, key=lambda m: (m[1], int(m[2] or 0)))]
+
+    def prepare(self) -> None:
+        """Make the directory, and delete what writers left behind when they were killed, a kubelet too. Only for the
+        file's owner, before it writes."""
+        directory = self.path.parent
+        try:
+            directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+            left = [p for p in directory.iterdir() if _KUBELET_TEMPORARY.fullmatch(p.name) and _is_file(p)]
+            for leftover in left:
+                leftover.unlink(missing_ok=True)
+            removed = len(left) + atomic_file.remove_leftovers(self.path)
+        except OSError as e:
+            raise Unavailable(f"{directory} cannot be prepared for {self.path.name}: {e.strerror or e}") from e
+        if removed:
+            log.info("unfinished checkpoints removed", extra=facts(path=str(self.path), count=removed))
+
+
+def read(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
+    """A regular file of limited size: neither a pipe that nobody writes nor a disk that never ends. OSError if it
+    cannot be read."""
+    with open(path, "rb", opener=_regular) as file:
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise StateCorrupt(f"{path} has more than the {max_bytes} bytes of a checkpoint")
+    return content
+
+
+def _regular(path: str, flags: int) -> int:
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise InvalidInput(f"{path} is not a file; move it away")
+    return fd
+
+
+def free_name(path: Path, now: datetime) -> Path:
+    """Make an empty file `NAME.damaged-TIME` beside `path`, with a number behind it if that exists. A rename replaces
+    whatever has the name, so the name is taken first."""
+    stem = f"{path.name}.damaged-{now.astimezone(UTC).strftime(_ASIDE)}"
+    for number in count():
+        aside = path.with_name(f"{stem}-{number}" if number else stem)
+        try:
+            os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            continue
+        return aside
+    raise AssertionError("unreachable")
+
+
+def _is_file(path: Path) -> bool:
+    return stat.S_ISREG(path.lstat().st_mode)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    retry: Backoff = field(default=Backoff(1.0, 30.0))  # after a write that failed
+
+
+class _Batch:
+    """Those who wait for one write."""
+
+    def __init__(self) -> None:
+        self.done = Event()
+        self.waiting = 0
+        self.problem: Exception | None = None
+
+
+class GroupSaver:
+    """Writes what `content` gives, whenever somebody asks and it has changed. `content` must not await.
+
+    After a write that failed nobody knows what is on the disk, so it is repeated until one succeeds."""
+
+    def __init__(
+        self,
+        file: CheckpointFile,
+        content: Callable[[], bytes],
+        *,
+        clock: Clock = SystemClock(),
+        settings: Settings = Settings(),
+    ) -> None:
+        self._file = file
+        self._content = content
+        self._clock = clock
+        self._settings = settings
+        self._batch = _Batch()  # for the next write
+        self._asked = Event()
+        self._durable: bytes | None = None  # what is on the disk for certain
+        self._owed = False  # somebody wants a write without waiting for it
+        self._failures = 0
+        self._ended = False
+
+    async def save(self) -> None:
+        """Returns when a write that contains the present state is durable; Unavailable if it failed."""
+        if self._ended:
+            raise Unavailable(f"{self._file.path} is no longer written: devlet stops")
+        batch = self._batch
+        batch.waiting += 1
+        self._asked.set()
+        try:
+            await batch.done.wait()
+        finally:
+            batch.waiting -= 1
+        if batch.problem is not None:
+            raise Unavailable(str(batch.problem)) from batch.problem
+
+    def save_soon(self) -> None:
+        """The same without waiting. While writes fail it does not hurry the next try."""
+        self._owed = True
+        if not self._failures:
+            self._asked.set()
+
+    async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        try:
+            while True:
+                await self._until_asked()
+                await self._write()
+        finally:
+            self._ended = True
+            with CancelScope(shield=True):
+                if self._asked.is_set() or self._owed or self._failures:
+                    await self._write()
+
+    async def _until_asked(self) -> None:
+        if not self._failures:
+            await self._asked.wait()
+            return
+        async with create_task_group() as tasks:
+            tasks.start_soon(self._ask_later, self._settings.retry.delay(self._failures - 1, random.random))
+            await self._asked.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _ask_later(self, delay: float) -> None:
+        await self._clock.sleep(delay)
+        self._asked.set()
+
+    async def _write(self) -> None:
+        """No await between taking the batch and its content."""
+        batch, self._batch, self._asked, self._owed = self._batch, _Batch(), Event(), False
+        try:
+            await self._make_durable(self._content())
+        except (Unavailable, TooLarge) as e:
+            self._failures += 1
+            batch.problem = e
+            if not batch.waiting:
+                log.warning("checkpoint not written", extra=facts(path=str(self._file.path), err=e))
+        except BaseException:
+            batch.problem = Unavailable(f"{self._file.path} is no longer written: devlet stops")
+            raise
+        finally:
+            batch.done.set()
+
+    async def _make_durable(self, content: bytes) -> None:
+        if content != self._durable:
+            self._durable = None
+            with CancelScope(shield=True):
+                await to_thread.run_sync(self._file.write, content)
+            self._durable = content
+        self._failures = 0
+        if self._owed:  # since the content was taken
+            self._asked.set()

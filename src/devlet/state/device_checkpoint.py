@@ -1,0 +1,215 @@
+"""The device manager's checkpoint, `kubelet_internal_checkpoint`: every version is read, the present one is written.
+
+The checksum covers a dump of what was decoded (`go_hash`), not the text of the file, so a file is decoded as one
+version after the other until a checksum fits. Pure functions only; `checkpoint_file` does the reading and writing.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from devlet.errors import StateCorrupt
+from devlet.state import go_json
+from devlet.state.device_encoder import Encoder
+from devlet.state.device_entry import NO_NODE, Checkpoint, Entry, Form, checksum, hash_text
+from devlet.state.go_json import Malformed
+
+__all__ = [
+    "Checkpoint",
+    "Damage",
+    "Encoder",
+    "Entry",
+    "Failure",
+    "Form",
+    "attempts",
+    "checksum",
+    "decode",
+    "hash_text",
+    "read",
+    "read_entry",
+]
+
+MAX_BYTES = 256 << 20
+
+Devices = dict[int, tuple[str, ...] | None] | None
+Registered = dict[str, tuple[str, ...] | None] | None
+
+
+class Failure(StrEnum):
+    DECODE = "decode"
+    CHECKSUM = "checksum"
+
+
+class Damage(Struct, frozen=True):
+    """Why a file is not a checkpoint of this form; `data` is what it says all the same, if it can be decoded."""
+
+    form: Form
+    failure: Failure
+    reason: str
+    data: Checkpoint | None = None
+
+
+def decode(blob: bytes) -> Checkpoint:
+    """StateCorrupt says what is wrong, but not with which file."""
+    found = read(blob)
+    if isinstance(found, Damage):
+        raise StateCorrupt(f"the checkpoint is corrupted ({found.failure}): {found.reason}")
+    return found
+
+
+def read(blob: bytes) -> Checkpoint | Damage:
+    """If no version fits, why it is not the present one."""
+    found = list(attempts(blob))
+    return next((result for result in found if isinstance(result, Checkpoint)), found[0])
+
+
+def attempts(blob: bytes) -> Iterator[Checkpoint | Damage]:
+    """The file as one version after the other, until one fits. Files of 1.10 and older have no checksum: they are
+    tried only where their members are."""
+    if len(blob) > MAX_BYTES:
+        yield _undecodable(Form.V2, f"it has {len(blob)} bytes, more than {MAX_BYTES}")
+        return
+    try:
+        document = go_json.parse(blob)
+        names = {name for name, _ in go_json.members(document)}
+        if document is None:
+            raise Malformed("expected an object, found null")
+    except Malformed as e:
+        yield _undecodable(Form.V2, str(e))
+        return
+    for form in _candidates(names):
+        result = _as(form, document)
+        yield result
+        if isinstance(result, Checkpoint):
+            return
+
+
+def _candidates(names: set[str]) -> Iterator[Form]:
+    yield Form.V2
+    yield Form.V1
+    if names & {"data", "checksum"}:
+        return
+    if names & {"poddeviceentries", "registereddevices"}:
+        yield Form.RAW
+    elif "entries" in names:
+        yield Form.V1_8
+
+
+def _as(form: Form, document: Any) -> Checkpoint | Damage:
+    try:
+        match form:
+            case Form.RAW:
+                return _data([document], form)
+            case Form.V1_8:
+                return _of_1_8(document)
+            case _:
+                return _verified(*_wrapped(document, form))
+    except Malformed as e:
+        return _undecodable(form, str(e))
+
+
+def _undecodable(form: Form, reason: str) -> Damage:
+    return Damage(form, Failure.DECODE, reason)
+
+
+def _verified(data: Checkpoint, stored: int) -> Checkpoint | Damage:
+    if (expected := checksum(data)) == stored:
+        return data
+    reason = f"the checksum does not match: the file says {stored}, its data give {expected}"
+    return Damage(data.form, Failure.CHECKSUM, reason, data)
+
+
+def _wrapped(document: Any, form: Form) -> tuple[Checkpoint, int]:
+    """The data, and the checksum that the file says they have."""
+    parts, stored = [], 0
+    for name, member in go_json.members(document):
+        if name == "data":
+            parts.append(member)
+        elif name == "checksum":
+            with go_json.inside("Checksum"):
+                stored = go_json.unsigned(member, stored)
+    with go_json.inside("Data"):
+        return _data(parts, form), stored
+
+
+def _data(parts: list[Any], form: Form) -> Checkpoint:
+    """What is absent is empty, and not null."""
+    entries: tuple[Entry, ...] | None = ()
+    registered: Registered = {}
+    for name, member in (pair for part in parts for pair in go_json.members(part)):
+        if name == "poddeviceentries":
+            with go_json.inside("PodDeviceEntries"):
+                entries = _entries(member, form)
+        elif name == "registereddevices":
+            with go_json.inside("RegisteredDevices"):
+                registered = _registered(member, registered)
+    return Checkpoint(entries, registered, form)
+
+
+def _entries(value: Any, form: Form) -> tuple[Entry, ...] | None:
+    found: list[Entry] = []
+    values = go_json.items(value)
+    for index, item in enumerate(values or ()):
+        try:
+            found.append(read_entry(item, form))
+        except Malformed as e:
+            raise e.inside(f"[{index}]") from e
+    return None if values is None else tuple(found)
+
+
+def read_entry(value: Any, form: Form) -> Entry:
+    """One entry of parsed JSON. Malformed if it is not of this form."""
+    texts = dict.fromkeys(("poduid", "containername", "resourcename"), "")
+    devices: Devices = None
+    response: bytes | None = None
+    for name, member in go_json.members(value):
+        try:
+            if name in texts:
+                texts[name] = go_json.string(member, texts[name])
+            elif name == "deviceids":
+                devices = _by_node(member, devices) if form is Form.V2 else _without_nodes(member)
+            elif name == "allocresp":
+                response = go_json.octets(member)
+        except Malformed as e:
+            raise e.inside(_NAMES[name]) from e
+    return Entry(texts["poduid"], texts["containername"], texts["resourcename"], devices, response)
+
+
+_NAMES = {name.lower(): name for name in ("PodUID", "ContainerName", "ResourceName", "DeviceIDs", "AllocResp")}
+
+
+def _by_node(value: Any, before: Devices) -> Devices:
+    """A map that comes twice is one map."""
+    pairs = go_json.pairs(value)
+    return None if pairs is None else (before or {}) | {go_json.integer(k): go_json.strings(v) for k, v in pairs}
+
+
+def _without_nodes(value: Any) -> Devices:
+    """The kubelet's conversion says node 0 here, which nobody knows."""
+    ids = go_json.strings(value)
+    return None if ids is None else {NO_NODE: ids}
+
+
+def _registered(value: Any, before: Registered) -> Registered:
+    pairs = go_json.pairs(value)
+    return None if pairs is None else (before or {}) | {go_json.valid(k): go_json.strings(v) for k, v in pairs}
+
+
+def _of_1_8(document: Any) -> Checkpoint:
+    """Entries of one container and resource become one."""
+    held: dict[tuple[str, str, str], list[str]] = {}
+    for name, member in go_json.members(document):
+        if name == "entries":
+            held.clear()
+            for index, item in enumerate(go_json.items(member) or ()):
+                with go_json.inside(f"Entries[{index}]"):
+                    fields = {name: go_json.string(text) for name, text in go_json.members(item) if name in _OF_1_8}
+                owner = (fields.get("poduid", ""), fields.get("containername", ""), fields.get("resourcename", ""))
+                held.setdefault(owner, []).append(fields.get("deviceid", ""))
+    entries = tuple(Entry(*owner, {NO_NODE: tuple(ids)}, None) for owner, ids in held.items())
+    return Checkpoint(entries, {}, Form.V1_8)
+
+
+_OF_1_8 = ("poduid", "containername", "resourcename", "deviceid")

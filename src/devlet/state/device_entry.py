@@ -1,0 +1,86 @@
+"""What is in a device checkpoint, as values, and the text over which its checksum is made.
+
+null and empty are different in the text, so they are different here. The type names in the text are those of the
+kubelet; they are part of the format.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from devlet.state import go_hash
+from devlet.state.go_json import utf8, valid
+
+HEAD = b"(checkpoint.checkpointData){PodDeviceEntries:([]checkpoint.PodDevicesEntry)"
+
+NO_NODE = -1  # the key of devices without a NUMA node
+
+
+class Form(StrEnum):
+    """Versions of the file; v2 is the present one."""
+
+    V2 = "v2"  # 1.20 and later
+    V1 = "v1"  # 1.11 to 1.19: devices are a list, without NUMA nodes
+    RAW = "raw"  # 1.9 and 1.10: as v1, without a checksum
+    V1_8 = "1.8"  # one entry per device, without responses
+
+
+class Entry(Struct, frozen=True):
+    """The devices that a container holds of one resource, by NUMA node; `response` is what its plugin answered, a
+    serialised ContainerAllocateResponse."""
+
+    pod: str
+    container: str
+    resource: str
+    devices: Mapping[int, tuple[str, ...] | None] | None
+    response: bytes | None
+
+
+class Checkpoint(Struct, frozen=True):
+    """`registered`: resources, and which of their devices were healthy. `form` is what the file was."""
+
+    entries: tuple[Entry, ...] | None
+    registered: Mapping[str, tuple[str, ...] | None] | None
+    form: Form = Form.V2
+
+
+def checksum(checkpoint: Checkpoint) -> int:
+    return go_hash.after(go_hash.BASIS, hash_text(checkpoint))
+
+
+def hash_text(checkpoint: Checkpoint) -> bytes:
+    entries = go_hash.NIL
+    if checkpoint.entries is not None:
+        entries = b"[%b]" % b" ".join([entry_text(entry, checkpoint.form) for entry in checkpoint.entries])
+    return HEAD + entries + tail_text(checkpoint.registered)
+
+
+def entry_text(entry: Entry, form: Form = Form.V2) -> bytes:
+    return (
+        b"{PodUID:(string)%b ContainerName:(string)%b ResourceName:(string)%b DeviceIDs:%b AllocResp:([]uint8)%b}"
+        % (
+            utf8(entry.pod),
+            utf8(entry.container),
+            utf8(entry.resource),
+            _devices_text(entry.devices, form),
+            go_hash.octets(entry.response),
+        )
+    )
+
+
+def tail_text(registered: Mapping[str, Sequence[str] | None] | None) -> bytes:
+    ordered = None if registered is None else ((utf8(name), ids) for name, ids in by_name(registered))
+    return b" RegisteredDevices:(map[string][]string)%b}" % go_hash.mapping(ordered)
+
+
+def by_name(registered: Mapping[str, Sequence[str] | None]) -> list[tuple[str, Sequence[str] | None]]:
+    """In the order of the file, which is that of UTF-8."""
+    return sorted({valid(name): ids for name, ids in registered.items()}.items(), key=lambda item: item[0])
+
+
+def _devices_text(devices: Mapping[int, tuple[str, ...] | None] | None, form: Form) -> bytes:
+    if form is not Form.V2:
+        return b"([]string)" + go_hash.strings(None if devices is None else devices.get(NO_NODE, ()))
+    ordered = None if devices is None else ((b"%d" % node, devices[node]) for node in sorted(devices))
+    return b"(checkpoint.DevicesPerNUMA)" + go_hash.mapping(ordered)

@@ -1,0 +1,134 @@
+"""What can still be read from a damaged device checkpoint.
+
+A file whose JSON is whole but whose checksum is wrong says all it ever said. Of a file that is cut off or overwritten
+in places every object that looks like an entry is taken, wherever it stands, and the rest is named as lost.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from devlet.state import go_json
+from devlet.state.device_checkpoint import MAX_BYTES, Checkpoint, Entry, Form, attempts, read_entry
+from devlet.state.go_json import Malformed, Members
+
+_OBJECT = re.compile(r'\{\s*"')
+_POD = re.compile(r'\{\s*"PodUID"\s*:\s*"([^"\\]{0,80})', re.IGNORECASE)
+_REGISTERED = re.compile(r'"RegisteredDevices"\s*:\s*\{', re.IGNORECASE)
+_NEXT = re.compile(r"\s*,\s*")
+_COLON = re.compile(r"\s*:\s*")
+_END = re.compile(r"\s*\}")
+
+MAX_FAILURES = 1_000  # objects that cannot be read, before the rest is given up
+
+
+class Salvage(Struct, frozen=True):
+    """`lost` has a line for each thing that was there and cannot be read."""
+
+    checkpoint: Checkpoint
+    lost: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.checkpoint.entries and not self.checkpoint.registered
+
+
+def salvage(blob: bytes) -> Salvage:
+    for result in attempts(blob):
+        if isinstance(result, Checkpoint):
+            return Salvage(result)
+        if result.data is not None and (result.data.entries or result.data.registered):
+            return Salvage(result.data)
+    return _pieces(go_json.loose(blob[:MAX_BYTES]))
+
+
+def _pieces(text: str) -> Salvage:
+    lost: list[str] = []
+    entries = tuple(_unique(_entries(text, lost), lost))
+    registered = _registered(text, lost)
+    return Salvage(Checkpoint(entries or None, registered), tuple(lost))
+
+
+def _entries(text: str, lost: list[str]) -> Iterator[Entry]:
+    position = failures = 0
+    while start := _OBJECT.search(text, position):
+        position = start.end()
+        try:
+            value, end = _value(text, start.start())
+            if not _is_entry(value):
+                continue
+            position = end
+            yield _entry(value)
+        except Malformed as e:
+            failures += 1
+            if failures > MAX_FAILURES:
+                lost.append(f"all from character {start.start()}: more than {MAX_FAILURES} places are damaged")
+                return
+            if pod := _POD.match(text, start.start()):
+                lost.append(f"an entry of pod {pod[1] or '?'} at character {start.start()}: {e}")
+
+
+def _value(text: str, start: int) -> tuple[Any, int]:
+    """The value that begins there, and where it ends."""
+    try:
+        return go_json.DECODER.raw_decode(text, start)
+    except json.JSONDecodeError as e:
+        ended = e.pos >= len(text.rstrip()) or e.msg.startswith("Unterminated string")
+        raise Malformed("the file ends before it does" if ended else f"not JSON at character {e.pos}") from e
+    except RecursionError as e:
+        raise Malformed("nested too deeply") from e
+
+
+def _is_entry(value: Any) -> bool:
+    names = {name for name, _ in go_json.members(value)} if isinstance(value, Members) else set()
+    return {"poduid", "deviceids"} <= names
+
+
+def _entry(value: Any) -> Entry:
+    try:
+        return read_entry(value, Form.V2)
+    except Malformed as error:
+        try:
+            return read_entry(value, Form.V1)
+        except Malformed:
+            raise error from None
+
+
+def _unique(entries: Iterator[Entry], lost: list[str]) -> Iterator[Entry]:
+    """A file that was overwritten in places may hold an entry twice."""
+    seen: set[tuple[str, str, str]] = set()
+    for entry in entries:
+        owner = (entry.pod, entry.container, entry.resource)
+        if owner in seen:
+            lost.append(f"a second entry of pod {entry.pod}, container {entry.container}, {entry.resource}")
+            continue
+        seen.add(owner)
+        yield entry
+
+
+def _registered(text: str, lost: list[str]) -> dict[str, tuple[str, ...] | None]:
+    """As many resources as can be read, up to the damage."""
+    found: dict[str, tuple[str, ...] | None] = {}
+    if not (start := _REGISTERED.search(text)):
+        lost.append("the registered resources")
+        return found
+    position = start.end()
+    try:
+        while not _END.match(text, position):
+            if found:
+                position = _after(_NEXT, text, position)
+            name, position = _value(text, position)
+            value, position = _value(text, _after(_COLON, text, position))
+            found[go_json.string(name)] = go_json.strings(value)
+    except Malformed as e:
+        lost.append(f"registered resources from character {position}: {e}")
+    return found
+
+
+def _after(pattern: re.Pattern[str], text: str, position: int) -> int:
+    if match := pattern.match(text, position):
+        return match.end()
+    raise Malformed("the file ends before they do" if not text[position:].strip() else "not JSON")

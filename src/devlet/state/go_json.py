@@ -1,0 +1,185 @@
+"""JSON as Go reads and writes it, where that differs from what Python does.
+
+Reading: names match in any case, a member may come twice, null leaves a value as it was, and numbers stay literals
+until somebody asks for one. So objects are pairs here, not dicts, and each function stands for a type of Go. What Go
+refuses raises `Malformed`, which says why in words, without naming the file.
+"""
+
+import base64
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+_REPLACEMENT = "\ufffd"
+_ERRORS = "devlet.go"
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+# Besides ASCII letters, these two are equal to one when case does not matter.
+_FOLDED = str.maketrans({"\u017f": "s", "\u212a": "k"})
+# Go writes JSON that is safe inside HTML.
+_ESCAPED = re.compile("[<>&\u2028\u2029]")
+
+
+class Malformed(ValueError):
+    """Not JSON, or not of the expected shape; `where` is a path such as `Data.RegisteredDevices`."""
+
+    def __init__(self, reason: str, where: str = "") -> None:
+        super().__init__(f"{where}: {reason}" if where else reason)
+        self.reason = reason
+        self.where = where
+
+    def inside(self, name: str) -> "Malformed":
+        return Malformed(self.reason, name + ("." if self.where[:1] not in ("", "[") else "") + self.where)
+
+
+class Members(tuple[tuple[str, Any], ...]):
+    """An object: names and values, in order, repeated ones too."""
+
+
+class Number(str):
+    """The literal."""
+
+
+def _replaced(error: UnicodeError) -> tuple[str | bytes, int]:
+    """One U+FFFD per byte that is not UTF-8, as Go has it; Python would join some."""
+    assert isinstance(error, UnicodeDecodeError | UnicodeEncodeError)
+    text = _REPLACEMENT * (error.end - error.start)
+    return text if isinstance(error, UnicodeDecodeError) else text.encode(), error.end
+
+
+codecs.register_error(_ERRORS, _replaced)
+
+
+def utf8(text: str) -> bytes:
+    """What has no UTF-8 becomes U+FFFD."""
+    return text.encode("utf-8", _ERRORS)
+
+
+def valid(text: str) -> str:
+    """With U+FFFD for lone surrogates, which have no UTF-8."""
+    return text if text.isascii() else _SURROGATES.sub(_REPLACEMENT, text)
+
+
+def loose(blob: bytes) -> str:
+    """The text of a file, with U+FFFD for bytes that are not UTF-8."""
+    return blob.decode("utf-8", _ERRORS)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise Malformed(f"{name} is not JSON")
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=Members, parse_int=Number, parse_float=Number, parse_constant=_no_constant)
+
+
+def parse(blob: bytes) -> Any:
+    """One value and nothing after it."""
+    if blob.startswith(codecs.BOM_UTF8):
+        raise Malformed("it begins with a byte order mark")
+    if not blob.strip(b" \t\r\n"):
+        raise Malformed("it is empty")
+    try:
+        return DECODER.decode(loose(blob))
+    except json.JSONDecodeError as e:
+        raise Malformed(f"it is not JSON at line {e.lineno}, column {e.colno}: {e.msg[:1].lower()}{e.msg[1:]}") from e
+    except RecursionError as e:
+        raise Malformed("it is nested too deeply") from e
+
+
+def fold(name: str) -> str:
+    """Names that Go takes for the same have the same fold."""
+    return name.translate(_FOLDED).lower()
+
+
+def members(value: Any) -> Iterator[tuple[str, Any]]:
+    """Of a struct: folded names and values; null has none."""
+    return ((fold(name), member) for name, member in pairs(value) or ())
+
+
+def pairs(value: Any) -> Members | None:
+    """Of a map: names as they are, and values."""
+    if value is not None and not isinstance(value, Members):
+        raise Malformed(f"expected an object, found {_kind(value)}")
+    return value
+
+
+def items(value: Any) -> list[Any] | None:
+    if value is not None and not isinstance(value, list):
+        raise Malformed(f"expected a list, found {_kind(value)}")
+    return value
+
+
+def string(value: Any, before: str = "") -> str:
+    """null leaves what was there before."""
+    if value is None:
+        return before
+    if not isinstance(value, str) or isinstance(value, Number):
+        raise Malformed(f"expected a string, found {_kind(value)}")
+    return valid(value)
+
+
+def strings(value: Any) -> tuple[str, ...] | None:
+    found = items(value)
+    return None if found is None else tuple([string(item) for item in found])
+
+
+def octets(value: Any) -> bytes | None:
+    """Base64 with padding, in the standard alphabet; line breaks do not count."""
+    if value is None:
+        return None
+    text = string(value).replace("\r", "").replace("\n", "")
+    if len(text) % 4 or not _BASE64.fullmatch(text):  # Python would take more padding than there should be
+        raise Malformed("expected padded base64 in the standard alphabet")
+    return base64.b64decode(text)
+
+
+def unsigned(value: Any, before: int = 0) -> int:
+    """A uint64."""
+    if value is None:
+        return before
+    if not isinstance(value, Number) or not value.isdigit() or len(value) > 20 or int(value) >= 1 << 64:
+        raise Malformed(f"expected a non-negative integer of 64 bits, found {_kind(value)}")
+    return int(value)
+
+
+def integer(key: str) -> int:
+    """An int64 that is the key of a map."""
+    # int() would also take blanks, underscores and other digits, and would not take thousands of them.
+    if not _INTEGER.fullmatch(key) or len(key) > 1000 or not -(1 << 63) <= (number := int(key)) < 1 << 63:
+        raise Malformed(f"expected integers of 64 bits as keys, found {key[:40]!r}")
+    return number
+
+
+@contextmanager
+def inside(name: str) -> Iterator[None]:
+    """Errors of the block name this member."""
+    try:
+        yield
+    except Malformed as e:
+        raise e.inside(name) from e
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case Number():
+            return f"the number {value[:40]}"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+def dump(value: Any) -> bytes:
+    """As Go writes it: compact, maps in the order given, non-ASCII as it is."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return utf8(_ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text))

@@ -1,0 +1,93 @@
+"""What a fake plugin was asked, and what it answers when it is to misbehave.
+
+    script.fail("Allocate", "INTERNAL", "out of order")    every Allocate from now on is answered with that error
+    script.hang("Allocate")                                 … with nothing
+    script.answer("Allocate", b"")                          … with these bytes, whatever was asked
+    script.recover("Allocate")                              … as it should be
+
+A method is named by its last part. What was asked is in `calls`, in the order in which it arrived.
+"""
+
+from dataclasses import dataclass, field
+
+import anyio
+import grpc
+
+__all__ = ["Call", "Script"]
+
+Context = grpc.aio.ServicerContext[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: which devices it named, and for GetPreferredAllocation what else (`ids` are the available ones)."""
+
+    method: str
+    ids: tuple[str, ...] = ()
+    must_include: tuple[str, ...] = ()
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    code: grpc.StatusCode
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Hang:
+    released: anyio.Event = field(default_factory=anyio.Event)
+
+
+class Script:
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self._faults: dict[str, _Failure | _Hang | bytes] = {}
+        self._called = anyio.Event()
+
+    def fail(self, method: str, code: str = "INTERNAL", text: str = "told to fail") -> None:
+        """Answer with an error; `code` is the name of a gRPC status."""
+        self._set(method, _Failure(grpc.StatusCode[code], text))
+
+    def hang(self, method: str) -> None:
+        """Do not answer until `recover`."""
+        self._set(method, _Hang())
+
+    def answer(self, method: str, message: bytes) -> None:
+        """Answer with a message that is given in its serialised form, sensible or not."""
+        self._set(method, message)
+
+    def recover(self, method: str) -> None:
+        """Answer as a good plugin again; calls that hang are answered now."""
+        fault = self._faults.pop(method, None)
+        if isinstance(fault, _Hang):
+            fault.released.set()
+
+    def asked(self, method: str) -> list[Call]:
+        return [call for call in self.calls if call.method == method]
+
+    async def until_asked(self, method: str, times: int = 1) -> list[Call]:
+        """Wait until it was called so many times."""
+        while len(self.asked(method)) < times:
+            await self._called.wait()
+        return self.asked(method)
+
+    def record(self, call: Call) -> None:
+        self.calls.append(call)
+        self._called.set()
+        self._called = anyio.Event()
+
+    async def act(self, method: str, context: Context) -> bytes | None:
+        """Misbehave as told. None: give the right answer."""
+        match self._faults.get(method):
+            case _Failure(code, text):
+                await context.abort(code, text)
+            case _Hang(released):
+                await released.wait()
+            case bytes(message):
+                return message
+        return None
+
+    def _set(self, method: str, fault: _Failure | _Hang | bytes) -> None:
+        self.recover(method)
+        self._faults[method] = fault

@@ -1,0 +1,492 @@
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from devlet.errors import NotAllocated, PluginRefused, PluginUnavailable, Unavailable
+from devlet.kit.backoff import Backoff
+from devlet.kit.clock import Clock, SystemClock
+from devlet.kit.parts import running
+from devlet.node.devices.manager import CHECKPOINT, DeviceManager, Report, Settings
+from devlet.node.devices.records import DeviceState, PluginState
+from devlet.node.devices.releases import Hooks, NoHooks, Release
+from devlet.objects.container import (
+    Container,
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStatus,
+    ResourceHealth,
+    ResourceRequirements,
+    ResourceStatus,
+)
+from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
+from devlet.objects.meta import ObjectMeta
+from devlet.objects.pod import Pod, PodSpec, PodStatus
+from devlet.plugins import device_plugin
+from devlet.plugins.device_plugin import Offer
+from devlet.plugins.devices import Device, Options
+from devlet.testing.fake_clock import FakeClock
+from devlet.testing.fake_device_plugin import NO_RESPONSE, FakeDevicePlugin, large_answer, numbered
+from devlet.testing.waiting import until
+
+pytestmark = pytest.mark.anyio
+
+GPU = ResourceName("vendor.com/gpu")
+MAIN = ContainerName("main")
+QUICK = Settings(
+    plugin=device_plugin.Settings(dial=2.0, options=0.3, allocate=0.3, preferred=0.3, pre_start=0.3),
+    reconnect=Backoff(0.01, 0.05),
+    hook_retry=Backoff(0.01, 0.05),
+)
+
+
+def pod(uid: str = "u1", count: int = 1, resource: str = GPU) -> Pod:
+    limits = ResourceRequirements(limits={resource: str(count)})
+    container = Container(name=MAIN, resources=limits)
+    return Pod(metadata=ObjectMeta(uid=uid, name=uid, namespace="default"), spec=PodSpec(containers=(container,)))
+
+
+def offer(plugin: FakeDevicePlugin) -> Offer:
+    return Offer(ResourceName(plugin.resource), plugin.path, plugin.api)
+
+
+async def admit(manager: DeviceManager, one: Pod) -> set[str]:
+    async with manager.attempt(one) as attempt:
+        for container in one.spec.containers:
+            await attempt.allocate(container, None)
+        await attempt.commit()
+    return held(manager, one)
+
+
+def held(manager: DeviceManager, one: Pod) -> set[str]:
+    return {id for ids in manager.container_devices(one.uid, MAIN).values() for id in ids}
+
+
+async def listed(manager: DeviceManager, healthy: int, capacity: int | None = None) -> None:
+    """Until the plugin's list has arrived."""
+    expected = (healthy if capacity is None else capacity, healthy)
+    await until(partial(_counts, manager), lambda seen: seen == expected)
+
+
+async def _counts(manager: DeviceManager) -> tuple[int | None, int | None]:
+    found = manager.capacity()
+    return found.capacity.get(GPU), found.allocatable.get(GPU)
+
+
+class Node:
+    """A directory on which managers can run one after the other."""
+
+    def __init__(self, root: Path) -> None:
+        self.directory = root / "device-plugins"
+        self.directory.mkdir(mode=0o700)
+        self.checkpoint = self.directory / CHECKPOINT
+        self.reports: list[Report] = []
+        self.unwell: list[frozenset[PodUID]] = []
+        self.durations: list[tuple[str, float]] = []
+
+    @asynccontextmanager
+    async def manager(
+        self, clock: Clock | None = None, settings: Settings = QUICK, hooks: Hooks = NoHooks()
+    ) -> AsyncIterator[DeviceManager]:
+        manager = DeviceManager(
+            self.directory,
+            clock or SystemClock(),
+            settings,
+            machine_nodes=(0, 1),
+            hooks=hooks,
+            on_health=self.unwell.append,
+            report=self.reports.append,
+            observe_allocation=lambda resource, seconds: self.durations.append((resource, seconds)),
+        )
+        async with running(manager.run):
+            yield manager
+
+    def entries(self) -> list[tuple[str, set[str]]]:
+        """What the checkpoint on disk says."""
+        data = json.loads(self.checkpoint.read_bytes())["Data"]
+        found = data["PodDeviceEntries"] or []
+        return [(entry["PodUID"], {id for ids in entry["DeviceIDs"].values() for id in ids}) for entry in found]
+
+
+@pytest.fixture
+def node(root: Path) -> Node:
+    return Node(root)
+
+
+@asynccontextmanager
+async def plugged(
+    node: Node, devices: int = 2, options: Options = Options(), **settings: object
+) -> AsyncIterator[tuple[DeviceManager, FakeDevicePlugin]]:
+    async with node.manager() as manager, FakeDevicePlugin(node.directory, GPU, devices, options=options) as plugin:
+        await manager.register(offer(plugin))
+        await listed(manager, devices)
+        yield manager, plugin
+
+
+async def test_a_pod_gets_devices_and_they_are_on_disk_when_it_has_them(node: Node) -> None:
+    async with plugged(node) as (manager, plugin):
+        assert await admit(manager, pod()) == {"dev-0"}
+        assert node.entries() == [("u1", {"dev-0"})]
+        assert plugin.asked("Allocate")[0].ids == ("dev-0",) and node.durations[0][0] == GPU
+        options = manager.options(PodUID("u1"), MAIN)
+        assert options is not None and options.env
+
+
+async def test_sixty_four_pods_at_once_each_get_their_own(node: Node) -> None:
+    async with plugged(node, 64) as (manager, _):
+        async with anyio.create_task_group() as tasks:
+            for number in range(64):
+                tasks.start_soon(admit, manager, pod(f"u{number}"))
+        owners = [next(iter(ids)) for _, ids in node.entries()]
+        assert len(owners) == len(set(owners)) == 64
+
+
+@pytest.mark.spec("DP-8.53")
+@pytest.mark.spec("DP-8.17")
+async def test_a_restart_remembers_who_holds_what_and_waits_for_the_plugin(node: Node) -> None:
+    async with plugged(node) as (manager, _):
+        await admit(manager, pod())
+    async with node.manager() as manager:
+        assert held(manager, pod()) == {"dev-0"} and manager.checkpoint_existed
+        assert manager.capacity().capacity == {GPU: 0} and manager.is_plugin_resource(GPU)
+        assert manager.awaited(pod("u2")) == (GPU,)
+        assert [record.state for record in manager.plugin_records()] == [PluginState.AWAITED]
+        async with FakeDevicePlugin(node.directory, GPU, 2) as plugin:
+            await manager.register(offer(plugin))
+            await listed(manager, 2)
+            assert not manager.awaited(pod("u2"))
+            assert await admit(manager, pod("u2")) == {"dev-1"}
+
+
+@pytest.mark.spec("DP-8.36")
+async def test_a_node_without_checkpoint_says_so(node: Node) -> None:
+    async with node.manager() as manager:
+        assert not manager.checkpoint_existed
+
+
+@pytest.mark.spec("DP-9.12")
+async def test_released_devices_are_free_and_leave_the_disk(node: Node) -> None:
+    async with plugged(node, 1) as (manager, _):
+        await admit(manager, pod())
+        with pytest.raises(NotAllocated):
+            await admit(manager, pod("u2"))
+        await manager.release(PodUID("u1"))
+        assert node.entries() == [] and not manager.holds_devices(PodUID("u1"))
+        assert await admit(manager, pod("u2")) == {"dev-0"}
+
+
+@pytest.mark.spec("DP-8.79")
+async def test_pods_that_ended_while_nobody_looked_are_released(node: Node) -> None:
+    async with plugged(node) as (manager, _):
+        await admit(manager, pod("stays"))
+        await admit(manager, pod("gone"))
+    async with node.manager() as manager:
+        await manager.retain([PodUID("stays")])
+        assert manager.allocated_counts() == {GPU: 1} and node.entries() == [("stays", {"dev-0"})]
+
+
+class Gate:
+    """A hook that waits, and fails as often as it is told."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.open = anyio.Event()
+        self.failures = failures
+        self.seen: list[Release] = []
+
+    async def run(self, release: Release) -> None:
+        self.seen.append(release)
+        if self.failures:
+            self.failures -= 1
+            raise Unavailable("the wipe failed")
+        await self.open.wait()
+
+
+async def test_devices_are_not_free_before_the_release_hooks_have_run(node: Node) -> None:
+    gate = Gate(failures=2)
+    async with node.manager(hooks=gate) as manager, FakeDevicePlugin(node.directory, GPU, 1) as plugin:
+        await manager.register(offer(plugin))
+        await listed(manager, 1)
+        await admit(manager, pod())
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(manager.release, PodUID("u1"))
+            await until(partial(_value, lambda: len(gate.seen)), lambda seen: seen == 3)
+            assert [record.state for record in manager.device_records()] == [DeviceState.RELEASING]
+            with pytest.raises(NotAllocated):
+                await admit(manager, pod("u2"))
+            gate.open.set()
+        assert await admit(manager, pod("u2")) == {"dev-0"}
+        assert gate.seen[0] == Release(GPU, (DeviceID("dev-0"),), PodUID("u1"), MAIN)
+        assert [report.reason for report in node.reports] == ["DeviceReleaseFailed"] * 2
+
+
+async def _value(read: Callable[[], object]) -> object:
+    return read()
+
+
+async def test_a_release_that_a_crash_interrupted_is_done_after_the_restart(node: Node) -> None:
+    gate = Gate()
+    async with node.manager(hooks=gate) as manager, FakeDevicePlugin(node.directory, GPU, 1) as plugin:
+        await manager.register(offer(plugin))
+        await listed(manager, 1)
+        await admit(manager, pod())
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(manager.release, PodUID("u1"))
+            await until(partial(_value, lambda: gate.seen))
+            tasks.cancel_scope.cancel()
+    gate.open.set()
+    async with node.manager(hooks=gate) as manager:
+        assert manager.holds_devices(PodUID("u1"))
+        await manager.retain([])
+        assert len(gate.seen) == 2 and node.entries() == []
+
+
+@pytest.mark.spec("DP-8.21")
+@pytest.mark.spec("DP-9.18")
+async def test_pods_whose_devices_change_their_health_are_named(node: Node) -> None:
+    async with plugged(node) as (manager, plugin):
+        await admit(manager, pod())
+        plugin.set_devices([Device(DeviceID("dev-0"), "Unhealthy"), Device(DeviceID("dev-1"))])
+        await listed(manager, 1, 2)
+        assert node.unwell == [frozenset({"u1"})]
+        assert _health(manager) == "Unhealthy"
+        plugin.set_devices([Device(DeviceID("dev-1"))])
+        await listed(manager, 1, 1)
+        assert _health(manager) == "Unknown" and held(manager, pod()) == {"dev-0"}
+
+
+def _health(manager: DeviceManager) -> str:
+    (status,) = manager.statuses(PodUID("u1"), MAIN)
+    return status.resources[0].health
+
+
+@pytest.mark.spec("DP-8.14")
+async def test_a_plugin_that_stops_leaves_capacity_and_nothing_allocatable(node: Node) -> None:
+    async with plugged(node) as (manager, plugin):
+        await plugin.stop()
+        await listed(manager, 0, 2)
+        with pytest.raises(NotAllocated, match="no healthy devices present"):
+            await admit(manager, pod())
+
+
+@pytest.mark.spec("DP-9.03")
+async def test_a_stream_that_ends_is_opened_again_without_a_registration(node: Node) -> None:
+    async with plugged(node) as (manager, plugin):
+        await plugin.stop()
+        await listed(manager, 0, 2)
+        await plugin.start()
+        await listed(manager, 2)
+        assert await admit(manager, pod()) == {"dev-0"}
+
+
+async def test_after_the_grace_period_a_resource_without_plugin_is_gone(node: Node) -> None:
+    clock = FakeClock()
+    async with node.manager(clock) as manager:
+        async with FakeDevicePlugin(node.directory, GPU, 2) as plugin:
+            await manager.register(offer(plugin))
+            await listed(manager, 2)
+        await listed(manager, 0, 2)
+        await clock.advance(301)
+        assert manager.capacity().removed == {GPU} and not manager.is_plugin_resource(GPU)
+        await until(
+            partial(_value, lambda: GPU not in json.loads(node.checkpoint.read_bytes())["Data"]["RegisteredDevices"])
+        )
+
+
+@pytest.mark.spec("DP-9.01")
+async def test_a_second_instance_takes_over_and_the_first_steps_in_again(node: Node) -> None:
+    async with plugged(node, 2) as (manager, _):
+        async with FakeDevicePlugin(node.directory, GPU, 3, socket="new.sock") as second:
+            await manager.register(offer(second))
+            await listed(manager, 3)
+            states = [record.state for record in manager.plugin_records()]
+            assert states == [PluginState.CONNECTED, PluginState.STANDBY]
+            await admit(manager, pod())
+            assert second.asked("Allocate")
+        await listed(manager, 2)
+        assert held(manager, pod()) == {"dev-0"}
+
+
+async def test_only_the_instance_whose_socket_went_is_deregistered(node: Node) -> None:
+    async with plugged(node, 2) as (manager, first):
+        async with FakeDevicePlugin(node.directory, GPU, 3, socket="new.sock") as second:
+            await manager.register(offer(second))
+            await listed(manager, 3)
+            manager.deregister(offer(first))
+            assert [record.socket for record in manager.plugin_records()] == [second.path]
+            assert manager.capacity().allocatable == {GPU: 3}
+
+
+@pytest.mark.spec("DP-9.02")
+async def test_a_failed_registration_leaves_the_old_instance_at_work(node: Node) -> None:
+    async with plugged(node) as (manager, plugin):
+        with pytest.raises(PluginUnavailable):
+            await manager.register(Offer(GPU, node.directory / "nobody.sock"))
+        assert manager.capacity().allocatable == {GPU: 2}
+        assert [report.reason for report in node.reports] == ["DevicePluginRegistrationFailed"]
+        await plugin.stop()
+        await listed(manager, 0, 2)
+
+
+@pytest.mark.spec("DP-8.11")
+async def test_a_plugin_without_options_is_not_registered(node: Node) -> None:
+    async with node.manager() as manager, FakeDevicePlugin(node.directory, GPU) as plugin:
+        plugin.fail("GetDevicePluginOptions")
+        with pytest.raises(PluginRefused):
+            await manager.register(offer(plugin))
+        assert manager.plugin_records() == [] and not manager.is_plugin_resource(GPU)
+
+
+@pytest.mark.spec("DP-9.04")
+@pytest.mark.parametrize("fault", ["hang", "fail", "empty", "large"])
+async def test_a_plugin_that_misbehaves_in_allocate_keeps_its_devices_free(node: Node, fault: str) -> None:
+    async with plugged(node) as (manager, plugin):
+        match fault:
+            case "hang":
+                plugin.hang("Allocate")
+            case "fail":
+                plugin.fail("Allocate")
+            case "empty":
+                plugin.answer("Allocate", NO_RESPONSE)
+            case "large":
+                plugin.answer("Allocate", large_answer(5_000_000))
+        with pytest.raises((PluginUnavailable, PluginRefused)):
+            await admit(manager, pod())
+        assert manager.allocated_counts() == {}
+        plugin.recover("Allocate")
+        assert await admit(manager, pod("u2", 2)) == {"dev-0", "dev-1"}
+
+
+async def test_a_hung_plugin_does_not_hold_up_another_ones_pods(node: Node) -> None:
+    async with plugged(node) as (manager, hung):
+        async with FakeDevicePlugin(node.directory, "vendor.com/nic", 1) as other:
+            await manager.register(offer(other))
+            await until(partial(_value, lambda: manager.capacity().allocatable.get(ResourceName("vendor.com/nic"))))
+            hung.hang("Allocate")
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_refused, manager, pod())
+                await hung.until_asked("Allocate")
+                assert await admit(manager, pod("u2", resource="vendor.com/nic")) == {"dev-0"}
+                assert manager.allocated_counts() == {GPU: 1, "vendor.com/nic": 1}
+        assert manager.allocated_counts().get(GPU) is None
+
+
+async def _refused(manager: DeviceManager, one: Pod) -> None:
+    with pytest.raises(PluginUnavailable):
+        await admit(manager, one)
+
+
+@pytest.mark.spec("DP-8.33")
+async def test_pre_start_is_called_with_exactly_the_devices(node: Node) -> None:
+    async with plugged(node, 3, Options(pre_start=True)) as (manager, plugin):
+        one = pod(count=2)
+        await admit(manager, one)
+        assert await manager.start(one, one.spec.containers[0]) is not None
+        assert [call.ids for call in plugin.asked("PreStartContainer")] == [("dev-0", "dev-1")]
+        plugin.fail("PreStartContainer", text="no power")
+        with pytest.raises(NotAllocated, match=r"PreStartContainer rpc failed with err: .*no power"):
+            await manager.start(one, one.spec.containers[0])
+
+
+async def test_pre_start_is_not_called_for_those_who_do_not_want_it(node: Node) -> None:
+    async with plugged(node) as (manager, plugin):
+        one = pod()
+        await admit(manager, one)
+        await manager.start(one, one.spec.containers[0])
+        assert plugin.asked("PreStartContainer") == []
+
+
+@pytest.mark.spec("DP-8.32")
+async def test_a_pod_that_holds_nothing_has_no_options(node: Node) -> None:
+    async with plugged(node) as (manager, _):
+        assert manager.options(PodUID("nobody"), MAIN) is None
+        assert await manager.start(pod("nobody"), pod().spec.containers[0]) is None
+
+
+async def test_a_damaged_checkpoint_is_set_aside_and_reported(node: Node) -> None:
+    node.checkpoint.write_bytes(b'{"Data":{"PodDeviceEntries":[{"Pod')
+    async with node.manager() as manager:
+        (aside,) = node.directory.glob(f"{CHECKPOINT}.damaged-*")
+        assert aside.read_bytes().endswith(b'{"Pod') and str(aside) in manager.damage[0]
+        (report,) = node.reports
+        assert report.reason == "DeviceCheckpointDamaged" and str(aside) in report.message
+
+
+def running_pod(uid: str, device: str) -> Pod:
+    status = ContainerStatus(
+        name=MAIN,
+        state=ContainerState(running=ContainerStateRunning()),
+        allocated_resources_status=(ResourceStatus(name=GPU, resources=(ResourceHealth(resource_id=device),)),),
+    )
+    return Pod(metadata=ObjectMeta(uid=uid), status=PodStatus(phase="Running", container_statuses=(status,)))
+
+
+async def test_what_a_lost_checkpoint_knew_is_learned_from_the_pods(node: Node) -> None:
+    node.checkpoint.write_bytes(b"nonsense")
+    async with plugged(node) as (manager, _):
+        manager.learn([running_pod("u1", "dev-0")])
+        assert held(manager, pod()) == {"dev-0"}
+        assert await admit(manager, pod("u2")) == {"dev-1"}
+
+
+async def test_an_entry_that_gives_a_device_to_a_second_pod_is_dropped_and_reported(node: Node) -> None:
+    async with plugged(node) as (manager, _):
+        await admit(manager, pod("u1"))
+        await admit(manager, pod("u2"))
+    from devlet.state import device_checkpoint
+
+    found = device_checkpoint.decode(node.checkpoint.read_bytes())
+    first, second = found.entries or ()
+    twice = device_checkpoint.Entry(second.pod, second.container, second.resource, first.devices, second.response)
+    node.checkpoint.write_bytes(device_checkpoint.Encoder().encode([first, twice], {GPU: ("dev-0", "dev-1")}))
+    async with node.manager() as manager:
+        assert held(manager, pod("u1")) == {"dev-0"} and held(manager, pod("u2")) == set()
+        assert "device dev-0 of vendor.com/gpu cannot be of pod u2" in node.reports[0].message
+
+
+async def test_a_checkpoint_that_cannot_be_written_refuses_the_pod(node: Node) -> None:
+    async with plugged(node) as (manager, _):
+        elsewhere = node.directory.rename(node.directory.with_name("elsewhere"))
+        node.directory.write_text("in the way")
+        with pytest.raises(Unavailable, match="cannot be written"):
+            await admit(manager, pod())
+        assert manager.allocated_counts() == {}
+        node.directory.unlink()
+        elsewhere.rename(node.directory)
+        assert await admit(manager, pod()) == {"dev-0"}
+
+
+async def test_nobody_can_register_with_a_manager_that_does_not_run(node: Node) -> None:
+    manager = DeviceManager(node.directory, SystemClock())
+    with pytest.raises(Unavailable):
+        await manager.register(Offer(GPU, node.directory / "x.sock"))
+
+
+@pytest.mark.spec("DP-8.37")
+async def test_a_thousand_devices_that_flap_while_pods_come_and_go(node: Node) -> None:
+    async with plugged(node, 1000) as (manager, plugin):
+
+        async def flap() -> None:
+            for number in range(20):
+                plugin.set_devices(Device(each.id, "Unhealthy" if number % 2 else "Healthy") for each in numbered(1000))
+                await manager.changed()
+
+        async def come_and_go(uid: str) -> None:
+            for _ in range(10):
+                try:
+                    await admit(manager, pod(uid))
+                except NotAllocated:
+                    await manager.changed()
+                await manager.release(PodUID(uid))
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(4):
+                tasks.start_soon(come_and_go, f"u{number}")
+            await flap()
+            plugin.set_devices(1000)
+            await listed(manager, 1000)
+            tasks.cancel_scope.cancel()
+        assert len({*manager.allocated_counts()}) <= 1
