@@ -87,9 +87,9 @@ class Encoder:
             self._states.append(go_hash.after(_BEGUN, self._written[0].piece.text[1:]))  # no space before the first
             index = 1
         state = self._states[-1] if self._states else 0
+        add = self._states.append
         for written in self._written[index:]:
-            state = written.piece.after(state)
-            self._states.append(state)
+            add(state := written.piece.after(state))
 
     def _tail_of(self, registered: Mapping[str, Sequence[str] | None] | None) -> _Tail:
         frozen = None

@@ -22,6 +22,8 @@ _NEXT = re.compile(r"\s*,\s*")
 _COLON = re.compile(r"\s*:\s*")
 _END = re.compile(r"\s*\}")
 
+_NO_RESOURCES = "the registered resources"
+
 MAX_FAILURES = 1_000  # objects that cannot be read, before the rest is given up
 
 
@@ -37,12 +39,14 @@ class Salvage(Struct, frozen=True):
 
 
 def salvage(blob: bytes) -> Salvage:
+    pieces = _pieces(go_json.loose(blob[:MAX_BYTES]))
     for result in attempts(blob):
         if isinstance(result, Checkpoint):
             return Salvage(result)
-        if result.data is not None and (result.data.entries or result.data.registered):
-            return Salvage(result.data)
-    return _pieces(go_json.loose(blob[:MAX_BYTES]))
+        # JSON may be whole and yet say less than is there: where the name of a member is damaged.
+        if result.data is not None and len(result.data.entries or ()) >= len(pieces.checkpoint.entries or ()):
+            return Salvage(result.data, tuple(line for line in pieces.lost if line == _NO_RESOURCES))
+    return pieces
 
 
 def _pieces(text: str) -> Salvage:
@@ -113,7 +117,7 @@ def _registered(text: str, lost: list[str]) -> dict[str, tuple[str, ...] | None]
     """As many resources as can be read, up to the damage."""
     found: dict[str, tuple[str, ...] | None] = {}
     if not (start := _REGISTERED.search(text)):
-        lost.append("the registered resources")
+        lost.append(_NO_RESOURCES)
         return found
     position = start.end()
     try:

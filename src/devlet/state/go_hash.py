@@ -61,9 +61,9 @@ class Piece:
 
     def after(self, state: int) -> int:
         low = state & 255
-        result = self._results[low]
-        if not result:
-            result = self._results[low] = _from_low(low, self.text, self._power)
+        if not (result := self._results[low]):
+            byte, rest = _LEADS[low]  # as `_from_low`: a call would cost as much as the rest of this function
+            result = self._results[low] = (fnv1a_32(byte + self.text) - rest * self._power) & _MASK
         return (result + (state - low) * self._power) & _MASK
 
 

@@ -85,7 +85,8 @@ def parse(blob: bytes) -> Any:
     try:
         return DECODER.decode(loose(blob))
     except json.JSONDecodeError as e:
-        raise Malformed(f"it is not JSON at line {e.lineno}, column {e.colno}: {e.msg[:1].lower()}{e.msg[1:]}") from e
+        what = e.msg.removesuffix(" at").removesuffix(" starting")
+        raise Malformed(f"it is not JSON at line {e.lineno}, column {e.colno}: {what[:1].lower()}{what[1:]}") from e
     except RecursionError as e:
         raise Malformed("it is nested too deeply") from e
 

@@ -1,0 +1,192 @@
+"""`devlet checkpoint`: look at, check, convert and repair the files in which a kubelet or devlet remembers devices."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from devlet.cli.checkpoint_formats import FORMATS, Format, recognised
+from devlet.cli.options import KubectlCommand
+from devlet.errors import InUse, InvalidInput, StateCorrupt
+
+Function = Callable[..., Any]
+
+_KUBELET = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
+_PLACES = 2  # directories above a checkpoint that may be a root
+
+
+def _example(*lines: str) -> str:
+    return "\n".join(
+        ["\b", "Examples:" if len(lines) > 1 else "Example:", *(f"  devlet checkpoint {x}" for x in lines)]
+    )
+
+
+@click.group(invoke_without_command=True, epilog=_example(f"show {_KUBELET}", f"verify {_KUBELET}"))
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Look at, check, convert and repair checkpoints of devices, of any version.
+
+    No cluster and no running node is needed. The content of a file says which kind of checkpoint it is."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+class _Loaded(NamedTuple):
+    path: Path
+    blob: bytes
+    format: Format
+
+    def check(self) -> "_Loaded":
+        verdict = self.format.verify(self.blob)
+        if not verdict.valid:
+            next_step = f"see what can be saved with: devlet checkpoint repair {self.path}"
+            raise StateCorrupt(f"{self.path}: {self.format.name}: {verdict.text}; {next_step}")
+        return self
+
+
+def _file_options(function: Function) -> Function:
+    file = click.argument("file", type=click.Path(path_type=Path))
+    format = click.option(
+        "--format", "name", type=click.Choice(list(FORMATS)), help="What FILE is, where its content does not say it."
+    )
+    return file(format(function))
+
+
+def _load(file: Path, name: str | None) -> _Loaded:
+    from devlet.state.checkpoint_file import read
+
+    try:
+        blob = read(file)
+    except OSError as e:
+        raise InvalidInput(f"{file} cannot be read: {e.strerror or e}") from e
+    try:
+        return _Loaded(file, blob, recognised(blob, name))
+    except InvalidInput as e:
+        raise InvalidInput(f"{file}: {e}") from e
+
+
+@command.command(cls=KubectlCommand, epilog=_example(f"show {_KUBELET}", f"show -o json {_KUBELET}"))
+@_file_options
+@click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml"]), help="The format; a table if not given.")
+def show(file: Path, name: str | None, output: str | None) -> None:
+    """Print who holds which devices."""
+    loaded = _load(file, name).check()
+    if output in ("json", "yaml"):
+        click.echo(_text(loaded.format.document(loaded.blob), output))
+    else:
+        click.echo("\n".join(loaded.format.table(loaded.blob, wide=output == "wide")))
+
+
+def _text(document: dict[str, Any], output: str) -> str:
+    if output == "json":
+        from devlet.cli.output import json_text
+
+        return json_text(document)
+    from devlet.cli.yaml_output import dump
+
+    return dump(document).rstrip("\n")
+
+
+@command.command(cls=KubectlCommand, epilog=_example(f"verify {_KUBELET}"))
+@_file_options
+def verify(file: Path, name: str | None) -> None:
+    """Say whether a file is whole, and if not, why.
+
+    The answer names the format and the version. The exit code is 1 if something is wrong."""
+    loaded = _load(file, name).check()
+    verdict = loaded.format.verify(loaded.blob)
+    click.echo(f"{file}: {loaded.format.name} {verdict.text}")
+    for warning in verdict.warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
+@command.command(cls=KubectlCommand, epilog=_example("convert old_checkpoint --output kubelet_internal_checkpoint"))
+@_file_options
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write here, not to standard output.")
+@click.option("--force", is_flag=True, help="Replace the file that --output names.")
+def convert(file: Path, name: str | None, output: Path | None, force: bool) -> None:
+    """Write a checkpoint of any version in the present one.
+
+    Versions before v2 did not record NUMA nodes: their devices have none."""
+    loaded = _load(file, name).check()
+    content = loaded.format.convert(loaded.blob)
+    if output is None:
+        click.echo(content, nl=False)
+        return
+    _write(output, content, replace=force)
+    click.echo(f"{output}: {loaded.format.name} {loaded.format.verify(content).text}")
+
+
+@command.command(cls=KubectlCommand, epilog=_example(f"repair {_KUBELET}"))
+@_file_options
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write here, and leave FILE as it is.")
+@click.option("--force", is_flag=True, help="Even while a devlet runs on it; replace the file that --output names.")
+def repair(file: Path, name: str | None, output: Path | None, force: bool) -> None:
+    """Save what can be read from a damaged checkpoint.
+
+    The damaged file is kept beside the new one. A device whose entry is lost counts as free: look at what is lost
+    before you start a node on the file. Stop the node first."""
+    loaded = _load(file, name)
+    if loaded.format.verify(loaded.blob).valid:
+        click.echo(f"{file}: {loaded.format.name} is valid, there is nothing to repair")
+        return
+    with _unused(output or file, force):
+        loaded = _load(file, name)  # nobody changes it now
+        rescue = loaded.format.rescue(loaded.blob)
+        if not rescue.content:
+            raise StateCorrupt(f"{file}: nothing in it can be read; move it away, and a node starts without it")
+        kept = None if output else _copy(loaded)
+        _write(output or file, rescue.content, replace=force or output is None)
+    click.echo(f"{output or file}: written with {rescue.kept}")
+    for lost in rescue.lost:
+        click.echo(f"lost: {lost}")
+    if kept:
+        click.echo(f"the damaged file is {kept}")
+
+
+@contextmanager
+def _unused(path: Path, force: bool) -> Iterator[None]:
+    """Nothing may start on the root above for the time being, if there is one."""
+    from devlet.daemon.root import LOCK_FILE
+    from devlet.kit import file_lock
+
+    locks = [directory / LOCK_FILE for directory in path.absolute().parents[:_PLACES]]
+    found = next((lock for lock in locks if lock.is_file()), None)
+    if found is None or force:
+        yield
+        return
+    try:
+        with file_lock.held(found):
+            yield
+    except InUse as e:
+        raise InUse(f"{e}; stop it first, or say --force: it writes {path} anew at its next change") from e
+
+
+def _copy(loaded: _Loaded) -> Path:
+    from devlet.state.checkpoint_file import free_name
+
+    try:
+        aside = free_name(loaded.path, datetime.now(UTC))
+    except OSError as e:
+        raise InvalidInput(f"no copy can be made beside {loaded.path}: {e.strerror or e}") from e
+    _write(aside, loaded.blob, replace=True)
+    return aside
+
+
+def _write(path: Path, content: bytes, *, replace: bool) -> None:
+    from devlet.kit import atomic_file
+
+    with ExitStack() as on_error:
+        try:
+            if not replace:
+                path.touch(mode=0o600, exist_ok=False)
+                on_error.callback(path.unlink, missing_ok=True)
+            atomic_file.write(path, content)
+        except FileExistsError as e:
+            raise InvalidInput(f"{path} exists; --force replaces it") from e
+        except OSError as e:
+            raise InvalidInput(f"{path} cannot be written: {e.strerror or e}") from e
+        on_error.pop_all()

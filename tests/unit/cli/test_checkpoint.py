@@ -1,0 +1,231 @@
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+import yaml
+
+from devlet.cli import main
+from devlet.daemon.root import LOCK_FILE
+from devlet.kit import file_lock
+from devlet.plugins import grants
+from devlet.plugins.devices import DeviceNode, Grant
+from devlet.state.device_checkpoint import Encoder, Entry, Form, decode
+
+RESPONSE = grants.encode(Grant(env={"GPUS": "gpu-0"}, devices=(DeviceNode("/dev/gpu0", "/dev/nvidia3", "rw"),)))
+ENTRIES = [
+    Entry("uid-a", "main", "example.com/gpu", {0: ("gpu-0",), 1: ("gpu-0", "gpu-1")}, RESPONSE),
+    Entry("uid-b", "side", "example.com/nic", {-1: ("nic-0",)}, b""),
+]
+WHOLE = Encoder().encode(ENTRIES, {"example.com/gpu": ["gpu-0", "gpu-1"], "example.com/nic": []})
+OLD = json.dumps({"PodDeviceEntries": [{"PodUID": "u", "DeviceIDs": ["d"]}], "RegisteredDevices": {}}).encode()
+
+
+class Run:
+    """`run("verify", "file")`, then `.out` and `.err` have what it printed."""
+
+    def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
+        self._capture = capture
+        self.out = self.err = ""
+
+    def __call__(self, *arguments: str | Path) -> int:
+        code = main.run(["checkpoint", *map(str, arguments)])
+        self.out, self.err = self._capture.readouterr()
+        return code
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    return Run(capsys)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "device-plugins" / "kubelet_internal_checkpoint"
+    path.parent.mkdir()
+    path.write_bytes(WHOLE)
+    return path
+
+
+def test_show_prints_who_holds_what(run: Run, file: Path) -> None:
+    assert run("show", file) == 0
+    assert run.out.splitlines() == [
+        "POD UID   CONTAINER   RESOURCE          DEVICES                              RESPONSE",
+        "uid-a     main        example.com/gpu   node 0: gpu-0; node 1: gpu-0,gpu-1   env: 1; devices: 1",
+        "uid-b     side        example.com/nic   nic-0                                empty",
+        "",
+        "REGISTERED        HEALTHY   DEVICES",
+        "example.com/gpu   2         gpu-0,gpu-1",
+        "example.com/nic   0         <none>",
+    ]
+
+
+def test_show_gives_a_document_to_programs(run: Run, file: Path) -> None:
+    assert run("show", file, "-o", "json") == 0
+    document = json.loads(run.out)
+    assert (document["format"], document["version"]) == ("kubelet_internal_checkpoint", "v2")
+    assert document["entries"][0]["deviceIDs"] == {"0": ["gpu-0"], "1": ["gpu-0", "gpu-1"]}
+    assert document["entries"][0]["response"]["envs"] == {"GPUS": "gpu-0"}
+    assert run("show", file, "-o=yaml") == 0
+    assert yaml.safe_load(run.out) == document
+
+
+def test_verify_names_format_version_and_checksum(run: Run, file: Path) -> None:
+    assert run("verify", file) == 0
+    checksum = json.loads(WHOLE)["Checksum"]
+    expected = f"{file}: kubelet_internal_checkpoint v2: valid, checksum {checksum}, 2 entries, 2 resources\n"
+    assert (run.out, run.err) == (expected, "")
+    file.write_bytes(OLD)
+    assert run("verify", file) == 0
+    assert run.out == f"{file}: kubelet_internal_checkpoint raw: valid, no checksum, 1 entry, 0 resources\n"
+
+
+def test_verify_says_what_is_wrong_and_what_to_do(run: Run, file: Path) -> None:
+    file.write_bytes(WHOLE.replace(b"nic-0", b"nic-1", 1))
+    assert run("verify", file) == 1
+    stored = json.loads(WHOLE)["Checksum"]
+    assert run.err.startswith(
+        f"error: {file}: kubelet_internal_checkpoint: damaged (checksum): the checksum does not match:"
+        f" the file says {stored}, its data give "
+    )
+    assert run.err.endswith(f"; see what can be saved with: devlet checkpoint repair {file}\n")
+    assert run.out == ""
+
+
+@pytest.mark.parametrize("verb", ["show", "verify", "convert"])
+def test_a_damaged_file_is_an_error_for_every_verb_but_repair(run: Run, file: Path, verb: str) -> None:
+    file.write_bytes(WHOLE[:-30])
+    assert run(verb, file) == 1
+    assert f"error: {file}: kubelet_internal_checkpoint: damaged (decode): it is not JSON at line 1" in run.err
+    assert run.out == ""
+    assert file.read_bytes() == WHOLE[:-30]
+
+
+def test_verify_warns_of_responses_that_a_node_cannot_read(run: Run, file: Path) -> None:
+    file.write_bytes(Encoder().encode([Entry("uid-c", "main", "r.io/x", {0: ("d",)}, b"\xff\xff")], {}))
+    assert run("verify", file) == 0
+    assert run.err.startswith("warning: pod uid-c, container main, r.io/x will be dropped: ")
+
+
+def test_a_file_of_another_kind_is_not_guessed_at(run: Run, tmp_path: Path) -> None:
+    for name, content, reason in (
+        ("empty", b"", "it is empty"),
+        ("other", b'{"kind":"Pod"}', "it has no member of one"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        assert run("verify", tmp_path / name) == 1
+        assert run.err == (
+            f"error: {tmp_path / name}: not a checkpoint that devlet knows: {reason};"
+            " if it once was, say which with --format\n"
+        )
+        assert run("verify", tmp_path / name, "--format", "kubelet_internal_checkpoint") == 1
+        assert "kubelet_internal_checkpoint: damaged (" in run.err
+
+
+def test_files_that_cannot_be_read_are_named(run: Run, tmp_path: Path) -> None:
+    assert run("show", tmp_path / "missing") == 1
+    assert run.err == f"error: {tmp_path / 'missing'} cannot be read: No such file or directory\n"
+    assert run("show", tmp_path) == 1
+    assert run.err == f"error: {tmp_path} is not a file; move it away\n"
+
+
+def test_convert_writes_the_present_version_to_standard_output(
+    file: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    file.write_bytes(OLD)
+    assert main.run(["checkpoint", "convert", str(file)]) == 0
+    found = decode(capfdbinary.readouterr().out)
+    assert found.form is Form.V2
+    assert found.entries == (Entry("u", "", "", {-1: ("d",)}, None),)
+
+
+def test_convert_replaces_a_file_only_if_it_is_told_to(run: Run, file: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    assert run("convert", file, "--output", new) == 0
+    assert new.read_bytes() == WHOLE
+    assert stat.S_IMODE(new.stat().st_mode) == 0o600
+    new.write_bytes(b"precious")
+    assert run("convert", file, "--output", new) == 1
+    assert run.err == f"error: {new} exists; --force replaces it\n"
+    assert new.read_bytes() == b"precious"
+    assert run("convert", file, "--output", new, "--force") == 0
+    assert new.read_bytes() == WHOLE
+
+
+def test_what_cannot_be_written_leaves_nothing(run: Run, file: Path, tmp_path: Path) -> None:
+    assert run("convert", file, "--output", tmp_path / "no" / "new") == 1
+    assert run.err == f"error: {tmp_path / 'no' / 'new'} cannot be written: No such file or directory\n"
+    assert os.listdir(tmp_path) == ["device-plugins"]
+
+
+def test_repair_leaves_a_valid_file_alone(run: Run, file: Path) -> None:
+    for content in (WHOLE, OLD):
+        file.write_bytes(content)
+        assert run("repair", file) == 0
+        assert run.out == f"{file}: kubelet_internal_checkpoint is valid, there is nothing to repair\n"
+        assert file.read_bytes() == content
+    assert os.listdir(file.parent) == [file.name]
+
+
+def test_repair_keeps_the_complete_entries_and_the_damaged_file(run: Run, file: Path) -> None:
+    damaged = WHOLE[: WHOLE.index(b"nic-0")]
+    file.write_bytes(damaged)
+    assert run("repair", file) == 0
+    assert decode(file.read_bytes()).entries == (ENTRIES[0],)
+    (kept,) = [path for path in file.parent.iterdir() if path != file]
+    assert kept.name.startswith("kubelet_internal_checkpoint.damaged-")
+    assert kept.read_bytes() == damaged
+    assert run.out.splitlines() == [
+        f"{file}: written with 1 entry, 0 resources",
+        f"lost: an entry of pod uid-b at character {WHOLE.index(b'uid-b') - 11}: the file ends before it does",
+        "lost: the registered resources",
+        f"the damaged file is {kept}",
+    ]
+
+
+def test_repair_gives_a_wrong_checksum_the_right_one(run: Run, file: Path) -> None:
+    file.write_bytes(WHOLE.replace(b'"Checksum":', b'"Checksum":1'))
+    assert run("repair", file) == 0
+    assert file.read_bytes() == WHOLE
+    assert "lost" not in run.out
+
+
+def test_repair_can_write_elsewhere(run: Run, file: Path, tmp_path: Path) -> None:
+    file.write_bytes(WHOLE[:-30])
+    new = tmp_path / "new"
+    assert run("repair", file, "--output", new) == 0
+    assert decode(new.read_bytes()).entries == tuple(ENTRIES)
+    assert (os.listdir(file.parent), file.read_bytes()) == ([file.name], WHOLE[:-30])
+    assert run("repair", file, "--output", new) == 1
+    assert run.err == f"error: {new} exists; --force replaces it\n"
+
+
+def test_repair_refuses_where_nothing_can_be_read(run: Run, file: Path) -> None:
+    file.write_bytes(WHOLE[:40])
+    assert run("repair", file) == 1
+    assert run.err == f"error: {file}: nothing in it can be read; move it away, and a node starts without it\n"
+    assert file.read_bytes() == WHOLE[:40]
+    assert os.listdir(file.parent) == [file.name]
+
+
+def test_repair_refuses_a_file_that_a_devlet_uses_unless_it_is_told_to(run: Run, file: Path, tmp_path: Path) -> None:
+    file.write_bytes(WHOLE[:-30])
+    with file_lock.held(tmp_path / LOCK_FILE):
+        assert run("repair", file) == 1
+        assert f"{tmp_path} is in use by process {os.getpid()}" in run.err
+        assert "stop it first, or say --force" in run.err
+        assert file.read_bytes() == WHOLE[:-30]
+        assert os.listdir(file.parent) == [file.name]
+        assert run("repair", file, "--force") == 0
+    file.write_bytes(WHOLE[:-30])
+    assert run("repair", file) == 0  # the lock file stays when nobody holds it
+
+
+def test_help_has_the_verbs_and_an_example(run: Run) -> None:
+    for arguments in ([], ["--help"]):
+        assert run(*arguments) == 0
+        assert all(verb in run.out for verb in ("convert", "repair", "show", "verify"))
+        assert "devlet checkpoint show /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint" in run.out
+    assert run("explode") == 1
+    assert "see: devlet checkpoint --help" in run.err
