@@ -2,7 +2,7 @@
 
 Messages go in and out as bytes: decoding is the caller's, who knows how large and how wrong they may be. This is the
 only place that sees gRPC's errors. What a newcomer gets wrong: grpc.aio raises `CancelledError` of its own, for closed
-channels and instead of the one that a cancel scope sent, which then does not know it and lets it pass. Hence nobody else
+channels and instead of the one that a cancel scope sent, which then does not know it and lets it pass. So nobody else
 awaits a call of gRPC, and every wait has a scope here, which is ended before the channel is closed.
 """
 

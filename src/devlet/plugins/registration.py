@@ -152,6 +152,7 @@ class PluginWatcher:
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Ready when the sockets that are there have been seen; greeting them goes on beside."""
         _make(self._directory)
+        self._registered, self._slots = {}, {}  # an earlier run may have been cut off anywhere
         with SocketDir(self._directory, self._settings.watch) as sockets:
             async with anyio.create_task_group() as tasks:
                 self._seen = await sockets.changed()
@@ -277,7 +278,7 @@ class PluginWatcher:
             type=said.type if said else "",
             name=said.name if said else "",
             endpoint=plugin.endpoint if plugin else None,
-            message=slot.message,
+            message="" if plugin else slot.message,
         )
 
 

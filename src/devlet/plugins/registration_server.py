@@ -32,7 +32,7 @@ CHECKPOINT = "kubelet_internal_checkpoint"  # lies in the same directory
 
 _SERVICES = {"v1beta1.Registration": (Api.V1BETA1,), "deviceplugin.Registration": (Api.V1ALPHA2, Api.V1ALPHA1)}
 _SHOWN = 300  # characters of a wrong value
-_TEXT = 1_500  # characters of an answer: gRPC puts it in a header, which has a limit
+_TEXT = 2_000  # bytes of an answer: in its header they may become three times as many, and 8 KiB are the limit
 _Context = grpc.aio.ServicerContext[bytes, bytes]
 
 
@@ -215,7 +215,7 @@ def _status(error: DevletError) -> grpc.StatusCode:
 
 async def _abort(context: _Context, error: DevletError) -> NoReturn:
     text = error.message if isinstance(error, PluginError) else str(error)
-    await context.abort(_status(error), text[:_TEXT])
+    await context.abort(_status(error), text.encode()[:_TEXT].decode(errors="ignore"))
 
 
 def _quoted(text: str) -> str:

@@ -11,6 +11,7 @@ to be found, but talk to the API server at once, and publish nothing until their
 import json
 import os
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 import anyio
 
 from devlet.errors import InvalidInput
+from devlet.runtime import kubelet_paths
 from devlet.testing.free_ports import LOOPBACK, free_ports
 from devlet.testing.processes import Ready, RunningProcess, process, socket_accepts
 
@@ -26,18 +28,7 @@ __all__ = ["dra_example_driver", "dra_test_driver", "generic_device_plugin", "sa
 
 Driver = AbstractAsyncContextManager[RunningProcess]
 
-KUBELET_ROOT = Path("/var/lib/kubelet")
 SOCKET_PATH_LIMIT = 107  # bytes, of the kernel
-
-# In a mount namespace of its own the program sees $1 as /var/lib/kubelet. Where the host has no such folder a
-# tmpfs over /var/lib, seen by this program alone, makes room for it.
-_AS_KUBELET_ROOT = """
-set -e
-if [ ! -d /var/lib/kubelet ]; then mount -t tmpfs -o mode=755 tmpfs /var/lib; mkdir /var/lib/kubelet; fi
-mount --bind "$1" /var/lib/kubelet
-shift
-exec "$@"
-"""
 
 
 def dra_example_driver(
@@ -118,19 +109,12 @@ def generic_device_plugin(
 def sample_device_plugin(binaries: Path, root: Path, *, env: Mapping[str, str] | None = None) -> Driver:
     """Kubernetes' sample device plugin: `example.com/resource`, devices Dev-1 and Dev-2.
 
-    It knows only /var/lib/kubelet, so it runs in a mount namespace where that is `root`; this needs unshare(1) and
-    root, or a kernel that lets users have namespaces."""
+    It knows only /var/lib/kubelet, so it runs in a mount namespace where that is `root`; this needs root, or a kernel
+    that lets users have namespaces."""
     folder = _device_plugins(root)
-    if root.absolute().is_relative_to("/var/lib") and not KUBELET_ROOT.exists():
-        raise InvalidInput(f"{root}: a root below /var/lib cannot be shown as {KUBELET_ROOT}, which does not exist")
     name = "sample-device-plugin"
-    argv = [*_unshare(), "sh", "-c", _AS_KUBELET_ROOT, "sh", str(root.absolute()), _binary(binaries, name)]
+    argv = [sys.executable, "-m", kubelet_paths.__name__, str(root.absolute()), _binary(binaries, name)]
     return process(argv, name=name, log=root / f"{name}.log", env=env, ready=_new_sockets(folder, 1))
-
-
-def _unshare() -> list[str]:
-    as_user = ["--map-root-user"] if os.geteuid() != 0 else []
-    return ["unshare", "--mount", "--propagation", "private", *as_user, "--"]
 
 
 def _binary(binaries: Path, name: str) -> str:

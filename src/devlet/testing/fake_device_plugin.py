@@ -45,7 +45,7 @@ from devlet.wire.pluginregistration import api_pb2 as pb_registration
 
 __all__ = ["NO_RESPONSE", "Call", "FakeDevicePlugin", "large_answer", "numbered"]
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("devlet.testing.fake_device_plugin")  # also as `__main__`
 
 NO_RESPONSE = b""  # for `answer("Allocate", …)`: an answer that grants nothing to anybody
 

@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import pytest
+
+from devlet.errors import InvalidInput
+from devlet.objects.identifiers import ResourceName
+from devlet.plugins.device_plugin import Offer
+from devlet.plugins.device_plugin_handler import DevicePluginHandler
+
+ENDPOINT = Path("/run/gpu.sock")
+
+
+class Manager:
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, Offer]] = []
+
+    async def register(self, offer: Offer) -> None:
+        self.calls.append(("register", offer))
+
+    def deregister(self, offer: Offer) -> None:
+        self.calls.append(("deregister", offer))
+
+
+@pytest.fixture
+def manager() -> Manager:
+    return Manager()
+
+
+@pytest.fixture
+def handler(manager: Manager) -> DevicePluginHandler:
+    return DevicePluginHandler(manager.register, manager.deregister)
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("DP-8.58")
+async def test_the_manager_gets_resource_and_endpoint(handler: DevicePluginHandler, manager: Manager) -> None:
+    offer = Offer(ResourceName("vendor.com/gpu"), ENDPOINT)
+    handler.validate("vendor.com/gpu", ENDPOINT, ["v1beta1"])
+    await handler.register("vendor.com/gpu", ENDPOINT, ["v1beta1"])
+    await handler.deregister("vendor.com/gpu", ENDPOINT)
+    assert manager.calls == [("register", offer), ("deregister", offer)]
+
+
+def test_one_version_that_we_speak_is_enough(handler: DevicePluginHandler) -> None:
+    handler.validate("vendor.com/gpu", ENDPOINT, ["v2", "v1beta1", "v1alpha2"])
+
+
+@pytest.mark.parametrize(("versions", "shown"), [(["v2", "v1alpha2"], "[v2 v1alpha2]"), ([], "[]")])
+def test_a_plugin_of_other_versions_is_refused(handler: DevicePluginHandler, versions: list[str], shown: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        handler.validate("vendor.com/gpu", ENDPOINT, versions)
+    assert str(error.value) == f"manager version, v1beta1, is not among plugin supported versions {shown}"
+
+
+@pytest.mark.parametrize("name", ["gpu", "", "kubernetes.io/gpu", "requests.vendor.com/gpu", "vendor.com/g/pu"])
+def test_a_name_that_is_no_extended_resource_is_refused(handler: DevicePluginHandler, name: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        handler.validate(name, ENDPOINT, ["v1beta1"])
+    assert str(error.value) == f'invalid name of device plugin socket: the ResourceName "{name}" is invalid'
