@@ -2,7 +2,7 @@
 
 import logging
 import resource
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from devlet.daemon.config import Config
 from devlet.errors import AlreadyExists, Unavailable
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
+from devlet.kit.metrics import Registry
 from devlet.objects.documents import Document
 from devlet.objects.kinds import SERVICE_ACCOUNTS
 from devlet.serve.kube_api import certificates, kubeconfigs, server
@@ -26,7 +27,10 @@ from devlet.serve.kube_api.definitions import Definitions
 from devlet.serve.kube_api.endpoints import Endpoints
 from devlet.serve.kube_api.gate import Facts, Gate
 from devlet.serve.kube_api.handlers import Handlers
-from devlet.serve.kube_api.paths import Target
+from devlet.serve.kube_api.health import Check
+from devlet.serve.kube_api.node_views import NodeViews, Views
+from devlet.serve.kube_api.openapi_views import with_views
+from devlet.serve.kube_api.paths import Target, WithViews
 from devlet.serve.kube_api.requests import User
 from devlet.serve.kube_api.virtual import Virtual
 
@@ -36,15 +40,24 @@ SOCKET = "devlet.sock"
 
 
 @asynccontextmanager
-async def serving(store: Store, config: Config, clock: Clock) -> AsyncIterator[None]:
-    """Ready when both listeners accept and the kubeconfig says where."""
+async def serving(
+    store: Store,
+    config: Config,
+    clock: Clock,
+    *,
+    views: Views | None = None,
+    metrics: Registry | None = None,
+    checks: Sequence[Check] = (),
+) -> AsyncIterator[None]:
+    """Ready when both listeners accept and the kubeconfig says where. See `kube_api` for what may be added."""
     _raise_file_limit()
     host, port = config.api_address
     names = certificates.server_names([host])
     credentials = await anyio.to_thread.run_sync(open_credentials, config.root, names, clock.now())
     tcp = server.bind_tcp(host, port or _kept_port(config.root, host))
     url = _url(host, tcp.getsockname()[1])
-    api = kube_api(store, credentials, clock, urlsplit(url).netloc)
+    address = urlsplit(url).netloc
+    api = kube_api(store, credentials, clock, address, views=views, metrics=metrics, checks=checks)
     tls = certificates.server_context(credentials.pki)
     unix = server.bind_unix(config.root / SOCKET)
     settings = server.Settings(idle_timeout=config.api_idle, handshake_timeout=config.api_idle)
@@ -74,7 +87,17 @@ async def _write_in_cluster(store: Store, credentials: Credentials, config: Conf
     await anyio.to_thread.run_sync(write)
 
 
-def kube_api(store: Store, credentials: Credentials, clock: Clock, address: str) -> KubeApi:
+def kube_api(
+    store: Store,
+    credentials: Credentials,
+    clock: Clock,
+    address: str,
+    *,
+    views: Views | None = None,
+    metrics: Registry | None = None,
+    checks: Sequence[Check] = (),
+) -> KubeApi:
+    """`views` are what the node shows of itself, `metrics` what it counts, and `checks` what its health is made of."""
     known = Facts(store)
     authenticator = Authenticator(credentials.static_tokens(), credentials.tokens, known.uid_of, clock.now)
     gate = Gate(authenticator, Authorizer(known, known.policy))
@@ -82,8 +105,12 @@ def kube_api(store: Store, credentials: Credentials, clock: Clock, address: str)
     def admit(user: User, verb: str, target: Target, new: Document | None, old: Document | None) -> None:
         gate.admission.admit(user, attributes_of_target(target, verb), new, old)
 
-    endpoints = Endpoints(store.catalogue, address, Definitions(store).schema)
-    return KubeApi(store, gate, Handlers(store, admit), Virtual(store, gate, credentials.tokens), endpoints, clock)
+    shown = NodeViews(views) if views is not None else None
+    catalogue = store.catalogue if shown is None else WithViews(store.catalogue)
+    schema = with_views(Definitions(store).schema)
+    endpoints = Endpoints(catalogue, address, schema, metrics=metrics, checks=checks)
+    virtual = Virtual(store, gate, credentials.tokens)
+    return KubeApi(store, gate, Handlers(store, admit), virtual, endpoints, clock, shown)
 
 
 def _kept_port(root: Path, host: str) -> int:

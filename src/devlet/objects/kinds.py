@@ -279,7 +279,8 @@ BUILT_IN = (
 )
 
 
-BUILT_IN_GROUPS = frozenset(group_of(version) for kind in BUILT_IN for version in kind.api_versions)
+VIEWS_GROUP = "devlet.dev"  # of what a node shows of itself; nothing is stored in it
+BUILT_IN_GROUPS = frozenset(group_of(version) for kind in BUILT_IN for version in kind.api_versions) | {VIEWS_GROUP}
 
 _built_in = Catalogue(BUILT_IN)
 

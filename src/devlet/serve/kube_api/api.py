@@ -19,7 +19,8 @@ from devlet.serve.kube_api.endpoints import Endpoints
 from devlet.serve.kube_api.gate import Gate
 from devlet.serve.kube_api.handlers import Call, Handlers, method_not_allowed
 from devlet.serve.kube_api.negotiation import Format
-from devlet.serve.kube_api.paths import Target
+from devlet.serve.kube_api.node_views import NodeViews
+from devlet.serve.kube_api.paths import Target, WithViews
 from devlet.serve.kube_api.requests import Attributes
 from devlet.serve.kube_api.virtual import Virtual
 
@@ -31,9 +32,17 @@ _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollectio
 
 class KubeApi:
     def __init__(
-        self, store: Store, gate: Gate, handlers: Handlers, virtual: Virtual, endpoints: Endpoints, clock: Clock
+        self,
+        store: Store,
+        gate: Gate,
+        handlers: Handlers,
+        virtual: Virtual,
+        endpoints: Endpoints,
+        clock: Clock,
+        views: NodeViews | None = None,
     ) -> None:
-        self._catalogue: Catalogue = store.catalogue
+        self._catalogue: Catalogue = store.catalogue if views is None else WithViews(store.catalogue)
+        self._views = views
         self._gate = gate
         self._handlers = handlers
         self._virtual = virtual
@@ -63,6 +72,9 @@ class KubeApi:
         call = Call(request, place, user, format_, self._clock.now())
         if place.virtual or place.subresource == "token":
             response = await self._virtual.handle(call, verb)
+        elif self._views is not None and paths.is_view(place.resource.kind):
+            _check_subresource(place)
+            response = self._views.handle(call, verb)
         else:
             _check_subresource(place)
             response = await self._handlers.handle(call, verb)

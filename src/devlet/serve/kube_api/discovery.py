@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from devlet.errors import NotFound
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Catalogue, Kind, Resource, group_of
-from devlet.serve.kube_api.paths import VIRTUAL
+from devlet.serve.kube_api.paths import VIRTUAL, is_view
 
 __all__ = [
     "Subresource",
@@ -54,6 +54,8 @@ def verbs(kind: Kind) -> tuple[str, ...]:
     """What can be done to objects of this kind."""
     if VIRTUAL.stored(kind.key) is kind:
         return ("create",)
+    if is_view(kind):
+        return ("get", "list")
     if kind.key == "namespaces":  # each has to be emptied first
         return tuple(verb for verb in _ALL if verb != "deletecollection")
     return _ALL

@@ -1,16 +1,18 @@
-"""What is no resource: discovery, OpenAPI, version and health."""
+"""What is no resource: discovery, OpenAPI, version, health and metrics."""
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from aiohttp import web
 
+from devlet.kit.metrics import CONTENT_TYPE, Registry
 from devlet.objects import release
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Catalogue
 from devlet.objects.statuses import failure
-from devlet.serve.kube_api import answers, bodies, discovery, negotiation
+from devlet.serve.kube_api import answers, bodies, discovery, health, negotiation
 from devlet.serve.kube_api.answers import Rejected
+from devlet.serve.kube_api.health import Check
 from devlet.serve.kube_api.negotiation import AGGREGATED
 from devlet.serve.kube_api.openapi_custom import CustomSchema
 from devlet.serve.kube_api.openapi_sources import Rendered
@@ -18,12 +20,12 @@ from devlet.serve.kube_api.openapi_v2 import OpenAPIV2
 from devlet.serve.kube_api.openapi_v3 import OpenAPIV3
 from devlet.serve.kube_api.paths import Group, GroupVersion, Other
 
-_HEALTH = ("healthz", "livez", "readyz")
-_CHECKS = ("ping", "store")
+_CHECKS = (Check("ping"), Check("store"))
 
 
 class Endpoints:
-    """`ready` says whether the node is ready; `address` is where clients reach this server (HOST:PORT)."""
+    """`ready` says whether the node is ready; `address` is where clients reach this server (HOST:PORT). `checks`
+    are more health checks; `metrics` are what `/metrics` shows."""
 
     def __init__(
         self,
@@ -31,10 +33,15 @@ class Endpoints:
         address: str,
         custom_schema: CustomSchema | None = None,
         ready: Callable[[], bool] = lambda: True,
+        *,
+        metrics: Registry | None = None,
+        checks: Sequence[Check] = (),
     ) -> None:
         self._catalogue = catalogue
         self._address = address
-        self._ready = ready
+        self._metrics = metrics
+        node = Check("node", lambda: None if ready() else "the node is not ready", ("readyz",))
+        self._checks = (*_CHECKS, *checks, node)
         self._v2 = OpenAPIV2(catalogue, custom_schema)
         self._v3 = OpenAPIV3(catalogue, custom_schema)
 
@@ -61,8 +68,10 @@ class Endpoints:
             return self._root(request, core=path == "api")
         if path == "version":
             return answers.document(version_info(), pretty=True)
-        if first in _HEALTH and rest in ("", *_CHECKS):
-            return self._health(request, first)
+        if path == "metrics" and self._metrics is not None:
+            return web.Response(text=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+        if first in health.ENDPOINTS:
+            return self._health(request, first, rest)
         if first == "openapi":
             return self._openapi(request, rest)
         return _not_found()
@@ -80,14 +89,17 @@ class Endpoints:
         response.headers["Content-Type"] = form.content_type()
         return response
 
-    def _health(self, request: web.BaseRequest, name: str) -> web.StreamResponse:
-        ready = self._ready() or name != "readyz"
-        if not ready:
-            return answers.text(f"[-]node failed\n{name} check failed\n", 500)
-        if "verbose" in request.query:
-            checks = "".join(f"[+]{check} ok\n" for check in _CHECKS)
-            return answers.text(f"{checks}{name} check passed\n")
-        return answers.text("ok")
+    def _health(self, request: web.BaseRequest, endpoint: str, name: str) -> web.StreamResponse:
+        checks = [check for check in self._checks if endpoint in check.endpoints]
+        if not name:
+            query = request.query
+            found = health.all_of(endpoint, checks, verbose="verbose" in query, excluded=query.getall("exclude", ()))
+            return answers.text(found.text, found.code)
+        for check in checks:
+            if check.name == name:
+                found = health.one(check)
+                return answers.text(found.text, found.code)
+        return _not_found()
 
     def _openapi(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         version, _, group_version = path.partition("/")

@@ -6,11 +6,12 @@
 The namespace itself is `namespaces/NAME`, and `namespaces/NAME/status` is its subresource, not a resource in it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from devlet.errors import BadRequest, NotFound
-from devlet.objects.kinds import Catalogue, Kind, Resource
+from devlet.objects.kinds import VIEWS_GROUP, Catalogue, Kind, Resource
 
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 MAX_PATH = 4_096
@@ -27,6 +28,46 @@ VIRTUAL = Catalogue(
         Kind("LocalSubjectAccessReview", "localsubjectaccessreviews", ("authorization.k8s.io/v1",)),
     )
 )
+
+# Made when they are asked for, and only read: what a node shows of itself.
+VIEWS = Catalogue(
+    (
+        Kind("Device", "devices", (f"{VIEWS_GROUP}/v1alpha1",), namespaced=False),
+        Kind("Plugin", "plugins", (f"{VIEWS_GROUP}/v1alpha1",), namespaced=False),
+        Kind("Holder", "holders", (f"{VIEWS_GROUP}/v1alpha1",)),
+    )
+)
+
+
+class WithViews(Catalogue):
+    """What is stored, as it changes, and the views."""
+
+    def __init__(self, stored: Catalogue) -> None:
+        super().__init__(VIEWS)
+        self._stored = stored
+
+    def __iter__(self) -> Iterator[Kind]:
+        yield from self._stored
+        yield from super().__iter__()
+
+    def stored(self, key: str) -> Kind | None:
+        return super().stored(key) or self._stored.stored(key)
+
+    def resource(self, api_version: str, plural: str) -> Resource:
+        try:
+            return super().resource(api_version, plural)
+        except NotFound:
+            return self._stored.resource(api_version, plural)
+
+    def of_kind(self, api_version: str, kind: str) -> Resource:
+        try:
+            return super().of_kind(api_version, kind)
+        except NotFound:
+            return self._stored.of_kind(api_version, kind)
+
+
+def is_view(kind: Kind) -> bool:
+    return VIEWS.stored(kind.key) is kind
 
 
 @dataclass(frozen=True, slots=True)

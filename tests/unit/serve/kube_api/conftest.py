@@ -1,9 +1,10 @@
 """The embedded API on real sockets, in the test's own process."""
 
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +44,26 @@ class Served:
             return answer.status, (await answer.json(content_type=None) if is_json else text)
 
 
+Serve = Callable[..., AbstractAsyncContextManager[Served]]
+
+
 @asynccontextmanager
-async def served_at(root: Path) -> AsyncIterator[Served]:
+async def served_at(root: Path, **added: Any) -> AsyncIterator[Served]:
+    """`added` goes to `serving`: views, metrics, checks."""
     clock = SystemClock()
     async with open_store(root / "cluster.db", clock=clock, kinds=(*BUILT_IN, DEFINITION)) as store:
-        async with serving(store, Config(root=root, node_name="node1"), clock), aiohttp.ClientSession() as session:
-            config = kubeconfigs.read(root / "kubeconfig")
-            url = config["clusters"][0]["cluster"]["server"]
+        config = Config(root=root, node_name="node1")
+        async with serving(store, config, clock, **added), aiohttp.ClientSession() as session:
+            written = kubeconfigs.read(root / "kubeconfig")
+            url = written["clusters"][0]["cluster"]["server"]
             tls = ssl.create_default_context(cafile=str(root / "pki" / "ca.crt"))
-            yield Served(root, store, url, session, config["users"][0]["user"]["token"], tls)
+            yield Served(root, store, url, session, written["users"][0]["user"]["token"], tls)
+
+
+@pytest.fixture
+def serve(root: Path) -> Serve:
+    """The API with something added, as in `async with serve(views=…)`."""
+    return partial(served_at, root)
 
 
 @pytest.fixture

@@ -2,11 +2,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from devlet.kit.metrics import Registry
 from devlet.objects.release import KUBERNETES
 from devlet.serve.kube_api.endpoints import version_info
+from devlet.serve.kube_api.health import Check
 
 if TYPE_CHECKING:
-    from tests.unit.serve.kube_api.conftest import Served
+    from tests.unit.serve.kube_api.conftest import Serve, Served
 
 pytestmark = pytest.mark.anyio
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -50,3 +52,42 @@ async def test_openapi_is_cacheable(served: "Served") -> None:
     tag = served.headers["ETag"]
     assert (await served.request("GET", path, headers={"If-None-Match": tag}))[0] == 304
     assert (await served.request("GET", "/openapi/v2"))[1]["swagger"] == "2.0"
+
+
+async def test_a_check_of_the_node_is_part_of_its_health(serve: "Serve") -> None:
+    problems: list[str | None] = [None]
+    async with serve(checks=[Check("device-plugin", lambda: problems[-1])]) as served:
+        assert "[+]device-plugin ok\n" in (await served.request("GET", "/healthz?verbose"))[1]
+        assert await served.request("GET", "/healthz/device-plugin") == (200, "ok")
+        problems.append("device registration error: the socket is gone")
+        for endpoint in ("healthz", "livez", "readyz"):
+            code, text = await served.request("GET", f"/{endpoint}", token="")
+            assert (code, "[-]device-plugin failed: reason withheld\n" in text) == (500, True)
+        assert (await served.request("GET", "/healthz?exclude=device-plugin"))[0] == 200
+        code, text = await served.request("GET", "/healthz/device-plugin")
+        assert (code, text) == (500, "internal server error: device registration error: the socket is gone\n")
+        problems.append(None)
+        assert await served.request("GET", "/healthz") == (200, "ok")
+
+
+async def test_metrics_are_for_those_who_may_read_them(serve: "Serve") -> None:
+    registry = Registry()
+    registry.counter("c_total", "C.").add()
+    async with serve(metrics=registry) as served:
+        code, text = await served.request("GET", "/metrics")
+        assert (code, text) == (200, "# HELP c_total C.\n# TYPE c_total counter\nc_total 1\n")
+        assert served.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert (await served.request("GET", "/metrics", token=""))[0] in (401, 403)
+        assert (await served.request("GET", "/metrics", headers={"Impersonate-User": "bob"}))[0] == 403
+        rbac = "/apis/rbac.authorization.k8s.io/v1"
+        rules = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+        await served.request("POST", f"{rbac}/clusterroles", json={"metadata": {"name": "scrape"}, "rules": rules})
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "scrape"}
+        subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "bob"}
+        binding = {"metadata": {"name": "scrape"}, "roleRef": reference, "subjects": [subject]}
+        await served.request("POST", f"{rbac}/clusterrolebindings", json=binding)
+        assert (await served.request("GET", "/metrics", headers={"Impersonate-User": "bob"}))[0] == 200
+
+
+async def test_without_metrics_there_is_no_such_path(served: "Served") -> None:
+    assert await served.request("GET", "/metrics") == (404, "404 page not found\n")

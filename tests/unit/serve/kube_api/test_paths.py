@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.errors import BadRequest, DevletError, NotFound
-from devlet.objects.kinds import BUILT_IN, Catalogue
-from devlet.serve.kube_api.paths import Group, GroupVersion, Other, Target, parse
+from devlet.objects.kinds import BUILT_IN, Catalogue, Kind
+from devlet.serve.kube_api.paths import Group, GroupVersion, Other, Target, WithViews, is_view, parse
 
 CATALOGUE = Catalogue(BUILT_IN)
 
@@ -84,3 +84,18 @@ def test_any_path_has_an_answer(parts: list[str]) -> None:
     except DevletError:
         return
     assert isinstance(found, Target | GroupVersion | Group | Other)
+
+
+def test_views_are_found_beside_what_is_stored_as_it_changes() -> None:
+    stored = Catalogue(())
+    both = WithViews(stored)
+    robot = Kind("Robot", "robots", ("x.io/v1",))
+    stored.add(robot)
+    assert [kind.plural for kind in both] == ["robots", "devices", "plugins", "holders"]
+    assert both.resource("x.io/v1", "robots").kind is robot is both.stored("robots.x.io")
+    assert both.of_kind("x.io/v1", "Robot").kind is robot
+    device = both.of_kind("devlet.dev/v1alpha1", "Device").kind
+    assert is_view(device) and device is both.stored("devices.devlet.dev")
+    assert not is_view(robot)
+    with pytest.raises(NotFound):
+        both.resource("devlet.dev/v1alpha1", "robots")

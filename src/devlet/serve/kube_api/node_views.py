@@ -1,0 +1,121 @@
+"""The node's views in the API: devices, plugins and holders, which can be got and listed and nothing else.
+
+They are made when they are asked for and stored nowhere, so there is no version of a list to watch from. The rest of
+the API sees them as resources like others: discovery, OpenAPI, tables, authorization."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from aiohttp import web
+
+from devlet.errors import BadRequest, NotFound
+from devlet.objects import field_selectors, label_selectors
+from devlet.objects.documents import Document
+from devlet.objects.kinds import Resource
+from devlet.objects.statuses import failure
+from devlet.serve.kube_api import answers
+from devlet.serve.kube_api.answers import Rejected
+from devlet.serve.kube_api.handlers import Call, method_not_allowed
+from devlet.serve.kube_api.partial_metadata import partial_metadata, partial_metadata_list
+from devlet.serve.kube_api.tables import include_object, table
+
+__all__ = ["NodeViews", "Views"]
+
+SHOWN = 8  # candidates that an error names
+
+
+class Views(Protocol):
+    """Complete documents, in the order in which they are listed."""
+
+    def devices(self) -> Sequence[Document]: ...
+
+    def plugins(self) -> Sequence[Document]: ...
+
+    def holders(self) -> Sequence[Document]: ...
+
+
+class NodeViews:
+    def __init__(self, views: Views) -> None:
+        self._sources = {"devices": views.devices, "plugins": views.plugins, "holders": views.holders}
+
+    def handle(self, call: Call, verb: str) -> web.StreamResponse:
+        if verb not in ("get", "list"):
+            raise method_not_allowed()
+        if refusal := call.format.refusal(is_list=verb == "list"):
+            raise Rejected(failure(406, "NotAcceptable", refusal))
+        documents = self._sources[call.resource.plural]()
+        if verb == "list":
+            return _list(call, _selected(call, documents))
+        return _object(call, _found(call, documents))
+
+
+def _selected(call: Call, documents: Sequence[Document]) -> list[Document]:
+    resource, query = call.resource, call.query
+    labels = label_selectors.parse(query.get("labelSelector", ""))
+    fields = field_selectors.parse(
+        query.get("fieldSelector", ""), resource.api_version, resource.kind.kind, resource.namespaced
+    )
+    return [
+        document
+        for document in documents
+        if _is_in(document, call.target.namespace)
+        and labels.matches(document["metadata"].get("labels"))
+        and fields.matches(document)
+    ]
+
+
+def _is_in(document: Document, namespace: str) -> bool:
+    return not namespace or document["metadata"].get("namespace", "") == namespace
+
+
+def _found(call: Call, documents: Sequence[Document]) -> Document:
+    """By its name, or a device by its id alone if no other has the same."""
+    target = call.target
+    for document in documents:
+        metadata = document["metadata"]
+        if (metadata.get("namespace", ""), metadata["name"]) == (target.namespace, target.name):
+            return document
+    named = [d for d in documents if d["kind"] == "Device" and d["spec"]["id"] == target.name]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise BadRequest(_ambiguous(target.name, [d["metadata"]["name"] for d in named]))
+    raise _not_found(call.resource, target.name)
+
+
+def _ambiguous(id: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f'{len(names)} devices have the id "{id}": say which by its name: {", ".join(names[:SHOWN])}{more}'
+
+
+def _not_found(resource: Resource, name: str) -> NotFound:
+    return NotFound(f'{resource.name} "{name}" not found', resource=resource.name, name=name)
+
+
+def _object(call: Call, document: Document) -> web.Response:
+    match call.format.as_kind:
+        case "":
+            shown = document
+        case "Table":
+            shown = _table(call, [document])
+        case _:
+            shown = partial_metadata(document, version=call.format.version)
+    return answers.document(shown, pretty=call.pretty)
+
+
+def _list(call: Call, documents: Sequence[Document]) -> web.Response:
+    match call.format.as_kind:
+        case "":
+            items = [{k: v for k, v in d.items() if k not in ("kind", "apiVersion")} for d in documents]
+            kind = f"{call.resource.kind.kind}List"
+            shown = {"kind": kind, "apiVersion": call.resource.api_version, "metadata": {}, "items": items}
+        case "Table":
+            shown = _table(call, documents)
+        case _:
+            shown = partial_metadata_list(documents, {}, version=call.format.version)
+    return answers.document(shown, pretty=call.pretty)
+
+
+def _table(call: Call, documents: Sequence[Document]) -> Document:
+    included = include_object(call.query.get("includeObject", ""))
+    return table(call.resource, documents, now=call.now, include_object=included, version=call.format.version)

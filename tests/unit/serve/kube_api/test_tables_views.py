@@ -1,0 +1,61 @@
+"""The rows of devices, plugins and holders."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from devlet.serve.kube_api.tables_views import DEVICES, HOLDERS, PLUGINS
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+SINCE = "2026-01-02T03:04:00Z"
+
+
+def device(status: dict[str, Any], nodes: list[int] | None = None) -> dict[str, Any]:
+    return {"spec": {"resource": "a.com/gpu", "id": "g0", "numaNodes": nodes or []}, "status": status}
+
+
+def test_a_device_shows_its_holder() -> None:
+    holder = {"namespace": "ns", "pod": "train", "podUID": "u", "container": "main"}
+    status = {"health": "Healthy", "state": "Held", "holder": holder, "since": SINCE}
+    expected = ["a.com/gpu", "g0", "Healthy", "0,1", "Held", "ns/train/main", "5s"]
+    assert DEVICES.cells(device(status, [0, 1]), NOW) == expected
+    assert [column.name for column in DEVICES.columns] == [
+        *("Resource", "ID", "Health", "NUMA", "State", "Holder", "Since")
+    ]
+
+
+def test_a_free_device_has_no_holder_and_a_held_one_may_not_know_since_when() -> None:
+    free = DEVICES.cells(device({"health": "Healthy", "state": "Free"}), NOW)
+    assert free[3:] == ["<none>", "Free", "<none>", "<none>"]
+    held = DEVICES.cells(device({"state": "Releasing", "holder": {"podUID": "u", "container": "main"}}), NOW)
+    assert held[4:] == ["Releasing", "u/main", "<unknown>"]
+
+
+def test_a_plugin_shows_its_process_in_wide_tables_only() -> None:
+    options = {"preStartRequired": True, "getPreferredAllocationAvailable": True}
+    spec = {"resource": "a.com/gpu", "socket": "/p/g.sock", "api": "v1beta1", "options": options}
+    status = {"state": "Connected", "since": SINCE, "healthy": 2, "unhealthy": 1, "held": 1, "pid": 42}
+    cells = PLUGINS.cells({"spec": spec, "status": status}, NOW)
+    shown = [cell for cell, column in zip(cells, PLUGINS.columns, strict=True) if not column.priority]
+    assert shown == ["a.com/gpu", "/p/g.sock", "v1beta1", "Connected", 2, 1, 1, "5s"]
+    assert cells[8:] == ["42", "PreStart,PreferredAllocation", "<none>"]
+
+
+def test_an_awaited_plugin_has_no_socket() -> None:
+    cells = PLUGINS.cells({"spec": {"resource": "a.com/gpu"}, "status": {"state": "Awaited", "since": SINCE}}, NOW)
+    assert cells[:4] == ["a.com/gpu", "<none>", "<none>", "Awaited"]
+
+
+def holder(*containers: tuple[str, str, list[str]]) -> dict[str, Any]:
+    shown = [{"name": name, "devices": [{"resource": r, "ids": ids}]} for name, r, ids in containers]
+    return {"metadata": {"name": "train"}, "status": {"since": SINCE, "containers": shown}}
+
+
+def test_a_holder_shows_resources_devices_and_containers() -> None:
+    document = holder(("init", "a.com/gpu", ["g0"]), ("main", "a.com/gpu", ["g0", "g1"]), ("net", "a.com/nic", ["n0"]))
+    expected = ["train", "a.com/gpu,a.com/nic", "g0,g1,n0", "init,main,net", "5s"]
+    assert HOLDERS.cells(document, NOW) == expected
+
+
+def test_many_devices_are_cut_short() -> None:
+    cells = HOLDERS.cells(holder(("main", "a.com/gpu", [f"g{i}" for i in range(100)])), NOW)
+    assert cells[2] == "g0,g1,g2,g3,g4,g5,g6,g7 + 92 more..."
