@@ -51,6 +51,21 @@ def test_every_measure_of_the_api_is_on_the_page() -> None:
     assert [what for what in shown if what not in page] == []
 
 
+def test_every_measure_of_admission_is_on_the_page() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text()
+    shown = [measure.what for measure in loaded("admission").measures(256)]
+    assert [what for what in shown if what not in page] == []
+
+
+def test_what_is_kept_of_a_rate_is_that_with_the_most_in_place_to_that_with_the_fewest() -> None:
+    admission = loaded("admission")
+    rates = {10: [50.0, 60.0, 70.0], 0: [100.0, 200.0], 5: [1.0]}
+    rows = {admission.Measure(n, 64, 1): admission.Row("", "/s", runs={"devlet": runs}) for n, runs in rates.items()}
+    assert admission.kept(rows, "devlet", 64) == 60 / 150
+    assert admission.kept(rows, "devlet", 1) is None
+    assert admission.kept(rows, "kubelet", 64) is None
+
+
 @pytest.mark.parametrize("only", ["claims, 16 writers", "list", "watch events of claims"])
 def test_the_store_benchmark_runs_without_etcd(only: str, root: Path) -> None:
     report = root / "report.json"
@@ -92,4 +107,19 @@ def test_the_api_benchmark_runs(root: Path, sides: list[str]) -> None:
     assert {"start to ready", "list of 50 slices", "creates of slices in protobuf, 16 writers"} <= set(found)
     for row in found.values():
         assert len(row["runs"]) == (1 if sides else 2)
+        assert all(figure > 0 for figures in row["runs"].values() for figure in figures)
+
+
+@pytest.mark.peers
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("sides", [["--alone"], []], ids=["alone", "beside"])
+def test_the_admission_benchmark_runs(root: Path, sides: list[str]) -> None:
+    need("kubelet-devices")
+    report = root / "report.json"
+    done = bench("admission.py", *sides, "--pods=8", "--existing=3", f"--directory={root}", f"--json={report}")
+    assert done.returncode == 0, done.stderr
+    found = rows(report)
+    assert set(found) == {"pods admitted, one after the other, 3 in place", "pods admitted, 64 at once, 3 in place"}
+    for row in found.values():
+        assert set(row["runs"]) == {"devlet", "file writes"} | (set() if sides else {"kubelet"})
         assert all(figure > 0 for figures in row["runs"].values() for figure in figures)

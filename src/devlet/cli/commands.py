@@ -8,10 +8,12 @@ import click
 # Name → what `devlet --help` says. The command is the attribute `command` of the module `devlet.cli.NAME`.
 COMMANDS = {
     "apply": "Create or change objects from files.",
+    "checkpoint": "Look at, check, convert and repair checkpoints of devices.",
     "delete": "Delete objects.",
     "demo": "Show on this machine what devlet does; no root, no network.",
     "describe": "Show objects in detail, with their events.",
     "events": "List events, oldest first.",
+    "exec": "Start a program that has the kubelet's paths built in.",
     "get": "Print objects.",
     "token": "Make credentials for a driver or for another node.",
     "up": "Run the daemon.",

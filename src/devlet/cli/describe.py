@@ -1,12 +1,12 @@
 """`devlet describe`."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib import import_module
 
 import click
 
-from devlet.cli import selection
+from devlet.cli import node_views, selection
 from devlet.cli.event_lines import last_seen, seen, source
 from devlet.cli.events import EVENTS
 from devlet.cli.options import (
@@ -18,7 +18,7 @@ from devlet.cli.options import (
     target_options,
 )
 from devlet.cli.resources import Resources
-from devlet.cli.selection import Named, Scope
+from devlet.cli.selection import Named, Scope, Wanted
 from devlet.cli.session import Document, Session
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, heading, section, table, tree
@@ -33,6 +33,9 @@ VIEWS = {
     "secrets": "secret",
     "resourceclaims.resource.k8s.io": "claim",
     "resourceslices.resource.k8s.io": "slice",
+    "devices.devlet.dev": "device",
+    "plugins.devlet.dev": "plugin",
+    "holders.devlet.dev": "holder",
 }
 
 _EXAMPLES = """\b
@@ -40,6 +43,7 @@ Examples:
   devlet describe pod train
   devlet describe resourceslices
   devlet describe node/n1
+  devlet describe device gpu-0
 """
 
 
@@ -68,9 +72,9 @@ def command(
         named = selection.of_files(resources, session, files, recursive=recursive, namespace=namespace)
     else:
         scope = Scope(selection.place(session, namespace, everywhere=all_namespaces), selector, field_selector)
-        wanted = selection.parse(resources, arguments)
+        wanted = node_views.resolved(session, selection.parse(resources, arguments))
         scope.check(wanted)
-        named = list(selection.objects(session, scope, wanted))
+        named = [each for want in wanted for each in _named(session, scope, want)]
     if not named:
         click.echo("No resources found", err=True)
     errors: list[DevletError] = []
@@ -82,10 +86,15 @@ def command(
             errors.append(e)
             continue
         events = _events(session, each, document) if show_events else None
-        lines = describe(each, document, reader, events, datetime.now(UTC))
+        lines = describe(each, document, reader, events, reader.now)
         click.echo("".join(["\n\n" if index else "", *(f"{line}\n" for line in lines)]), nl=False)
     if errors:
         raise ExceptionGroup("describe", errors)
+
+
+def _named(session: Session, scope: Scope, want: Wanted) -> list[Named]:
+    with node_views.served(want.resource):
+        return list(selection.objects(session, scope, [want]))
 
 
 def describe(
@@ -104,8 +113,10 @@ def describe(
         yield from section("Events", table(["TYPE", "REASON", "AGE", "FROM", "MESSAGE"], rows))
 
 
-def _events(session: Session, named: Named, document: Document) -> list[Document]:
-    uid = (document.get("metadata") or {}).get("uid")
+def _events(session: Session, named: Named, document: Document) -> list[Document] | None:
+    """None for a view: nobody can refer to what has no UID."""
+    if not (uid := (document.get("metadata") or {}).get("uid")):
+        return None
     # Events about things without a namespace are kept in the default one.
     path = EVENTS.collection(named.namespace or "default")
     try:

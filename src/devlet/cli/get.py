@@ -21,6 +21,8 @@ Examples:
   devlet get resourceclaims -A -o wide
   devlet get pod/train -o jsonpath='{.spec.nodeName}'
   devlet get pods -w
+  devlet get devices
+  devlet get holders -A
 """
 
 

@@ -5,11 +5,12 @@ Apart from the command because it must run without click, see `quick`.
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
-from devlet.cli import selection
+from devlet.cli import node_views, selection
 from devlet.cli.output import Found, Printer, Shown, emit, printer
-from devlet.cli.resources import Resources
+from devlet.cli.resources import VIEWS_GROUP, Resources
 from devlet.cli.selection import Scope, Wanted
 from devlet.cli.session import TABLE, Document, Query, Session
 from devlet.errors import DevletError, InvalidInput, NotFound
@@ -72,7 +73,7 @@ def _wanted(session: Session, namespace: str, scope: Scope, request: Request) ->
         return [(Scope(n.namespace), Wanted(n.resource, (n.name,))) for n in named]
     wanted = selection.parse(resources, request.arguments)
     scope.check(wanted)
-    return [(scope, want) for want in wanted]
+    return [(scope, want) for want in node_views.resolved(session, wanted)]
 
 
 def _order(path: str) -> Order:
@@ -98,12 +99,14 @@ class _Reader:
                 found += [Found(want.resource, d) for d in self._documents(scope, want)]
             except DevletError as e:
                 self.errors.append(e)
-            yield from self._order(found) if self._order else found
+            yield from self._order(found) if self._order else node_views.ordered(found)
 
     def _documents(self, scope: Scope, want: Wanted) -> Iterator[Document]:
         if not want.names:
             query = [*scope.query, *self._whole_objects()]
-            yield from self.session.pages(want.resource.collection(scope.namespace), query, accept=self.printing.accept)
+            path = want.resource.collection(scope.namespace)
+            with node_views.served(want.resource):
+                yield from self.session.pages(path, query, accept=self.printing.accept)
         for name in want.names:
             try:
                 path = want.resource.item(scope.namespace, name)
@@ -128,6 +131,12 @@ def _follow(reader: _Reader, wanted: Sequence[Place], *, existing: bool) -> None
         session.get(want.resource.item(scope.namespace, want.names[0]))  # to say so if it does not exist
         query.append(("fieldSelector", f"metadata.name={want.names[0]}"))
     path = want.resource.collection(scope.namespace)
+    if want.resource.group == VIEWS_GROUP:
+        looks = node_views.followed(session, path, query, accept=printing.accept)
+        for look in looks if existing else islice(looks, 1, None):
+            for found in node_views.ordered([Found(want.resource, look)]):
+                emit(printing, printing.one(found))
+        return
     listing: Document = {}
     for listing in session.pages(path, query, accept=printing.accept):
         if existing:

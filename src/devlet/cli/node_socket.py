@@ -3,6 +3,7 @@
 import socket
 from pathlib import Path
 
+from devlet.errors import Unavailable
 from devlet.kit import socket_paths
 
 NAME = "devlet.sock"
@@ -16,11 +17,12 @@ class NodeSocket:
     prefix = ""
     namespace = "default"
     headers = ()
+    is_node = True
 
     def __init__(self, root: Path, start: str = "devlet up") -> None:
         self.path = root / NAME
         self.address = str(self.path)
-        self._root = root
+        self.root = root
         self._start = start
 
     def dial(self) -> socket.socket:
@@ -35,10 +37,17 @@ class NodeSocket:
             raise
         return line
 
+    def check(self) -> None:
+        """Unavailable if no devlet listens."""
+        try:
+            self.dial().close()
+        except OSError as e:
+            raise Unavailable(self.trouble(e)) from e
+
     def trouble(self, error: OSError) -> str:
         match error:
             case FileNotFoundError() | ConnectionRefusedError() | NotADirectoryError():
-                return f"no devlet runs on {self._root}: start one with `{self._start}`"
+                return f"no devlet runs on {self.root}: start one with `{self._start}`"
             case PermissionError():
                 return f"{self.path}: permission denied: it is open only to the user who runs devlet"
             case TimeoutError():

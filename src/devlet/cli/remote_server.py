@@ -21,6 +21,8 @@ Proof = tuple[list[tuple[str, str]], ssl.SSLContext | None]
 
 
 class RemoteServer:
+    is_node = False
+
     def __init__(self, connection: Connection) -> None:
         url = urlsplit(connection.server)
         self.address = connection.address

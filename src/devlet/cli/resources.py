@@ -1,10 +1,10 @@
 """What the server serves, and which of it is meant: `pods`, `po`, `Pod`, `resourceclaims.v1beta1.resource.k8s.io`.
 
 Nothing is kept between commands: the core group is one request and the others are one more, needed only for names that
-the core group does not have.
+the core group does not have. A devlet's views of its node are known without asking it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ _DISCOVERY = ",".join(
         "application/json",
     ]
 )
+_WHOSE_VIEW = ": it is a view that a devlet has of its node; ask one on its own machine, with --root DIR"
 
 
 class Resource(NamedTuple):
@@ -60,6 +61,14 @@ class Resource(NamedTuple):
         return name in (self.plural, self.singular, self.kind.lower()) or name in self.short_names
 
 
+VIEWS_GROUP = "devlet.dev"
+VIEWS = (
+    Resource(VIEWS_GROUP, "v1alpha1", "devices", "device", "Device", namespaced=False),
+    Resource(VIEWS_GROUP, "v1alpha1", "plugins", "plugin", "Plugin", namespaced=False),
+    Resource(VIEWS_GROUP, "v1alpha1", "holders", "holder", "Holder", namespaced=True),
+)
+
+
 class Resources:
     """Of one server, asked when they are needed."""
 
@@ -77,12 +86,15 @@ class Resources:
     def find(self, text: str) -> Resource:
         """The core group goes first, then groups and versions in the server's order of preference."""
         name, dot, rest = text.lower().partition(".")
+        if self._session.is_node and (view := view_named(text)):
+            return view
         if dot:
             found = self._in_group(name, rest)
         else:
             found = _first(self.core, name) or _first(self.groups, name)
         if found is None:
-            raise NotFound(f'the server doesn\'t have a resource type "{text}"{self._guess(name)}')
+            hint = _WHOSE_VIEW if view_named(text) else self._guess(name)
+            raise NotFound(f'the server doesn\'t have a resource type "{text}"{hint}')
         return found
 
     def category(self, name: str) -> list[Resource]:
@@ -143,7 +155,15 @@ def _resource(group: str, version: str, found: Document) -> Resource:
     )
 
 
-def _first(resources: list[Resource], name: str) -> Resource | None:
+def view_named(text: str) -> Resource | None:
+    """The view of a node that a type means, where a devlet is asked."""
+    name, _, group = text.lower().partition(".")
+    if group not in ("", VIEWS_GROUP, f"{VIEWS[0].version}.{VIEWS_GROUP}"):
+        return None
+    return _first(VIEWS, name)
+
+
+def _first(resources: Sequence[Resource], name: str) -> Resource | None:
     return next((resource for resource in resources if resource.answers_to(name)), None)
 
 

@@ -3,13 +3,14 @@
     TYPE[,TYPE…] [NAME…]      pods      pods,nodes      pod p1 p2
     TYPE/NAME…                pod/p1 node/n1
 
-A name list belongs to every type before it; `all` stands for the types of that category.
+A name list belongs to every type before it; `all` stands for the types of that category. After the type of a view of
+the node, names may have slashes: `plugin gpu.example.com/gpu`.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from devlet.cli.resources import Resource, Resources
+from devlet.cli.resources import Resource, Resources, view_named
 from devlet.cli.session import Query, Session
 from devlet.errors import InvalidInput
 
@@ -73,7 +74,7 @@ def one_source(arguments: Sequence[str], files: Sequence[str]) -> None:
 
 
 def parse(resources: Resources, arguments: Sequence[str]) -> list[Wanted]:
-    if any("/" in argument for argument in arguments):
+    if any("/" in argument for argument in arguments) and not view_named(arguments[0]):
         return _pairs(resources, arguments)
     types, names = arguments[0], tuple(arguments[1:])
     if not all(names):

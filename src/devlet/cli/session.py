@@ -53,6 +53,11 @@ class Server(Protocol):
     @property
     def headers(self) -> Sequence[tuple[str, str]]: ...
 
+    @property
+    def is_node(self) -> bool:
+        """A devlet on this machine, which has views of its node."""
+        ...
+
     def dial(self) -> socket.socket: ...
 
     def trouble(self, error: OSError) -> str:
@@ -66,6 +71,7 @@ class Session:
     def __init__(self, server: Server, *, warn: Callable[[str], None]) -> None:
         self.address = server.address
         self.namespace = server.namespace
+        self.is_node = server.is_node
         self._server = server
         self._warn = warn
         self._open: Line | None = None

@@ -38,9 +38,14 @@ def server(target: Target, environ: Mapping[str, str] = os.environ) -> Server:
         raise InvalidInput("--root is a node on this machine: it excludes --kubeconfig and --context")
     if target.kubeconfig or target.context or (target.of_kubectl and target.root is None):
         return _configured(target, environ)
-    given = target.root or (Path(environ["DEVLET_ROOT"]) if environ.get("DEVLET_ROOT") else None)
-    root = (given or default_root(environ)).absolute()
-    return NodeSocket(root, f"devlet up --root {root}" if target.root else "devlet up")  # which finds DEVLET_ROOT too
+    return node(target.root, environ)
+
+
+def node(root: Path | None, environ: Mapping[str, str] = os.environ) -> NodeSocket:
+    """The devlet on this machine: on the root that the command line gives, on DEVLET_ROOT, or on the default one."""
+    given = root or (Path(environ["DEVLET_ROOT"]) if environ.get("DEVLET_ROOT") else None)
+    found = (given or default_root(environ)).absolute()
+    return NodeSocket(found, f"devlet up --root {found}" if root else "devlet up")  # which finds DEVLET_ROOT too
 
 
 def _configured(target: Target, environ: Mapping[str, str]) -> Server:

@@ -43,6 +43,19 @@ Examples:
     metavar="LIST",
     help="The embedded cluster's controllers: '*' all, NAME, -NAME all but that one. [default: *]",
 )
+@click.option(
+    "--topology-policy",
+    metavar="POLICY",
+    help="How devices are kept near each other: none, best-effort, restricted or single-numa-node. [default: none]",
+)
+@click.option(
+    "--topology-scope", metavar="container|pod", help="What is kept on the same NUMA nodes. [default: container]"
+)
+@click.option(
+    "--numa-nodes",
+    metavar="COUNT",
+    help="Act as if the machine had COUNT NUMA nodes; 0 for those it has. [default: 0]",
+)
 def command(config: Path | None, **flags: Any) -> None:
     """Run the daemon until SIGINT or SIGTERM.
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import click
 
-from devlet.cli import jsonpath, selection
+from devlet.cli import jsonpath, node_views, selection
 from devlet.cli.options import (
     KubectlCommand,
     all_namespaces_option,
@@ -62,7 +62,8 @@ def command(
         objects = selection.of_files(resources, session, files, recursive=recursive, namespace=namespace)
     else:
         scope = Scope(selection.place(session, namespace, everywhere=all_namespaces), selector, field_selector)
-        objects = selection.explicit(session, scope, selection.parse(resources, arguments), everything=everything)
+        wanted = node_views.resolved(session, selection.parse(resources, arguments))
+        objects = selection.explicit(session, scope, wanted, everything=everything)
     absent = what.lower() in ("delete", "create")
     if not objects and not absent:
         raise NotFound("no matching resources found")

@@ -7,11 +7,12 @@ one is gone.
 import time
 from collections.abc import Iterator, Sequence
 
-from devlet.cli.resources import Resource
+from devlet.cli.resources import VIEWS_GROUP, Resource
 from devlet.cli.session import JSON, Document, Query, Session
 from devlet.errors import Expired, NotFound
 
 PAUSE = 1.0  # seconds, after a watch that ended at once
+LOOK = 0.2  # seconds, between two looks at what cannot be watched
 
 
 def changes(
@@ -48,6 +49,11 @@ def states(
         items: Sequence[Document] = listing.get("items") or ()
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
         yield head | items[0] if items else None
+        if resource.group == VIEWS_GROUP:  # they have no versions to watch from
+            if (left := _left(deadline)) is not None and left <= 0:
+                return
+            time.sleep(LOOK if left is None else min(LOOK, left))
+            continue
         try:
             for type_, found in changes(session, path, query, _version(listing), deadline=deadline):
                 yield None if type_ == "DELETED" else found

@@ -7,17 +7,20 @@ sources pass through the same parser, so a bad one is reported in the same words
 import os
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from devlet.cluster.store.settings import Settings
-from devlet.daemon import config_file, controllers
+from devlet.daemon import config_file, controllers, node_settings
+from devlet.daemon.node_settings import NodeSettings
 from devlet.daemon.root import default_root
 from devlet.errors import InvalidInput
 from devlet.kit import durations
+from devlet.node.devices import release_hooks
+from devlet.node.topology import options
 from devlet.objects.names import dns_subdomain
 
 LOG_FORMATS = ("text", "json")
@@ -36,35 +39,58 @@ class Config:
     api_address: tuple[str, int] = ("127.0.0.1", 0)  # port 0: a free one, and from then on the same
     api_idle: float = 30.0  # seconds that a connection to the API may be without a request
     store: Settings = field(default=Settings())
+    node: NodeSettings = field(default=NodeSettings())
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One thing to set: its field of `Config` (or `store.` and one of the store's), its name in the file, and its
-    environment variable, if it has one."""
+    """One thing to set: its field of `Config` (or `store.` and one of the store's, `node.` and one of the node's), its
+    name in the file, and its environment variable, if it has one."""
 
     field: str
     name: str
     variable: str
     parse: Callable[[Any], Any]
+    is_list: bool = False  # of mappings, in the file only
+
+    @property
+    def flag(self) -> str:
+        """The name of the flag, which not every key has, as the command gets it."""
+        return self.field.rpartition(".")[2]
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ, file: Path | None = None) -> Config:
-    """The configuration from all sources. `flags` are by field name; None means not given."""
+    """The configuration from all sources. `flags` are by field name, without `node.`; None means not given."""
     values: dict[str, Any] = {}
     file = file or (Path(environ["DEVLET_CONFIG"]) if environ.get("DEVLET_CONFIG") else None)
-    settings = config_file.read(file, [key.name for key in KEYS]) if file else {}
+    settings = _read(file) if file else {}
     for key in KEYS:
         if setting := settings.get(key.name):
             values[key.field] = _parsed(key, setting.value, f"{setting.place}: {key.name}")
         if key.variable and (text := environ.get(key.variable)):
             values[key.field] = _parsed(key, text, key.variable)
-        if (flag := flags.get(key.field)) is not None:
-            values[key.field] = _parsed(key, flag, f"--{key.field.replace('_', '-')}")
+        if (flag := flags.get(key.flag)) is not None:
+            values[key.field] = _parsed(key, flag, f"--{key.flag.replace('_', '-')}")
     values.setdefault("root", default_root(environ))
     values.setdefault("node_name", _host_name())
-    store = {name.removeprefix("store."): values.pop(name) for name in list(values) if name.startswith("store.")}
-    return Config(**values, store=Settings(**store))
+    return _config(values)
+
+
+def _read(file: Path) -> dict[str, config_file.Setting]:
+    lists = [key.name for key in KEYS if key.is_list]
+    return config_file.read(file, [key.name for key in KEYS], lists)
+
+
+def _config(values: dict[str, Any]) -> Config:
+    store, node = _taken(values, "store."), _taken(values, "node.")
+    if options := _taken(node, "topology_options."):
+        node["topology_options"] = dict(NodeSettings().topology_options) | options
+    return Config(**values, store=Settings(**store), node=NodeSettings(**node))
+
+
+def _taken(values: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """The values whose names begin so, taken out."""
+    return {name.removeprefix(prefix): values.pop(name) for name in list(values) if name.startswith(prefix)}
 
 
 def _parsed(key: Key, value: Any, origin: str) -> Any:
@@ -129,6 +155,16 @@ def _duration(value: Any) -> float:
     return seconds
 
 
+def _release_hooks(items: Sequence[config_file.Setting]) -> tuple[Mapping[str, Any], ...]:
+    """Carried as they are, because only the node can run them, but checked here, where their lines are known."""
+    for index, item in enumerate(items):
+        try:
+            release_hooks.parse([item.value])
+        except InvalidInput as e:
+            raise InvalidInput(f"{item.place}: {e}".replace("releaseHooks[0]", f"releaseHooks[{index}]")) from e
+    return tuple(item.value for item in items)
+
+
 def _host_name() -> str:
     """This host's name as a node name, as the kubelet makes it: lower case."""
     name = socket.gethostname().lower()
@@ -142,10 +178,33 @@ KEYS = (
     Key("verbosity", "verbosity", "DEVLET_VERBOSITY", _verbosity),
     Key("api_address", "apiAddress", "DEVLET_API_ADDRESS", _address),
     Key("controllers", "controllers", "DEVLET_CONTROLLERS", _controllers),
+    Key("node.topology_policy", "topologyPolicy", "DEVLET_TOPOLOGY_POLICY", node_settings.policy),
+    Key("node.topology_scope", "topologyScope", "DEVLET_TOPOLOGY_SCOPE", node_settings.scope),
+    Key(
+        f"node.topology_options.{options.PREFER_CLOSEST}",
+        "topologyOptions.preferClosestNUMANodes",
+        "",
+        node_settings.prefer_closest,
+    ),
+    Key(
+        f"node.topology_options.{options.MAX_NODES}",
+        "topologyOptions.maxAllowableNUMANodes",
+        "",
+        node_settings.max_allowable,
+    ),
+    Key("node.numa_nodes", "numaNodes", "DEVLET_NUMA_NODES", node_settings.numa_nodes),
+    Key("node.release_hooks", "releaseHooks", "", _release_hooks, is_list=True),
     Key("stop_timeout", "timeouts.stop", "", _duration),
     Key("api_idle", "timeouts.apiIdle", "", _duration),
     Key("store.history_age", "timeouts.historyAge", "", _duration),
     Key("store.compact_every", "timeouts.compactEvery", "", _duration),
     Key("store.bookmark_every", "timeouts.bookmarkEvery", "", _duration),
     Key("store.version_wait", "timeouts.versionWait", "", _duration),
+    Key("node.plugin_dial", "timeouts.pluginDial", "", _duration),
+    Key("node.plugin_options", "timeouts.pluginOptions", "", _duration),
+    Key("node.plugin_allocate", "timeouts.pluginAllocate", "", _duration),
+    Key("node.plugin_preferred", "timeouts.pluginPreferred", "", _duration),
+    Key("node.plugin_pre_start", "timeouts.pluginPreStart", "", _duration),
+    Key("node.plugin_grace", "timeouts.pluginGrace", "", _duration),
+    Key("node.release_hook", "timeouts.releaseHook", "", _duration),
 )

@@ -4,7 +4,7 @@ The document is walked as a tree of nodes, not loaded as values: that keeps line
 and never expands aliases.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,21 +18,23 @@ API_VERSION = "devlet.dev/v1alpha1"
 KIND = "Configuration"
 
 _MAX_BYTES = 256 * 1024
+_MAX_DEPTH = 16  # of a value in a list
 _HEADER = ("apiVersion", "kind")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    value: Any  # a YAML scalar
+    value: Any  # a YAML scalar; for a list, a tuple of settings, each of which has a mapping of plain values
     place: str  # FILE:LINE
 
 
-def read(path: Path, known: Sequence[str]) -> dict[str, Setting]:
-    """The settings by dotted name (`timeouts.stop`). A name that is not `known` is an error."""
-    return parse(_text(path), str(path), known)
+def read(path: Path, known: Sequence[str], lists: Collection[str] = ()) -> dict[str, Setting]:
+    """The settings by dotted name (`timeouts.stop`). A name that is not `known` is an error. Those in `lists` are lists
+    of mappings, all others single values."""
+    return parse(_text(path), str(path), known, lists)
 
 
-def parse(text: str, origin: str, known: Sequence[str]) -> dict[str, Setting]:
+def parse(text: str, origin: str, known: Sequence[str], lists: Collection[str] = ()) -> dict[str, Setting]:
     """As `read`, from text; `origin` names it in errors."""
     settings: dict[str, Setting] = {}
     sections = {name.rpartition(".")[0] for name in known} - {""}
@@ -42,7 +44,8 @@ def parse(text: str, origin: str, known: Sequence[str]) -> dict[str, Setting]:
             raise InvalidInput(f"{place}: {_unknown(name, [*_HEADER, *known])}")
         if name in settings:
             raise InvalidInput(f"{place}: {name} is set twice")
-        settings[name] = Setting(_scalar(node, name, place), place)
+        value = _items(node, name, origin) if name in lists else _scalar(node, name, place)
+        settings[name] = Setting(value, place)
     _check_header(settings, origin)
     return {name: setting for name, setting in settings.items() if name not in _HEADER}
 
@@ -99,6 +102,52 @@ def _scalar(node: yaml.Node, name: str, place: str) -> Any:
     if value is None:
         raise InvalidInput(f"{place}: {name} has no value")
     return value
+
+
+def _items(node: yaml.Node, name: str, origin: str) -> tuple[Setting, ...]:
+    if not isinstance(node, yaml.SequenceNode):
+        raise InvalidInput(f"{_place(origin, node)}: {name} must be a list")
+    values = _Values(origin)
+    return tuple(values.item(item, f"{name}[{index}]") for index, item in enumerate(node.value))
+
+
+class _Values:
+    """Plain values from nodes. A node that is met twice is an alias: they could be expanded without end."""
+
+    def __init__(self, origin: str) -> None:
+        self._origin = origin
+        self._seen: set[int] = set()
+
+    def item(self, node: yaml.Node, name: str) -> Setting:
+        place = _place(self._origin, node)
+        if not isinstance(node, yaml.MappingNode):
+            raise InvalidInput(f"{place}: {name} must be a mapping of keys")
+        return Setting(self._value(node, name, _MAX_DEPTH), place)
+
+    def _value(self, node: yaml.Node, name: str, depth: int) -> Any:
+        place = _place(self._origin, node)
+        if id(node) in self._seen:
+            raise InvalidInput(f"{place}: {name}: aliases are not understood here, write the value again")
+        self._seen.add(id(node))
+        if not depth:
+            raise InvalidInput(f"{place}: {name[:80]}: nested too deeply")
+        match node:
+            case yaml.MappingNode():
+                return self._mapping(node, name, depth)
+            case yaml.SequenceNode():
+                return [self._value(item, f"{name}[{index}]", depth - 1) for index, item in enumerate(node.value)]
+        return _scalar(node, name, place)
+
+    def _mapping(self, node: yaml.MappingNode, name: str, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in node.value:
+            place = _place(self._origin, key)
+            if not isinstance(key, yaml.ScalarNode):
+                raise InvalidInput(f"{place}: a key must be plain text")
+            if key.value in found:
+                raise InvalidInput(f"{place}: {name}.{key.value} is set twice")
+            found[key.value] = self._value(value, f"{name}.{key.value}", depth - 1)
+        return found
 
 
 def _check_header(settings: dict[str, Setting], origin: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from devlet.errors import InvalidInput
 from devlet.kit import socket_paths
 
+LOCK_FILE = "devlet.lock"  # held by the daemon that runs on the root
 REGISTRY = "plugins_registry"
 SOCKET_NAME_BYTES = 64  # room for the name of a plugin's registration socket
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
@@ -102,6 +102,7 @@ class API:
             parts = PATH.fullmatch(path)
             assert parts
             metadata = {"uid": f"uid-{parts['name']}", "creationTimestamp": "2026-01-02T03:04:05Z"}
+            metadata = {} if parts["group"] == "devlet.dev" else metadata  # views are made when they are asked for
             metadata |= document.get("metadata") or {}
             metadata |= {"name": parts["name"], "resourceVersion": str(self.version)}
             if parts["namespace"]:
@@ -182,6 +183,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do(self) -> None:
         api, url = self.server.api, urlsplit(self.path)
+        url = url._replace(path=unquote(url.path))
         length = int(self.headers.get("Content-Length", 0))
         body = json.loads(self.rfile.read(length)) if length else None
         api.requests.append((self.command, self.path, body))

@@ -51,6 +51,36 @@ def test_the_core_group_needs_one_request(resources: Resources, api: "API") -> N
     assert [path for _, path, _ in api.requests] == ["/api"]
 
 
+@pytest.mark.parametrize(
+    ("text", "plural"),
+    [
+        ("devices", "devices"),
+        ("Plugin", "plugins"),
+        ("holder.devlet.dev", "holders"),
+        ("device.v1alpha1.devlet.dev", "devices"),
+    ],
+)
+def test_the_views_of_a_node_are_known_without_asking_it(
+    resources: Resources, api: "API", text: str, plural: str
+) -> None:
+    assert resources.find(text).plural == plural
+    assert api.requests == []
+
+
+def test_another_groups_devices_are_asked_for(resources: Resources) -> None:
+    with pytest.raises(NotFound, match=r'resource type "devices\.example\.com"'):
+        resources.find("devices.example.com")
+
+
+def test_a_cluster_is_asked_for_devices_and_if_it_has_none_the_error_says_who_has(
+    session: Session, resources: Resources, api: "API"
+) -> None:
+    session.is_node = False
+    with pytest.raises(NotFound, match=r"it is a view that a devlet has of its node; ask one .* with --root DIR"):
+        resources.find("devices")
+    assert [path for _, path, _ in api.requests] == ["/api", "/apis"]
+
+
 def test_kinds_are_found_in_their_version(resources: Resources) -> None:
     assert resources.of_kind("v1", "Pod").plural == "pods"
     assert resources.of_kind("resource.k8s.io/v1beta1", "ResourceClaim").version == "v1beta1"

@@ -45,6 +45,28 @@ def test_timeouts_reach_the_daemon_and_the_store(file: Path) -> None:
     assert config.store.version_wait == 3.0
 
 
+def test_what_the_node_is_told_comes_from_all_sources(file: Path) -> None:
+    file.write_text(
+        HEADER
+        + "topologyPolicy: restricted\ntopologyOptions:\n  maxAllowableNUMANodes: 16\n  preferClosestNUMANodes: true\n"
+        + "releaseHooks:\n- {resource: '*', command: [/bin/sh]}\ntimeouts:\n  pluginGrace: 1m\n"
+    )
+    node = load({"numa_nodes": "4"}, {"DEVLET_TOPOLOGY_SCOPE": "pod"}, file).node
+    assert (node.topology_policy, node.topology_scope, node.numa_nodes) == ("restricted", "pod", 4)
+    assert node.topology_options == {"prefer-closest-numa-nodes": "true", "max-allowable-numa-nodes": "16"}
+    assert (node.release_hooks, node.plugin_grace, node.plugin_dial) == (
+        ({"resource": "*", "command": ["/bin/sh"]},),
+        60,
+        10,
+    )
+
+
+def test_one_topology_option_leaves_the_other_as_it_is(file: Path) -> None:
+    file.write_text(HEADER + "topologyOptions:\n  preferClosestNUMANodes: true\n")
+    options = load({}, {}, file).node.topology_options
+    assert options == {"prefer-closest-numa-nodes": "true", "max-allowable-numa-nodes": "8"}
+
+
 def test_a_relative_root_becomes_absolute() -> None:
     assert load({"root": "here/../there"}, {}).root == Path.cwd() / "there"
 
@@ -65,6 +87,27 @@ def test_an_empty_variable_counts_as_not_set() -> None:
         ({}, {}, "timeouts:\n  stop: 0", "config.yaml:4: timeouts.stop: 0 is too short"),
         ({}, {}, "timeouts:\n  stop: .inf", "config.yaml:4: timeouts.stop:"),
         ({}, {}, "root: 7", "config.yaml:3: root: 7 is not a path"),
+        ({"numa_nodes": "x"}, {}, "", "--numa-nodes: 'x' is not a number of NUMA nodes"),
+        ({"topology_policy": "strict"}, {}, "", "--topology-policy: 'strict' is not a topology policy: expected none,"),
+        (
+            {},
+            {},
+            "topologyOptions:\n  maxAllowableNUMANodes: 4",
+            "config.yaml:4: topologyOptions.maxAllowableNUMANodes",
+        ),
+        (
+            {},
+            {},
+            "releaseHooks:\n- {resource: a.b/c}",
+            "config.yaml:4: releaseHooks[0]: needs either command or python",
+        ),
+        (
+            {},
+            {},
+            "releaseHooks:\n- {resource: a.b/c, command: [/bin/sh]}\n- {resource: a.b/c, command: [wipe]}",
+            "config.yaml:5: releaseHooks[1].command: must begin with the absolute path of a program",
+        ),
+        ({}, {}, "releaseHooks:\n- command: [/bin/sh]", "config.yaml:4: releaseHooks: Object missing required field"),
         ({}, {}, "nodeName: no", "config.yaml:3: nodeName: False is not a node name"),
     ],
 )

@@ -19,6 +19,46 @@ def test_settings_come_by_dotted_name_with_their_line() -> None:
     }
 
 
+HOOKS = """
+hooks:
+- name: wipe
+  command: [wipe, --all]
+  env: {A: "1"}
+-
+  name: second
+"""
+
+
+def test_a_list_has_plain_values_and_the_line_of_each_entry() -> None:
+    setting = parse(HEADER + HOOKS, "c.yaml", [*KNOWN, "hooks"], ["hooks"])["hooks"]
+    assert [(item.place, item.value) for item in setting.value] == [
+        ("c.yaml:5", {"name": "wipe", "command": ["wipe", "--all"], "env": {"A": "1"}}),
+        ("c.yaml:9", {"name": "second"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hooks: {}", "c.yaml:3: hooks must be a list"),
+        ("hooks:", "c.yaml:3: hooks must be a list"),
+        ("hooks: [a]", "c.yaml:3: hooks[0] must be a mapping of keys"),
+        ("hooks:\n- {}\n- []", "c.yaml:5: hooks[1] must be a mapping of keys"),
+        ("hooks:\n- name: a\n  name: b", "c.yaml:5: hooks[0].name is set twice"),
+        ("hooks:\n- name:", "c.yaml:4: hooks[0].name has no value"),
+        ("hooks:\n- list: [a, 2025-99-99]", "c.yaml:4: hooks[0].list[1]: '2025-99-99' is not a value"),
+        ("hooks:\n- ? [a]\n  : b", "c.yaml:4: a key must be plain text"),
+        ("hooks:\n- a: &x [1]\n  b: *x", "c.yaml:4: hooks[0].b: aliases are not understood here"),
+        ("hooks:\n- &x\n  a: *x", "hooks[0].a: aliases are not understood here"),
+        ("hooks:\n- a: " + "[" * 20 + "]" * 20, "nested too deeply"),
+    ],
+)
+def test_a_bad_entry_of_a_list_is_refused_with_place_and_reason(text: str, message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse(HEADER + text, "c.yaml", [*KNOWN, "hooks"], ["hooks"])
+    assert message in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -74,6 +114,6 @@ def test_a_huge_file_is_refused(tmp_path: Path) -> None:
 @given(st.text(max_size=100))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        assert set(parse(HEADER + text, "c.yaml", KNOWN)) <= set(KNOWN)
+        assert set(parse(HEADER + text, "c.yaml", KNOWN, ["root"])) <= set(KNOWN)
     except InvalidInput as e:
         assert str(e).startswith("c.yaml")

@@ -1,17 +1,20 @@
-"""A node: its health and capacity, the devices drivers publish on it, and the pods bound to it."""
+"""A node: its health and capacity, the devices of its plugins and drivers, and the pods bound to it."""
 
 from collections.abc import Iterator
 
 from devlet.cli.session import Document
+from devlet.cli.views.plugin import PLUGINS
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import conditions, fields, section, table
-from devlet.serve.kube_api.table_cells import at, documents_at, text
+from devlet.serve.kube_api.table_cells import at, documents_at, number, text
 
 SLICES = "resourceslices.resource.k8s.io"
+DAMAGED = "DeviceCheckpointDamaged"
 
 
 def view(node: Document, reader: Reader) -> Iterator[str]:
     name = text(node, "metadata", "name")
+    yield from _damage(node)
     addresses = [f"{text(a, 'type')} {text(a, 'address')}" for a in documents_at(node, "status", "addresses")]
     taints = [f"{text(t, 'key')}={text(t, 'value')}:{text(t, 'effect')}" for t in documents_at(node, "spec", "taints")]
     yield from fields(
@@ -23,15 +26,45 @@ def view(node: Document, reader: Reader) -> Iterator[str]:
         ]
     )
     yield from conditions(node)
-    yield from section("Resources", _resources(node))
+    yield from section("Resources", _resources(node, _plugins(reader)))
     yield from section("Devices", _slices(reader.all(SLICES, query=[("fieldSelector", f"spec.nodeName={name}")])))
     yield from section("Pods", _pods(reader.all("pods", query=[("fieldSelector", f"spec.nodeName={name}")])))
 
 
-def _resources(node: Document) -> Iterator[str]:
+def _damage(node: Document) -> Iterator[str]:
+    """On top, because devices may be handed out twice until somebody has looked."""
+    for condition in documents_at(node, "status", "conditions"):
+        if text(condition, "type") == DAMAGED and text(condition, "status") == "True":
+            found = text(condition, "message").split("; ")
+            files = [file for file, word, _ in (each.partition(" was damaged") for each in found) if word]
+            steps = [f"stop devlet, then: devlet checkpoint repair {file}" for file in files]
+            yield from fields([("DAMAGE", found), ("Next step", steps or "devlet checkpoint repair FILE")])
+
+
+def _plugins(reader: Reader) -> dict[str, Document]:
+    """By resource. Of the only node: with more of them it is not known whose they are."""
+    if len(reader.all("nodes")) > 1:
+        return {}
+    found: dict[str, Document] = {}
+    for plugin in reader.all(PLUGINS):
+        if text(plugin, "status", "state") != "Standby":
+            found.setdefault(text(plugin, "spec", "resource"), plugin)
+    return found
+
+
+def _resources(node: Document, plugins: dict[str, Document]) -> Iterator[str]:
     capacity, allocatable = at(node, "status", "capacity") or {}, at(node, "status", "allocatable") or {}
-    rows = [[key, capacity.get(key), allocatable.get(key)] for key in sorted({*capacity, *allocatable})]
-    return table(["NAME", "CAPACITY", "ALLOCATABLE"], rows)
+    rows = [[key, capacity.get(key), allocatable.get(key)] for key in sorted({*capacity, *allocatable, *plugins})]
+    if not plugins:
+        return table(["NAME", "CAPACITY", "ALLOCATABLE"], rows)
+    shown = [[*row, *_offered(plugins.get(row[0]))] for row in rows]
+    return table(["NAME", "CAPACITY", "ALLOCATABLE", "HELD", "PLUGIN"], shown)
+
+
+def _offered(plugin: Document | None) -> list[str]:
+    if plugin is None:
+        return ["", ""]
+    return [str(number(plugin, "status", "held")), text(plugin, "status", "state")]
 
 
 def _slices(slices: list[Document]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A pod: where it is, how it is, and which devices its claims gave it."""
+"""A pod: where it is, how it is, and which devices it has, from plugins and through claims."""
 
 from collections.abc import Iterator
 
@@ -17,6 +17,8 @@ def view(pod: Document, reader: Reader) -> Iterator[str]:
     if documents_at(pod, "spec", "initContainers"):
         yield from section("Init containers", _containers(pod, "initContainers", "initContainerStatuses"))
     yield from section("Containers", _containers(pod, "containers", "containerStatuses"))
+    if devices := [*_devices(pod)]:
+        yield from section("Devices", table(["CONTAINER", "RESOURCE", "DEVICES"], devices))
     yield from section("Claims", table(["NAME", "CLAIM", "STATE", "DEVICES"], [*_claims(pod, reader)]))
     yield from conditions(pod)
 
@@ -43,6 +45,20 @@ def _state(status: Document) -> str:
     word, details = next(iter(state.items()))
     why = text(details, "reason") if isinstance(details, dict) else ""
     return f"{word} ({why})" if why else word
+
+
+def _devices(pod: Document) -> Iterator[list[str]]:
+    """Those of plugins; one that is not healthy says so."""
+    for key in ("initContainerStatuses", "containerStatuses"):
+        for status in documents_at(pod, "status", key):
+            for allocated in documents_at(status, "allocatedResourcesStatus"):
+                devices = ", ".join(_device(d) for d in documents_at(allocated, "resources"))
+                yield [text(status, "name"), text(allocated, "name"), devices]
+
+
+def _device(device: Document) -> str:
+    id, health = text(device, "resourceID"), text(device, "health")
+    return id if health in ("", "Healthy") else f"{id} ({health})"
 
 
 def _claims(pod: Document, reader: Reader) -> Iterator[list[str]]:

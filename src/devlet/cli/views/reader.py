@@ -1,14 +1,19 @@
 """What a view reads besides its own object. They may be gone, or not ours to see: then they are not shown."""
 
+from datetime import UTC, datetime
+
 from devlet.cli.resources import Resources
 from devlet.cli.session import Document, Query, Session
 from devlet.errors import Forbidden, NotFound
 
 
 class Reader:
+    """`now` is the moment for which ages are told."""
+
     def __init__(self, session: Session, resources: Resources) -> None:
         self._session = session
         self._resources = resources
+        self.now = datetime.now(UTC)
 
     def one(self, type_: str, namespace: str, name: str) -> Document | None:
         try:

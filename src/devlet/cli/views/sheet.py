@@ -75,10 +75,10 @@ def heading(document: Document, now: Any) -> Fields:
         ("Annotations", metadata.get("annotations") or {}),
         ("API version", document.get("apiVersion")),
         ("Kind", document.get("kind")),
-        ("Created", _moment(metadata.get("creationTimestamp"), now)),
+        ("Created", moment(metadata.get("creationTimestamp"), now)),
     ]
     if metadata.get("deletionTimestamp"):
-        pairs.append(("Deleted", _moment(metadata["deletionTimestamp"], now)))
+        pairs.append(("Deleted", moment(metadata["deletionTimestamp"], now)))
         pairs.append(("Finalizers", metadata.get("finalizers") or []))
     if owners:
         pairs.append(("Owned by", owners))
@@ -102,8 +102,8 @@ def _title(text: str) -> str:
     return f"{text}: ".ljust(_WIDTH)
 
 
-def _moment(moment: Any, now: Any) -> str | None:
-    return f"{moment} ({since(moment, now)} ago)" if moment else None
+def moment(when: Any, now: Any) -> str | None:
+    return f"{when} ({since(when, now)} ago)" if when else None
 
 
 def _lines(value: Any) -> list[str]:

@@ -57,3 +57,11 @@ def test_a_pod_shows_which_devices_its_claims_gave_it(run: "Run", api: "API") ->
         "  TYPE    STATUS   REASON   MESSAGE",
         "  Ready   False    <none>   <none>",
     ]
+
+
+def test_a_pod_shows_the_devices_that_it_has_from_plugins(run: "Run", api: "API") -> None:
+    devices = [{"resourceID": "gpu-0", "health": "Healthy"}, {"resourceID": "gpu-1", "health": "Unhealthy"}]
+    status = {"name": "c", "allocatedResourcesStatus": [{"name": "x/gpu", "resources": devices}]}
+    api.put("/api/v1/namespaces/default/pods/p", POD | {"status": {"containerStatuses": [status]}})
+    assert run("describe", "pod", "p") == 0, run.err
+    assert "Devices:\n  CONTAINER   RESOURCE   DEVICES\n  c           x/gpu      gpu-0, gpu-1 (Unhealthy)\n" in run.out

@@ -1,0 +1,121 @@
+"""What people call a device or a plugin, and the order in which they expect them.
+
+In the API a device has the name of its resource and its id in one, `gpu.example.com:gpu:gpu-0`. Its id alone will do,
+and so will its resource, for all devices of it.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from devlet.cli.output import Found
+from devlet.cli.resources import VIEWS_GROUP, Resource
+from devlet.cli.selection import Wanted
+from devlet.cli.session import METADATA, Document, Query, Session
+from devlet.cli.tables import rows_of
+from devlet.errors import BadRequest, NotFound
+from devlet.node.devices.order import natural
+
+_INTERVAL = 1.0  # seconds between two looks
+
+Key = tuple[str, list[tuple[str, str]]]
+
+
+def resolved(session: Session, wanted: Sequence[Wanted]) -> list[Wanted]:
+    """With the names that the API has in the place of ids, resources and sockets. One that nothing has stays."""
+    return [want._replace(names=tuple(dict.fromkeys(_names(session, want)))) for want in wanted]
+
+
+def ordered(found: list[Found]) -> list[Found]:
+    """Views by resource, then by id as people count: gpu-2 before gpu-10. All else in the server's order."""
+    if not found or found[0].resource.group != VIEWS_GROUP:
+        return found
+    resource, first = found[0]
+    if first.get("kind") == "Table":
+        rows = [row for f in found for row in rows_of(f.document)]
+        return [Found(resource, first | {"rows": sorted(rows, key=lambda row: _key(row.get("object")))})]
+    objects = sorted((o for f in found for o in f.objects), key=_key)
+    return [Found(resource, o) for o in objects]
+
+
+def followed(session: Session, path: str, query: Query, *, accept: str) -> Iterator[Document]:
+    """Lists of what is there, and then of what has changed, once a second: views have no versions to watch from."""
+    before: dict[str, Any] = {}
+    while True:
+        now: dict[str, Any] = {}
+        for page in session.pages(path, [*query, ("includeObject", "Object")], accept=accept):
+            key = "rows" if page.get("kind") == "Table" else "items"
+            found = {_place(each): each for each in page.get(key) or () if isinstance(each, dict)}
+            now |= {place: each.get("object", each) for place, each in found.items()}
+            yield page | {key: [each for place, each in found.items() if now[place] != before.get(place)]}
+        before = now
+        time.sleep(_INTERVAL)
+
+
+@contextmanager
+def served(resource: Resource) -> Iterator[None]:
+    """Around listing: a server without the views is told apart from one without such objects."""
+    try:
+        yield
+    except NotFound as e:
+        if resource.group != VIEWS_GROUP:
+            raise
+        raise NotFound(
+            f"this devlet has no view of its {resource.plural}: it is older than this command."
+            " Stop it and start it again with `devlet up`; it keeps what it has"
+        ) from e
+
+
+def _names(session: Session, want: Wanted) -> Iterator[str]:
+    if want.resource.group != VIEWS_GROUP or want.resource.namespaced:
+        yield from want.names
+        return
+    for text in want.names:
+        if name := _named(session, want.resource, text):
+            yield name
+        elif matches := [_name(o) for o in _all(session, want.resource) if text in _called(o)]:
+            yield from sorted(matches, key=natural)
+        elif "/" in text:
+            raise NotFound(f'{want.resource.name} "{text}" not found')
+        else:
+            yield text
+
+
+def _named(session: Session, resource: Resource, name: str) -> str:
+    """The name of the one that the server finds, which knows ids too; empty if it finds none, or too many."""
+    if "/" in name or "%" in name:
+        return ""
+    try:
+        return _name(session.get(resource.item("", name), accept=METADATA))
+    except (NotFound, BadRequest):
+        return ""
+
+
+def _all(session: Session, resource: Resource) -> Iterator[Document]:
+    with served(resource):
+        for page in session.pages(resource.collection("")):
+            yield from (item for item in page.get("items") or () if isinstance(item, dict))
+
+
+def _called(view: Document) -> list[str]:
+    """What a device or plugin answers to besides its name."""
+    spec = view.get("spec") or {}
+    resource, id_, socket = (str(spec.get(key) or "") for key in ("resource", "id", "socket"))
+    return [text for text in (resource, id_, f"{resource}/{id_}", socket, socket.rpartition("/")[2]) if text]
+
+
+def _key(view: Any) -> Key:
+    metadata = (view or {}).get("metadata") or {}
+    parts = str(metadata.get("name") or "").split(":")
+    return str(metadata.get("namespace") or ""), [natural(part) for part in parts]
+
+
+def _place(each: Document) -> str:
+    """Of a row or an object: what it is told apart by."""
+    metadata = each.get("object", each).get("metadata") or {}
+    return f"{metadata.get('namespace')}/{metadata.get('name')}"
+
+
+def _name(view: Document) -> str:
+    return str((view.get("metadata") or {}).get("name") or "")

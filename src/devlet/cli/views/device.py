@@ -1,0 +1,66 @@
+"""A device: how it is, where it is, who holds it, what its holder got with it, and whose it is."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from devlet.cli.session import Document
+from devlet.cli.views import container_options
+from devlet.cli.views.plugin import PLUGINS, state
+from devlet.cli.views.reader import Reader
+from devlet.cli.views.sheet import fields, moment, section
+from devlet.serve.kube_api.table_cells import at, documents_at, text
+
+HOLDERS = "holders.devlet.dev"
+_UNLISTED = "Unknown"
+
+
+def view(device: Document, reader: Reader) -> Iterator[str]:
+    nodes = at(device, "spec", "numaNodes")
+    yield from fields(
+        [
+            ("Resource", text(device, "spec", "resource")),
+            ("ID", text(device, "spec", "id")),
+            ("Health", _health(device)),
+            ("NUMA nodes", ", ".join(map(str, nodes)) if isinstance(nodes, list) else ""),
+            ("Plugin", _plugin(device, reader)),
+            ("State", text(device, "status", "state")),
+        ]
+    )
+    if holder := at(device, "status", "holder"):
+        yield from _held(device, holder, reader)
+
+
+def _held(device: Document, holder: Document, reader: Reader) -> Iterator[str]:
+    namespace, name = text(holder, "namespace"), text(holder, "pod")
+    found = reader.one(HOLDERS, namespace, name) if namespace and name else None
+    phase = text(found or {}, "status", "phase")
+    pod = f"{namespace}/{name}" if name else "no longer in the cluster"
+    yield from fields(
+        [
+            ("Pod", f"{pod} ({phase})" if phase else pod),
+            ("Pod UID", text(holder, "podUID")),
+            ("Container", text(holder, "container")),
+            ("Since", moment(at(device, "status", "since"), reader.now) or "before devlet was started"),
+        ]
+    )
+    for container in documents_at(found or {}, "status", "containers"):
+        if text(container, "name") == text(holder, "container"):
+            yield from section("Given to the container", container_options.lines(_options(container)))
+
+
+def _options(container: Document) -> Document:
+    found: Any = at(container, "options")
+    return found if isinstance(found, dict) else {}
+
+
+def _health(device: Document) -> str:
+    health = text(device, "status", "health")
+    return f"{health}: its plugin does not list it now" if health == _UNLISTED else health
+
+
+def _plugin(device: Document, reader: Reader) -> str:
+    resource = text(device, "spec", "resource")
+    plugins = [p for p in reader.all(PLUGINS) if text(p, "spec", "resource") == resource]
+    if not plugins:
+        return "none: nobody offers the resource now"
+    return "; ".join(f"{text(p, 'spec', 'socket') or resource} ({state(p)})" for p in plugins)

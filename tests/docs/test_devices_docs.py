@@ -1,0 +1,99 @@
+"""The examples of docs/devices.md, typed in as a reader would, print what the page says."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+PAGE = (Path(__file__).parents[2] / "docs" / "devices.md").read_text()
+SECTIONS = ("Try it", "NUMA", "Release hooks")
+
+
+def section(title: str) -> str:
+    found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found, f"docs/devices.md has no section {title}"
+    return found[1]
+
+
+def steps(title: str) -> list[tuple[str, str]]:
+    """(command, what it prints) of all console blocks of a section."""
+    typed = "\n".join(re.findall(r"```console\n(.*?)```", section(title), re.DOTALL))
+    pieces = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", typed, re.MULTILINE)
+    return [(command, output.rstrip("\n")) for command, output in pieces]
+
+
+def write_files(folder: Path, text: str) -> None:
+    for name, content in re.findall(r"```yaml\n# (\S+)\n(.*?)```", text, re.DOTALL):
+        (folder / name).write_text(content.replace("/tmp/dv1", str(folder)))
+
+
+class Terminal:
+    """In a folder of its own, which is the page's /tmp/dv1 too."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.folder = folder
+        self._stack = stack
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        self._environ = {k: v for k, v in os.environ.items() if not k.startswith(("DEVLET_", "NOTIFY_", "WATCHDOG_"))}
+        self._environ |= {"PATH": path}
+
+    def type(self, command: str) -> str:
+        command = command.replace("/tmp/dv1", str(self.folder))
+        if command.startswith("export "):
+            name, _, value = command.removeprefix("export ").partition("=")
+            self._environ[name] = value
+            return ""
+        if command.endswith(" &"):
+            self._stack.enter_context(self._background(command.removesuffix(" &")))
+            return ""
+        done = subprocess.run(
+            ["sh", "-c", command], cwd=self.folder, env=self._environ, capture_output=True, text=True, timeout=30
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stdout.rstrip("\n")
+
+    @contextmanager
+    def _background(self, command: str) -> Iterator[None]:
+        log = self._stack.enter_context((self.folder / "log").open("a"))
+        words = shlex.split(command)
+        with subprocess.Popen(
+            words, cwd=self.folder, env=self._environ, stdout=subprocess.PIPE, stderr=log, text=True
+        ) as process:
+            try:
+                assert process.stdout is not None
+                if words[0] == "devlet":
+                    assert process.stdout.readline().startswith("devlet is ready"), (self.folder / "log").read_text()
+                yield
+            finally:
+                process.send_signal(signal.SIGTERM)
+                try:
+                    process.wait(10)
+                finally:
+                    process.kill()
+
+
+def timeless(text: str) -> str:
+    """Ages differ from run to run, and with them the width of the last column."""
+    return re.sub(r"\b\d+s$", "1s", text, flags=re.MULTILINE)
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("title", SECTIONS)
+def test_the_examples_of_a_section_print_what_the_page_says(title: str, root: Path) -> None:
+    write_files(root, PAGE)
+    with ExitStack() as stack:
+        terminal = Terminal(root, stack)
+        for command, expected in steps(title):
+            assert timeless(terminal.type(command)) == expected, command
+
+
+def test_every_section_with_commands_is_run() -> None:
+    titles = re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
+    assert [title for title in titles if "```console" in section(title)] == list(SECTIONS)

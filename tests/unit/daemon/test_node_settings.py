@@ -1,0 +1,46 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from devlet.daemon import node_settings
+from devlet.daemon.node_settings import NodeSettings
+
+
+@pytest.mark.parametrize(
+    ("parse", "value", "expected"),
+    [
+        (node_settings.policy, "single-numa-node", "single-numa-node"),
+        (node_settings.scope, "pod", "pod"),
+        (node_settings.numa_nodes, "0", 0),
+        (node_settings.numa_nodes, 64, 64),
+        (node_settings.prefer_closest, True, "true"),
+        (node_settings.max_allowable, 8, "8"),
+    ],
+)
+def test_a_value_is_taken_from_a_flag_or_from_yaml(parse: Callable[[Any], Any], value: Any, expected: Any) -> None:
+    assert parse(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("parse", "value", "message"),
+    [
+        (node_settings.policy, "static", "expected none, best-effort, restricted or single-numa-node"),
+        (node_settings.policy, ["none"], "is not a topology policy"),
+        (node_settings.scope, "node", "'node' is not a topology scope: expected container or pod"),
+        (node_settings.numa_nodes, 65, "65 is not a number of NUMA nodes: expected a whole number from 0 to 64"),
+        (node_settings.numa_nodes, True, "True is not a number"),
+        (node_settings.numa_nodes, -1, "-1 is not a number"),
+        (node_settings.numa_nodes, "²", "is not a number"),
+        (node_settings.numa_nodes, "9" * 5000, "is not a number"),
+        (node_settings.prefer_closest, "yes", "'yes': expected true or false"),
+        (node_settings.max_allowable, 7, "expected a whole number from 8 to 64"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_was_expected(parse: Callable[[Any], Any], value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("²", ".")):
+        parse(value)
+
+
+def test_settings_do_not_share_their_options() -> None:
+    assert NodeSettings().topology_options is not NodeSettings().topology_options

@@ -1,0 +1,235 @@
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devlet.errors import InvalidInput, Unavailable
+from devlet.objects.container import Container
+from devlet.objects.documents import view
+from devlet.objects.identifiers import ContainerName
+from devlet.objects.pod import Pod
+from devlet.runtime.containers import Config, Run
+from devlet.runtime.none import NoneRuntime, ending
+from devlet.testing.fake_clock import FakeClock
+
+pytestmark = pytest.mark.anyio
+
+MAIN = ContainerName("main")
+AT = "2024-12-31T23:59:00Z"
+
+
+def pod(annotations: dict[str, str] | None = None, *, policy: str = "Always", **status: Any) -> Pod:
+    containers = {
+        "containers": [{"name": "main"}, {"name": "other"}],
+        "initContainers": [{"name": "prepare"}, {"name": "helper", "restartPolicy": "Always"}],
+    }
+    return view(
+        Pod,
+        {
+            "metadata": {"uid": "u1", "name": "p", "namespace": "default", "annotations": annotations or {}},
+            "spec": {**containers, "restartPolicy": policy},
+            "status": status,
+        },
+    )
+
+
+def container(one: Pod, name: str) -> Container:
+    return next(each for each in one.containers if each.name == name)
+
+
+def running(name: str = "main", count: int = 0) -> dict[str, Any]:
+    state = {"running": {"startedAt": AT}}
+    return {"name": name, "state": state, "restartCount": count, "containerID": f"none://u1/{name}"}
+
+
+def ended(name: str = "main", code: int = 0, count: int = 0) -> dict[str, Any]:
+    state = {"terminated": {"exitCode": code, "startedAt": AT, "finishedAt": AT, "reason": "Completed"}}
+    return {"name": name, "state": state, "restartCount": count, "containerID": f"none://u1/{name}"}
+
+
+async def run(runtime: NoneRuntime, one: Pod, name: str = "main") -> Run:
+    return (await runtime.runs(one))[ContainerName(name)]
+
+
+async def start(runtime: NoneRuntime, one: Pod, name: str = "main", number: int = 0) -> Run:
+    return await runtime.start(one, container(one, name), number, None)
+
+
+async def test_a_container_runs_as_soon_as_it_is_started() -> None:
+    clock = FakeClock()
+    runtime, one = NoneRuntime(clock), pod()
+    assert await runtime.runs(one) == {}
+    await start(runtime, one)
+    assert await run(runtime, one) == Run("none://u1/main", 0, clock.now())
+    await clock.advance(1e6)
+    assert (await run(runtime, one)).is_running
+
+
+async def test_init_containers_end_at_once_with_zero_and_sidecars_run_on() -> None:
+    runtime, one = NoneRuntime(FakeClock()), pod()
+    prepared = await start(runtime, one, "prepare")
+    assert prepared.exit is not None and prepared.exit.code == 0
+    assert (await start(runtime, one, "helper")).is_running
+
+
+async def test_annotations_end_containers_after_a_time_with_a_code() -> None:
+    clock = FakeClock()
+    runtime, one = NoneRuntime(clock), pod({"devlet.dev/run-for": "30s", "devlet.dev/exit-code": "3"})
+    first = await start(runtime, one)
+    assert first.is_running and first.ends_at == clock.now() + timedelta(seconds=30)
+    await clock.advance(31)
+    exit = (await run(runtime, one)).exit
+    assert exit is not None and (exit.code, exit.reason) == (3, "Error")
+    assert exit.finished_at == first.ends_at
+
+
+async def test_an_annotation_for_one_container_goes_before_that_for_all() -> None:
+    one = pod({"devlet.dev/exit-code": "1", "devlet.dev/exit-code.main": "2", "devlet.dev/run-for.prepare": "5s"})
+    codes = {name: end.code if (end := ending(one, container(one, name))) else None for name in ("main", "other")}
+    assert codes == {"main": 2, "other": 1}
+    prepare = ending(one, container(one, "prepare"))
+    assert prepare is not None and (prepare.after, prepare.code) == (timedelta(seconds=5), 0)
+    assert ending(one, container(one, "helper")) is None
+
+
+async def test_an_annotation_may_be_set_while_the_container_runs() -> None:
+    clock = FakeClock()
+    runtime = NoneRuntime(clock)
+    await start(runtime, pod())
+    await clock.advance(10)
+    exit = (await run(runtime, pod({"devlet.dev/run-for": "4s"}))).exit
+    assert exit is not None and exit.code == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("run-for", "soon"),
+        ("run-for", "-1s"),
+        ("run-for", ""),
+        ("exit-code", "256"),
+        ("exit-code", "-1"),
+        ("exit-code", "x"),
+    ],
+)
+async def test_a_wrong_annotation_is_named_when_the_container_is_started(key: str, value: str) -> None:
+    one = pod({f"devlet.dev/{key}": value})
+    with pytest.raises(InvalidInput, match=f"annotation devlet.dev/{key}"):
+        await start(NoneRuntime(FakeClock()), one)
+
+
+async def test_a_time_that_never_comes_is_no_error() -> None:
+    one = pod({"devlet.dev/run-for": f"{'9' * 60}h"})
+    assert (await start(NoneRuntime(FakeClock()), one)).is_running
+
+
+async def test_a_wrong_annotation_does_not_disturb_a_container_that_runs() -> None:
+    runtime = NoneRuntime(FakeClock())
+    await start(runtime, pod())
+    assert (await run(runtime, pod({"devlet.dev/run-for": "soon"}))).is_running
+
+
+async def test_stopping_ends_containers_with_zero_and_leaves_those_that_ended() -> None:
+    clock = FakeClock()
+    runtime, one = NoneRuntime(clock), pod({"devlet.dev/exit-code.other": "7"})
+    for name in ("main", "other", "helper"):
+        await start(runtime, one, name)
+    await clock.advance(5)
+    for _ in range(2):
+        await runtime.stop(one)
+    codes = {name: each.exit.code if each.exit else None for name, each in (await runtime.runs(one)).items()}
+    assert codes == {"main": 0, "other": 7, "helper": 0}
+
+
+async def test_it_keeps_what_a_container_would_have_got_until_it_is_forgotten() -> None:
+    runtime, one = NoneRuntime(FakeClock()), pod()
+    wanted = Config(env=(("A", "1"),))
+    await runtime.start(one, container(one, "main"), 0, wanted)
+    assert runtime.config(one.uid, MAIN) == wanted
+    await runtime.forget(one.uid)
+    assert runtime.config(one.uid, MAIN) is None and await runtime.runs(one) == {}
+
+
+async def test_start_times_are_those_in_the_status_after_a_restart(root: Path) -> None:
+    clock = FakeClock()
+    one = pod({"devlet.dev/run-for": "50s"}, containerStatuses=[running(count=2)])
+    await NoneRuntime(clock, "b1", root / "state").recover([])
+    runtime = NoneRuntime(clock, "b1", root / "state")
+    await runtime.recover([one])
+    found = await run(runtime, one)
+    assert found.number == 2 and found.exit is not None
+    assert found.exit.finished_at == clock.now() - timedelta(seconds=10)
+
+
+async def test_a_container_that_waits_to_be_restarted_is_known_by_its_last_state() -> None:
+    waiting = ended(code=1, count=3) | {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    waiting["lastState"] = ended(code=1)["state"]
+    found = await run(NoneRuntime(FakeClock()), pod(containerStatuses=[waiting]))
+    assert found.number == 3 and found.exit is not None and found.exit.code == 1
+
+
+async def test_a_container_that_was_never_started_has_no_run() -> None:
+    waiting = {"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    assert await NoneRuntime(FakeClock()).runs(pod(containerStatuses=[waiting])) == {}
+
+
+@pytest.mark.spec("DP-9.11")
+async def test_containers_of_an_earlier_boot_are_lost_and_of_this_one_are_not(root: Path) -> None:
+    clock, file = FakeClock(), root / "state"
+    one = pod(containerStatuses=[running()], initContainerStatuses=[ended("prepare"), running("helper")])
+    await NoneRuntime(clock, "b1", file).recover([])
+    same = NoneRuntime(clock, "b1", file)
+    await same.recover([one])
+    assert not any(each.exit and each.exit.is_lost for each in (await same.runs(one)).values())
+    rebooted = NoneRuntime(clock, "b2", file)
+    await rebooted.recover([one])
+    assert all(each.exit and each.exit.is_lost for each in (await rebooted.runs(one)).values())
+
+
+async def test_what_a_reboot_took_along_is_remembered_over_restarts_in_the_new_boot(root: Path) -> None:
+    clock, file = FakeClock(), root / "state"
+    before, again = pod(containerStatuses=[running()]), pod(containerStatuses=[running(count=1)])
+    await NoneRuntime(clock, "b1", file).recover([])
+    await NoneRuntime(clock, "b2", file).recover([before])
+    later = NoneRuntime(clock, "b2", file)
+    await later.recover([before])
+    exit = (await run(later, before)).exit
+    assert exit is not None and exit.is_lost
+    newest = NoneRuntime(clock, "b2", file)
+    await newest.recover([again])
+    assert (await run(newest, again)).is_running
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "lost"),
+    [("Always", 0, True), ("OnFailure", 0, False), ("OnFailure", 1, True), ("Never", 1, False)],
+)
+async def test_what_had_ended_for_good_before_a_reboot_stays_so(root: Path, policy: str, code: int, lost: bool) -> None:
+    one = pod(policy=policy, containerStatuses=[ended(code=code), running("other")])
+    await NoneRuntime(FakeClock(), "b1", root / "state").recover([])
+    runtime = NoneRuntime(FakeClock(), "b2", root / "state")
+    await runtime.recover([one])
+    exit, other = (await run(runtime, one)).exit, (await run(runtime, one, "other")).exit
+    assert exit is not None and exit.is_lost == lost
+    assert other is not None and other.is_lost
+
+
+async def test_without_its_file_all_containers_count_as_lost(root: Path) -> None:
+    for content in (None, b"", b"\xff{", b'{"bootID": 1}'):
+        if content is not None:
+            (root / "state").write_bytes(content)
+        one = pod(containerStatuses=[running()])
+        runtime = NoneRuntime(FakeClock(), "b1", root / "state")
+        await runtime.recover([one])
+        exit = (await run(runtime, one)).exit
+        assert exit is not None and exit.is_lost
+
+
+async def test_a_file_that_cannot_be_written_is_told(root: Path) -> None:
+    with pytest.raises(Unavailable, match="cannot be written"):
+        await NoneRuntime(FakeClock(), "b1", root / "missing" / "state").recover([])
+
+
+async def test_it_has_a_name_and_a_version() -> None:
+    assert NoneRuntime(FakeClock()).version.startswith("none://")
