@@ -1,6 +1,7 @@
 """`devlet up`: the daemon, in the foreground."""
 
 import importlib.util
+import os
 import shlex
 from contextlib import suppress
 from functools import partial
@@ -63,6 +64,7 @@ def command(config: Path | None, **flags: Any) -> None:
     from environment variables, then from flags; the later one wins."""
     loaded = load(flags, file=config)
     facts.configure(loaded.log_format, loaded.verbosity)
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # or its lines for each plugin that goes get among ours
     use_uvloop = importlib.util.find_spec("uvloop") is not None
     anyio.run(partial(run, loaded, on_ready=partial(_ready, loaded)), backend_options={"use_uvloop": use_uvloop})
 

@@ -88,7 +88,7 @@ class DeviceManager:
         self._holdings = Holdings()
         self._book = book.Book(self._inventory, self._holdings)
         self._file = file or CheckpointFile(directory / CHECKPOINT)
-        self._saver = GroupSaver(self._file, self._book.content)
+        self._saver = GroupSaver(self._file, self._book.content, clock=clock)
         self._plugins: dict[Instance, DevicePlugin] = {}
         self._scopes: dict[Instance, anyio.CancelScope] = {}
         self._changed = anyio.Event()

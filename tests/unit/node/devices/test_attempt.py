@@ -274,3 +274,43 @@ async def test_hints_of_a_pod_are_for_the_most_it_holds_at_one_time() -> None:
     whole = pod(container("one", a="1"), init=[container("init", a="2")])
     assert node.attempt(whole).pod_hints() == {A: (Hint(3, True),)}
     assert node.attempt(pod(container("one", b="1"))).pod_hints() == {}
+
+
+@pytest.mark.spec("DP-8.29")
+async def test_pods_that_end_while_a_plugin_is_asked_do_not_disturb_the_choice() -> None:
+    node = Node()
+    node.plugin(A, "a0 a1 a2", prefers=True)
+    other = pod(container("main", a="1"), uid="other")
+    await node.admit(other)
+
+    def ends(ask: Ask) -> Sequence[str]:
+        for holding in node.holdings.of_pod(other.uid):
+            node.holdings.remove(holding)
+        return ask.available
+
+    node.preference = ends
+    assert await node.admit(pod(container("main", a="1"))) == {"main": {"a1"}}
+
+
+@pytest.mark.spec("DP-9.06")
+async def test_pods_that_are_admitted_at_once_do_not_reuse_each_others_devices() -> None:
+    node = Node()
+    node.plugin(A, "a0 a1 a2 a3")
+    pods = [pod(container("main", a="2"), init=[container("init", a="1")], uid=f"u{number}") for number in range(2)]
+    async with anyio.create_task_group() as tasks:
+        for each in pods:
+            tasks.start_soon(node.admit, each)
+    first, second = (node.held(each)["main"] for each in pods)
+    assert not first & second and all(node.held(each)["init"] <= node.held(each)["main"] for each in pods)
+
+
+@pytest.mark.spec("DP-9.08")
+async def test_a_failure_gives_back_its_own_reservations_only(node: Node) -> None:
+    waiting = node.attempt(pod(container("main", a="1"), uid="waiting"))
+    await waiting.allocate(container("main", a="1"), None)
+    node.refuse = {B}
+    with pytest.raises(PluginRefused):
+        await node.admit(pod(container("main", a="1", b="1"), uid="failing"))
+    assert node.holdings.owner(A, DeviceID("a0")) == "waiting" and node.holdings.counts() == {A: 1}
+    await waiting.commit()
+    assert node.held(pod(uid="waiting")) == {"main": {"a0"}}

@@ -139,6 +139,13 @@ def test_allocatable_devices_are_the_healthy_ones(inventory: Inventory) -> None:
     assert inventory.allocatable() == {GPU: tuple(devices("d1 d2"))}
 
 
+@pytest.mark.spec("DP-8.20")
+def test_a_resource_without_healthy_devices_has_none_to_allocate(inventory: Inventory) -> None:
+    inventory.report(register(inventory), devices("", "d1"), at(0))
+    inventory.report(register(inventory, "n.sock", NIC), devices("n1", "n2"), at(0))
+    assert inventory.allocatable() == {NIC: tuple(devices("n1"))}
+
+
 @pytest.mark.spec("DP-9.01")
 def test_the_end_of_an_old_stream_does_not_touch_the_new_instance(inventory: Inventory) -> None:
     old = register(inventory)

@@ -391,6 +391,15 @@ async def test_pre_start_is_called_with_exactly_the_devices(node: Node) -> None:
             await manager.start(one, one.spec.containers[0])
 
 
+@pytest.mark.spec("DP-9.17")
+async def test_a_container_does_not_start_while_nobody_can_say_whether_its_plugin_wants_pre_start(node: Node) -> None:
+    async with plugged(node, 1, Options(pre_start=True)) as (manager, _):
+        await admit(manager, pod())
+    async with node.manager() as manager:
+        with pytest.raises(NotAllocated, match="has been stopped"):
+            await manager.start(pod(), pod().spec.containers[0])
+
+
 async def test_pre_start_is_not_called_for_those_who_do_not_want_it(node: Node) -> None:
     async with plugged(node) as (manager, plugin):
         one = pod()

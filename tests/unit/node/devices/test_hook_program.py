@@ -1,0 +1,82 @@
+"""Real programs: sh, and what it starts."""
+
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+
+from devlet.errors import Unavailable
+from devlet.node.devices import hook_program
+
+pytestmark = pytest.mark.anyio
+
+
+async def sh(script: str, *words: str, message: bytes = b"", timeout: float = 10.0, **environment: str) -> None:
+    await hook_program.run(["/bin/sh", "-c", script, "sh", *words], environment, message, timeout)
+
+
+async def test_a_program_gets_its_words_its_environment_and_its_message(root: Path) -> None:
+    await sh('{ echo "$1 $A"; cat; pwd; env; } >"$2"', "word", f"{root}/out", message=b"said\n", A="1")
+    first, said, where, *environment = (root / "out").read_text().splitlines()
+    assert (first, said, where) == ("word 1", "said", "/")
+    assert {line.split("=")[0] for line in environment} <= {"A", "PATH", "PWD", "_", "SHLVL", "OLDPWD"}
+
+
+async def test_a_program_that_fails_is_shown_with_the_end_of_what_it_said() -> None:
+    with pytest.raises(Unavailable) as error:
+        await sh("yes | head -c 1000000; echo the end >&2; exit 3")
+    assert str(error.value).startswith("/bin/sh exited with 3: y\ny")
+    assert str(error.value).endswith("\nthe end")
+    assert len(str(error.value)) < 600
+
+
+async def test_a_signal_is_named() -> None:
+    with pytest.raises(Unavailable, match="ended by SIGTERM"):
+        await sh("kill -TERM $$")
+
+
+async def test_a_program_that_is_not_there_is_named() -> None:
+    with pytest.raises(Unavailable, match="/absent cannot be started: No such file"):
+        await hook_program.run(["/absent"], {}, b"", 1.0)
+
+
+async def test_words_that_the_kernel_cannot_take_are_an_error() -> None:
+    with pytest.raises(Unavailable, match="cannot be started"):
+        await sh("true", A="\0")
+    with pytest.raises(Unavailable, match="cannot be started"):
+        await sh("true", A="x" * 200_000)
+
+
+async def test_a_program_that_takes_too_long_is_killed_with_all_that_it_started(root: Path) -> None:
+    os.mkfifo(root / "alive")
+    keeper = os.open(root / "alive", os.O_RDONLY | os.O_NONBLOCK)
+    with anyio.fail_after(10):
+        with pytest.raises(Unavailable, match=r"killed after 0\.2 s: begun"):
+            await sh('exec 3>"$1"; sleep 60 & echo begun; sleep 60', f"{root}/alive", timeout=0.2)
+        await anyio.wait_readable(keeper)  # the end of the last process that held the other end
+    assert os.read(keeper, 1) == b""
+    os.close(keeper)
+
+
+async def test_being_cancelled_kills_it_too(root: Path) -> None:
+    os.mkfifo(root / "alive")
+    keeper = os.open(root / "alive", os.O_RDONLY | os.O_NONBLOCK)
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(sh, 'exec 3>"$1"; echo x >&3; sleep 60', f"{root}/alive")
+            await anyio.wait_readable(keeper)
+            assert os.read(keeper, 2) == b"x\n"
+            tasks.cancel_scope.cancel()
+        await anyio.wait_readable(keeper)
+    assert os.read(keeper, 1) == b""
+    os.close(keeper)
+
+
+async def test_a_program_that_leaves_something_running_is_over_when_it_ends() -> None:
+    with anyio.fail_after(5):
+        await sh("sleep 7 & exit 0")
+
+
+async def test_a_program_need_not_listen() -> None:
+    await sh("exec <&-; exit 0", message=b"x" * 1_000_000)
