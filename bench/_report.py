@@ -60,7 +60,7 @@ class Disk:
         """Measure once more. Disks have moods: look between the measurements, not only before."""
         directory.mkdir(parents=True, exist_ok=True)
         self.appends.append(_append_rate(directory / "appended", count))
-        self.replaced.append(_replace_rate(directory / "replaced", count))
+        self.replaced.append(replace_rate(directory / "replaced", count))
 
 
 def _append_rate(path: Path, count: int) -> float:
@@ -77,10 +77,13 @@ def _append_rate(path: Path, count: int) -> float:
         path.unlink()
 
 
-def _replace_rate(path: Path, count: int) -> float:
+def replace_rate(path: Path, count: int, size: int = BLOCK) -> float:
+    """Files of that size written anew per second: temporary file, fsync, rename."""
+    content = bytes(size)
+
     def replace() -> None:
         with path.with_suffix(".new").open("wb") as new:
-            new.write(bytes(BLOCK))
+            new.write(content)
             new.flush()
             os.fsync(new.fileno())
         path.with_suffix(".new").replace(path)

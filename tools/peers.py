@@ -179,9 +179,9 @@ def fingerprint(module: Module) -> str:
     digest = hashlib.sha256(module.ldflags.encode())
     for program in module.programs:
         digest.update(f"\0{program.name}\0{program.package}\0{program.built_as}".encode())
-    for file in sorted(p for p in module.folder.iterdir() if p.suffix == ".go" or p.name in ("go.mod", "go.sum")):
+    for file in sorted(p for p in module.folder.rglob("*") if p.suffix == ".go" or p.name in ("go.mod", "go.sum")):
         content = file.read_bytes()
-        digest.update(f"\0{file.name}\0{len(content)}\0".encode() + content)
+        digest.update(f"\0{file.relative_to(module.folder)}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
 

@@ -100,8 +100,9 @@ def test_a_module_is_built_once_and_then_up_to_date(workshop: Workshop, capsys: 
     assert capsys.readouterr().out == "peers: up to date\n"
 
 
-@pytest.mark.parametrize("file", ["go.mod", "go.sum", "main.go"])
+@pytest.mark.parametrize("file", ["go.mod", "go.sum", "main.go", "prog/main.go"])
 def test_a_changed_source_is_built_again(workshop: Workshop, file: str) -> None:
+    (workshop.peers / "up" / "prog").mkdir()
     workshop.make()
     (workshop.peers / "up" / file).write_text("changed\n")
     workshop.make()
@@ -246,7 +247,7 @@ def test_the_table_and_each_go_mod_agree(module: Any) -> None:
 
 def test_no_two_modules_build_a_program_of_one_name() -> None:
     names = [program.name for module in real_modules() for program in module.programs]
-    assert len(set(names)) == len(names) == 12
+    assert len(set(names)) == len(names) == 13
 
 
 def test_a_stamp_file_is_readable_json(workshop: Workshop) -> None:
