@@ -63,7 +63,7 @@ class Encoder:
         """Keep what is the same at the beginning and at the end, and replace what is between."""
         head = _common(self._entries, entries)
         rest = min(len(self._entries), len(entries)) - head
-        tail = min(_common(self._entries[::-1], entries[::-1]), rest)
+        tail = min(_common(self._entries[::-1], entries[::-1]), rest) if rest else 0
         old = slice(head, len(self._entries) - tail)
         new = [self._remembered(entry) for entry in entries[head : len(entries) - tail]]
 

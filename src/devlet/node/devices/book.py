@@ -14,29 +14,16 @@ __all__ = ["Book"]
 
 
 class Book:
-    """Entries come in the order in which holdings were made; each is encoded once."""
+    """Entries come in the order in which holdings were made. Each holding keeps its entry, so each is encoded once."""
 
     def __init__(self, inventory: Inventory, holdings: Holdings) -> None:
         self._inventory = inventory
         self._holdings = holdings
         self._encoder = Encoder()
-        self._entries: dict[int, tuple[Holding, Entry]] = {}  # by identity of the holding
 
     def content(self) -> bytes:
         registered: dict[str, Sequence[str]] = {str(name): ids for name, ids in self._inventory.registered().items()}
-        return self._encoder.encode([self._entry(each) for each in self._holdings], registered)
-
-    def _entry(self, holding: Holding) -> Entry:
-        known = self._entries.get(id(holding))
-        if known is None or known[0] is not holding:
-            known = self._entries[id(holding)] = holding, _entry(holding)
-            self._forget()
-        return known[1]
-
-    def _forget(self) -> None:
-        """Entries of holdings that are gone, when they are the majority."""
-        if len(self._entries) > 2 * len(self._holdings) + 64:
-            self._entries = {id(each): self._entries[id(each)] for each in self._holdings if id(each) in self._entries}
+        return self._encoder.encode([each.entry for each in self._holdings], registered)
 
     def restore(self, blob: bytes, now: Moment) -> list[str]:
         """Why single entries had to be dropped. StateCorrupt if nothing can be read; then nothing has changed."""
@@ -57,11 +44,6 @@ class Book:
         if holding.devices and self._holdings.get(*holding.key) is None:
             self._holdings.add(holding)
         return None
-
-
-def _entry(holding: Holding) -> Entry:
-    by_node = {node: tuple(map(str, ids)) for node, ids in holding.by_node.items()}
-    return Entry(holding.pod, holding.container, holding.resource, by_node, grants.encode(holding.grant))
 
 
 def _holding(entry: Entry) -> Holding:

@@ -6,11 +6,14 @@ hold the same device, if the first is an init container that has ended when the 
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import cached_property
 
 from msgspec import Struct
 
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
+from devlet.plugins import grants
 from devlet.plugins.devices import Grant
+from devlet.state.device_checkpoint import Entry
 
 __all__ = ["NO_NODE", "Holding", "Holdings"]
 
@@ -19,7 +22,7 @@ NO_NODE = -1  # the checkpoint's NUMA node for devices that are near to none
 Key = tuple[PodUID, ContainerName, ResourceName]
 
 
-class Holding(Struct, frozen=True):
+class Holding(Struct, frozen=True, dict=True):
     """Devices of one resource in one container, by NUMA node, and what the plugin gave along. A device that is near
     to several nodes is listed under each. `since` is None if it was before a restart."""
 
@@ -34,7 +37,13 @@ class Holding(Struct, frozen=True):
     def key(self) -> Key:
         return self.pod, self.container, self.resource
 
-    @property
+    @cached_property
+    def entry(self) -> Entry:
+        """In the checkpoint."""
+        by_node = {node: tuple(map(str, ids)) for node, ids in self.by_node.items()}
+        return Entry(self.pod, self.container, self.resource, by_node, grants.encode(self.grant))
+
+    @cached_property
     def devices(self) -> dict[DeviceID, tuple[int, ...]]:
         """Each with the nodes it is near to."""
         found: dict[DeviceID, tuple[int, ...]] = {}
