@@ -193,6 +193,7 @@ KEYS = (
         node_settings.max_allowable,
     ),
     Key("node.numa_nodes", "numaNodes", "DEVLET_NUMA_NODES", node_settings.numa_nodes),
+    Key("node.max_pods", "maxPods", "", node_settings.max_pods),
     Key("node.release_hooks", "releaseHooks", "", _release_hooks, is_list=True),
     Key("stop_timeout", "timeouts.stop", "", _duration),
     Key("api_idle", "timeouts.apiIdle", "", _duration),

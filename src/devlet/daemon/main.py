@@ -24,19 +24,21 @@ from devlet.control.namespace_controller import NamespaceController
 from devlet.daemon import root
 from devlet.daemon.config import Config
 from devlet.daemon.kube_api import serving
+from devlet.daemon.node import NodeAgent
 from devlet.errors import Unavailable
 from devlet.kit import file_lock, sd_notify
 from devlet.kit.clock import SystemClock
 from devlet.kit.facts import facts
+from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
 from devlet.objects.custom_resources import DEFINITION
 from devlet.objects.kinds import BUILT_IN
+from devlet.serve.kube_api.health import Check
 
 log = logging.getLogger(__name__)
 
 Parts = Callable[[Config], AbstractAsyncContextManager[None]]
 
-LOCK_FILE = "devlet.lock"
 DATABASE = "cluster.db"
 
 
@@ -58,7 +60,15 @@ async def embedded(config: Config) -> AsyncIterator[None]:
             ),
         )
         definitions = CustomResourceController(store, store.catalogue, clock)
-        async with running(definitions.run), running(namespaces.run), serving(store, config, clock):
+        metrics = Registry()
+        node = NodeAgent(store, config, clock, metrics)
+        checks = [Check("device-plugin", node.registration.health)]
+        async with (
+            running(definitions.run),
+            running(namespaces.run),
+            serving(store, config, clock, views=node.views, metrics=metrics, checks=checks),
+            node.running(),
+        ):
             yield
 
 
@@ -75,7 +85,7 @@ async def run(config: Config, parts: Parts = embedded, on_ready: Callable[[], No
     root.prepare(config.root)
     notifier = sd_notify.from_environment(os.environ)
     stop = _Stop(config.stop_timeout)
-    with file_lock.held(config.root / LOCK_FILE):
+    with file_lock.held(config.root / root.LOCK_FILE):
         async with running(stop.listen), running(notifier.watchdog):
             with stop.scope:
                 async with parts(config):

@@ -15,6 +15,7 @@ from devlet.node.topology.policies import Policy
 POLICIES = tuple(map(str, Policy))
 SCOPES = tuple(map(str, Scope))
 MAX_NUMA_NODES = masks.MAX_NODE + 1
+MAX_PODS = 100_000
 
 
 def _options() -> dict[str, str]:
@@ -36,6 +37,7 @@ class NodeSettings:
     topology_scope: str = "container"
     topology_options: Mapping[str, str] = field(default_factory=_options)
     numa_nodes: int = 0  # 0: those of the machine
+    max_pods: int = 110  # as the kubelet
     release_hooks: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -49,6 +51,10 @@ def scope(value: Any) -> str:
 
 def numa_nodes(value: Any) -> int:
     return _whole(value, "number of NUMA nodes", 0, MAX_NUMA_NODES)
+
+
+def max_pods(value: Any) -> int:
+    return _whole(value, "number of pods", 1, MAX_PODS)
 
 
 def prefer_closest(value: Any) -> str:

@@ -88,6 +88,7 @@ def test_an_empty_variable_counts_as_not_set() -> None:
         ({}, {}, "timeouts:\n  stop: .inf", "config.yaml:4: timeouts.stop:"),
         ({}, {}, "root: 7", "config.yaml:3: root: 7 is not a path"),
         ({"numa_nodes": "x"}, {}, "", "--numa-nodes: 'x' is not a number of NUMA nodes"),
+        ({}, {}, "maxPods: 0", "config.yaml:3: maxPods: 0 is not a number of pods: expected a whole number from 1"),
         ({"topology_policy": "strict"}, {}, "", "--topology-policy: 'strict' is not a topology policy: expected none,"),
         (
             {},

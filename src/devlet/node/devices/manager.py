@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 from msgspec import Struct
 
-from devlet.errors import DevletError, NotAllocated, PluginError, StateCorrupt, Unavailable
+from devlet.errors import DevletError, NotAllocated, PluginError, PluginRefused, StateCorrupt, Unavailable
 from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
@@ -236,6 +236,8 @@ class DeviceManager:
                 self._listed(instance, devices)
         except PluginError as e:
             message = e.message
+            if isinstance(e, PluginRefused):
+                self._report_list(instance.offer, message)
         finally:
             self._plugins.pop(instance, None)
         changes = self._inventory.disconnect(instance, message, self._moment())
@@ -243,6 +245,11 @@ class DeviceManager:
         log.warning("device plugin disconnected", extra=facts_)
         self._stopped_perhaps(instance, changes)
         return listed
+
+    def _report_list(self, offer: Offer, problem: str) -> None:
+        """Something is wrong with what it says, unlike with one that merely went."""
+        message = f"the device list of plugin {offer.resource} at {offer.socket} is not accepted: {problem}"
+        self._report(Report("Warning", "DevicePluginListFailed", message))
 
     def _listed(self, instance: Instance, devices: Sequence[Device]) -> None:
         changes = self._inventory.report(instance, devices, self._moment())

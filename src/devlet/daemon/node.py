@@ -1,0 +1,154 @@
+"""The node agent, put together: device manager, plugin sockets, pods, Node object, PodResources.
+
+The order of the start is the order in which things become true: who held what, which pods there are, what the node has;
+only then may plugins come. The registration socket is made last, because plugins take its creation as the sign to
+register, and the sockets that they left there are removed before.
+"""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from devlet.cluster.client import Cluster
+from devlet.cluster.events import Recorder
+from devlet.daemon.config import Config
+from devlet.daemon.node_settings import NodeSettings
+from devlet.kit.clock import Clock
+from devlet.kit.metrics import Registry
+from devlet.kit.parts import running
+from devlet.node import host, node_status, views
+from devlet.node.devices import manager, release_hooks
+from devlet.node.devices.manager import DeviceManager, Report
+from devlet.node.metrics import DeviceMetrics, TopologyCounters, show_plugins
+from devlet.node.node_status import NodeStatus
+from devlet.node.pods.manager import PodManager
+from devlet.node.topology import machine
+from devlet.node.topology.machine import Machine
+from devlet.node.topology.manager import TopologyManager
+from devlet.objects.identifiers import NodeName, PodUID
+from devlet.plugins import device_plugin
+from devlet.plugins.device_plugin_handler import TYPE as DEVICE_PLUGIN
+from devlet.plugins.device_plugin_handler import DevicePluginHandler
+from devlet.plugins.registration import PluginWatcher
+from devlet.plugins.registration_server import RegistrationServer, remove_sockets
+from devlet.runtime.none import STATE_FILE, NoneRuntime
+from devlet.serve.pod_resources import PodResourcesServer
+from devlet.serve.pod_resources_metrics import PodResourcesMetrics
+
+__all__ = ["NodeAgent"]
+
+log = logging.getLogger(__name__)
+
+DEVICE_PLUGINS = "device-plugins"
+REGISTRY = "plugins_registry"
+POD_RESOURCES = "pod-resources"
+COMPONENT = "devlet"
+
+
+@dataclass(frozen=True, slots=True)
+class _Directories:
+    device_plugins: Path
+    registry: Path
+    pod_resources: Path
+
+
+class NodeAgent:
+    """Made at once, so that the API can show it; `running` starts it."""
+
+    def __init__(self, cluster: Cluster, config: Config, clock: Clock, metrics: Registry) -> None:
+        settings = config.node
+        name = NodeName(config.node_name)
+        self._directories = _directories(config.root)
+        self._early: list[Report] | None = []
+        self._host = host.read(config.root)
+        where = _machine(settings)
+        counters = DeviceMetrics(metrics)
+        self.recorder = Recorder(cluster, COMPONENT, config.node_name, clock)
+        self.devices = DeviceManager(
+            self._directories.device_plugins,
+            clock,
+            _device_settings(settings),
+            machine_nodes=where.nodes,
+            hooks=release_hooks.parse(settings.release_hooks, timeout=settings.release_hook),
+            on_health=self._health_changed,
+            report=self._report,
+            observe_allocation=counters.allocation_took,
+        )
+        capacity = node_status.Settings(max_pods=settings.max_pods)
+        runtime = NoneRuntime(clock, self._host.boot_id, config.root / STATE_FILE)
+        self.status = NodeStatus(
+            cluster, name, self.devices, self._host, runtime.version, self.recorder, clock, capacity
+        )
+        topology = TopologyManager(
+            settings.topology_policy,
+            settings.topology_scope,
+            settings.topology_options,
+            where,
+            TopologyCounters(metrics),
+            clock=clock,
+        )
+        self.pods = PodManager(
+            cluster, name, self.devices, topology, runtime, self.recorder, clock, node=self.status.node
+        )
+        self.views = views.NodeViews(self.devices, self.pods)
+        self.registration = RegistrationServer(
+            self._directories.device_plugins, self.devices.register, count=counters.registration_requested
+        )
+        handler = DevicePluginHandler(self.devices.register, self.devices.deregister)
+        self.watcher = PluginWatcher(self._directories.registry, {DEVICE_PLUGIN: handler}, clock=clock)
+        show_plugins(metrics, self.watcher.plugins)
+        self.pod_resources = PodResourcesServer(
+            self._directories.pod_resources, self.pods, self.devices, PodResourcesMetrics(metrics), clock
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Ready when pods are served and plugins may register."""
+        await anyio.to_thread.run_sync(remove_sockets, self._directories.device_plugins)
+        async with running(self.recorder.run), running(self.devices.run), running(self.status.run):
+            self._tell_early()
+            async with (
+                running(self.pods.run),
+                running(self.pod_resources.run),
+                running(self.watcher.run),
+                running(self.registration.run),
+            ):
+                yield
+
+    def _health_changed(self, pods: frozenset[PodUID]) -> None:
+        self.pods.health_changed(pods)
+
+    def _tell_early(self) -> None:
+        """What happened before the Node object was known, which events refer to."""
+        early, self._early = self._early or (), None
+        for report in early:
+            self._report(report)
+
+    def _report(self, report: Report) -> None:
+        if self._early is not None:
+            self._early.append(report)
+            return
+        self.recorder.record(self.status.reference, report.type, report.reason, report.message)
+
+
+def _directories(root: Path) -> _Directories:
+    return _Directories(root / DEVICE_PLUGINS, root / REGISTRY, root / POD_RESOURCES)
+
+
+def _machine(settings: NodeSettings) -> Machine:
+    return machine.simulated(settings.numa_nodes) if settings.numa_nodes else machine.read()
+
+
+def _device_settings(settings: NodeSettings) -> manager.Settings:
+    calls = device_plugin.Settings(
+        dial=settings.plugin_dial,
+        options=settings.plugin_options,
+        allocate=settings.plugin_allocate,
+        preferred=settings.plugin_preferred,
+        pre_start=settings.plugin_pre_start,
+    )
+    return manager.Settings(grace=settings.plugin_grace, plugin=calls)

@@ -1,0 +1,72 @@
+"""May this pod run here? Devices first, as near to each other as the policy wants, then everything else.
+
+A refusal leaves no trace: what was reserved for the pod goes back when its attempt ends. The pods that were admitted
+are counted here until they are forgotten; of two that come at the same time only one can get the last place.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from devlet.node import fit
+from devlet.node.rejection import Rejection
+from devlet.node.topology.hints import Provider
+from devlet.objects.identifiers import PodUID, ResourceName
+from devlet.objects.node import Node
+from devlet.objects.pod import Pod
+
+__all__ = ["Admission", "Attempt", "Devices", "Topology"]
+
+
+class Attempt(Provider, Protocol):
+    async def commit(self) -> None: ...
+
+
+class Devices(Protocol):
+    def attempt(self, pod: Pod) -> AbstractAsyncContextManager[Attempt]: ...
+
+    def allocated_counts(self) -> Mapping[ResourceName, int]: ...
+
+
+class Topology(Protocol):
+    async def admit(self, pod: Pod, providers: Sequence[Provider]) -> Rejection | None: ...
+
+
+class Admission:
+    """`node` is this node as it is now: its labels and what can be allocated on it."""
+
+    def __init__(self, devices: Devices, topology: Topology, node: Callable[[], Node]) -> None:
+        self._devices = devices
+        self._topology = topology
+        self._node = node
+        self._admitted: dict[PodUID, fit.Amounts] = {}
+        self._used: fit.Amounts = {}  # their sum, kept: there may be thousands of them
+
+    async def admit(self, pod: Pod) -> Rejection | None:
+        """Unavailable if it cannot be written down: then nothing was decided, try again."""
+        async with self._devices.attempt(pod) as attempt:
+            rejection = await self._topology.admit(pod, [attempt]) or self._check(pod)
+            if rejection is not None:
+                return rejection
+            self.adopt(pod)  # before the next await: it has its place
+            try:
+                await attempt.commit()
+            except BaseException:
+                self.forget(pod.uid)
+                raise
+        return None
+
+    def adopt(self, pod: Pod) -> None:
+        """Count a pod that was admitted, now or before."""
+        self.forget(pod.uid)
+        self._admitted[pod.uid] = fit.requests(pod)
+        self._used = fit.added(self._used, self._admitted[pod.uid])
+
+    def forget(self, pod: PodUID) -> None:
+        self._used = fit.less(self._used, self._admitted.pop(pod, {}))
+
+    def _check(self, pod: Pod) -> Rejection | None:
+        node = self._node()
+        others = fit.less(self._used, self._admitted.get(pod.uid, {}))
+        allocatable = fit.raised(fit.amounts(node.status.allocatable), self._devices.allocated_counts())
+        return fit.mismatch(pod, node) or fit.lacking(pod, others, allocatable)

@@ -1,0 +1,54 @@
+"""What a node has and what can be allocated on it, from the machine, the device plugins and its own Node object. Pure.
+
+Extended resources that somebody else put on the Node stay there. A resource whose plugin is gone for good stays too,
+with 0: so it can be told from one that no node ever had.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from msgspec import Struct
+
+from devlet.objects import names
+from devlet.objects.identifiers import ResourceName
+from devlet.objects.meta import QuantityText
+
+__all__ = ["PluginCapacity", "Resources", "of_node", "reset"]
+
+Texts = Mapping[str, QuantityText]
+
+
+class PluginCapacity(Protocol):
+    """`removed` are resources that were there and are no more."""
+
+    @property
+    def capacity(self) -> Mapping[ResourceName, int]: ...
+
+    @property
+    def allocatable(self) -> Mapping[ResourceName, int]: ...
+
+    @property
+    def removed(self) -> frozenset[ResourceName]: ...
+
+
+class Resources(Struct, frozen=True):
+    capacity: dict[str, QuantityText]
+    allocatable: dict[str, QuantityText]
+
+
+def of_node(before: Texts, machine: Texts, plugins: PluginCapacity) -> Resources:
+    """`before` is the capacity on the Node object. What plugins list but cannot give now has allocatable 0."""
+    capacity = {**before, **machine}
+    capacity.update((name, "0") for name in plugins.removed)
+    capacity.update((name, str(number)) for name, number in plugins.capacity.items())
+    usable = {str(name): str(plugins.allocatable.get(name, 0)) for name in plugins.capacity}
+    return Resources(capacity, {**capacity, **usable})
+
+
+def reset(before: Texts) -> dict[str, QuantityText]:
+    """The capacity to begin with on a node that was made anew: extended resources of its predecessor are 0."""
+    return {name: "0" if _is_extended(name) else amount for name, amount in before.items()}
+
+
+def _is_extended(name: str) -> bool:
+    return not names.extended_resource_name(name)

@@ -1,0 +1,85 @@
+"""The machine that a node runs on, as its Node object tells it. What cannot be found out is left empty."""
+
+import os
+import platform
+from pathlib import Path
+
+from msgspec import Struct
+
+from devlet.objects.quantity import Quantity
+
+__all__ = ["Host", "read"]
+
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+_FILE_MAX = 64 * 1024
+
+
+class Host(Struct, frozen=True):
+    """`memory` and `storage` are in bytes. `architecture` and `system` are Go's words for them."""
+
+    cpus: int
+    memory: int
+    storage: int
+    boot_id: str = ""
+    machine_id: str = ""
+    system_uuid: str = ""
+    kernel: str = ""
+    image: str = ""
+    system: str = "linux"
+    architecture: str = "amd64"
+
+    @property
+    def capacity(self) -> dict[str, str]:
+        """What a pod can ask for, as quantities."""
+        return {
+            "cpu": str(Quantity.of(self.cpus)),
+            "memory": str(Quantity.of(self.memory // 1024 * 1024, "BinarySI")),
+            "ephemeral-storage": str(Quantity.of(self.storage // 1024 * 1024, "BinarySI")),
+        }
+
+
+def read(root: Path, *, slash: Path = Path("/")) -> Host:
+    """`root` is on the file system that pods use. `slash` is where proc and etc are. Blocks."""
+    disk = os.statvfs(root)
+    kernel = os.uname()
+    return Host(
+        cpus=len(os.sched_getaffinity(0)),
+        memory=_memory(slash / "proc/meminfo"),
+        storage=disk.f_blocks * disk.f_frsize,
+        boot_id=_line(slash / "proc/sys/kernel/random/boot_id"),
+        machine_id=_line(slash / "etc/machine-id"),
+        system_uuid=_line(slash / "sys/class/dmi/id/product_uuid") or _line(slash / "etc/machine-id"),
+        kernel=kernel.release,
+        image=_os_name(slash / "etc/os-release"),
+        system=kernel.sysname.lower(),
+        architecture=_ARCHITECTURES.get(platform.machine(), platform.machine()),
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(_FILE_MAX)
+    except OSError:
+        return ""
+
+
+def _line(path: Path) -> str:
+    return _text(path).strip()
+
+
+def _memory(path: Path) -> int:
+    for line in _text(path).splitlines():
+        key, _, value = line.partition(":")
+        words = value.split()
+        if key == "MemTotal" and words and words[0].isdecimal():
+            return int(words[0]) * 1024
+    return 0
+
+
+def _os_name(path: Path) -> str:
+    for line in _text(path).splitlines():
+        key, _, value = line.partition("=")
+        if key == "PRETTY_NAME":
+            return value.strip().strip("\"'")
+    return ""

@@ -1,0 +1,200 @@
+"""The Node object of this node: made if it is missing, and kept equal to what the machine and the plugins have.
+
+Only differences are written, and not more often than every tenth of a second. A Node that somebody deletes is made
+again. Heartbeats are not sent here: Ready says when the node was registered.
+"""
+
+import logging
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskStatus
+
+from devlet.cluster.client import Cluster, MergePatch, StrategicMergePatch
+from devlet.cluster.events import WARNING, Recorder
+from devlet.cluster.informer import Informer
+from devlet.errors import AlreadyExists, DevletError, NotFound
+from devlet.kit.backoff import Backoff
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.node import capacity, node_document
+from devlet.node.capacity import PluginCapacity, Resources
+from devlet.node.host import Host
+from devlet.node.newest import newest
+from devlet.objects import node as views
+from devlet.objects.documents import Document
+from devlet.objects.identifiers import NodeName
+from devlet.objects.kinds import NODES
+from devlet.objects.meta import ObjectMeta, ObjectReference
+
+__all__ = ["Devices", "NodeStatus", "Settings"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    address: str = "127.0.0.1"  # how others reach this node
+    max_pods: int = 110  # as the kubelet
+    interval: float = 0.1  # seconds between two writes, at least
+    retry: Backoff = field(default=Backoff(0.2, 10.0))
+
+
+class Devices(Protocol):
+    @property
+    def checkpoint_existed(self) -> bool: ...
+
+    @property
+    def damage(self) -> Sequence[str]: ...
+
+    def capacity(self) -> PluginCapacity: ...
+
+    async def changed(self) -> None: ...
+
+
+class NodeStatus:
+    """`runtime` is the version of the container runtime, as `name://version`."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        name: NodeName,
+        devices: Devices,
+        host: Host,
+        runtime: str,
+        recorder: Recorder,
+        clock: Clock,
+        settings: Settings = Settings(),
+    ) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._devices = devices
+        self._host = host
+        self._runtime = runtime
+        self._recorder = recorder
+        self._clock = clock
+        self._settings = settings
+        self._nodes = Informer(cluster, NODES, lambda document: document, field_selector=f"metadata.name={name}")
+        self._known: Document | None = None
+        self._dirty = anyio.Event()
+
+    @property
+    def reference(self) -> ObjectReference:
+        """For events about this node."""
+        uid = self._known["metadata"]["uid"] if self._known else self._name
+        return ObjectReference(kind="Node", api_version="v1", name=self._name, uid=uid)
+
+    def node(self) -> views.Node:
+        """This node as pods see it now: labels, and what can be allocated, published or not."""
+        metadata = (self._known or {}).get("metadata") or {}
+        return views.Node(
+            metadata=ObjectMeta(name=self._name, labels=metadata.get("labels") or {}),
+            status=views.NodeStatus(allocatable=self._resources(self._capacity_before()).allocatable),
+        )
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Ready when the node is registered."""
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(self._nodes.run)
+            self._known = self._nodes.get(self._name)
+            await self._until_done(first=True)
+            task_status.started()
+            tasks.start_soon(self._follow_devices)
+            tasks.start_soon(self._follow_node)
+            while True:
+                await self._dirty.wait()
+                self._dirty = anyio.Event()
+                await self._until_done()
+                await self._clock.sleep(self._settings.interval)
+
+    async def _follow_devices(self) -> None:
+        while True:
+            await self._devices.changed()
+            self._dirty.set()
+
+    async def _follow_node(self) -> None:
+        async with self._nodes.changes() as changes:
+            async for change in changes:
+                if change.new is not None:
+                    self._known = newest(self._known, change.new)
+                elif self._known and change.old and change.old["metadata"]["uid"] == self._known["metadata"]["uid"]:
+                    self._known = None
+                self._dirty.set()
+
+    async def _until_done(self, *, first: bool = False) -> None:
+        for delay in self._settings.retry.delays(random.random):
+            try:
+                return await self._publish(first=first)
+            except NotFound:
+                self._known = None  # deleted meanwhile: make it again, at once
+            except AlreadyExists:
+                self._known = await self._read()
+            except DevletError as e:
+                log.warning("node status not written", extra=facts(node=self._name, err=e))
+                await self._clock.sleep(delay)
+
+    async def _read(self) -> Document | None:
+        try:
+            return await self._cluster.get(NODES, self._name)
+        except DevletError:
+            return None
+
+    async def _publish(self, *, first: bool) -> None:
+        if self._known is None:
+            return await self._create()
+        known = self._known
+        if first:
+            self._tell_reboot(known)
+            known = await self._label(known)
+        wanted = self._wanted(self._capacity_before(first=first))
+        patch = node_document.status_patch(known, wanted, beat=first)
+        if patch is not None:
+            answer = await self._cluster.patch(NODES, self._name, StrategicMergePatch(patch), subresource="status")
+            self._known = newest(self._known, answer)
+            log.info("node status written", extra=facts(node=self._name, keys=",".join(patch["status"])))
+
+    async def _create(self) -> None:
+        metadata = {"name": self._name, "labels": node_document.labels(self._name, self._host)}
+        document = {"metadata": metadata, "status": self._wanted({})}
+        self._known = await self._cluster.create(NODES, document)
+        log.info("node registered", extra=facts(node=self._name))
+
+    async def _label(self, known: Document) -> Document:
+        """The labels that every node has. Those that others put there stay."""
+        have = known["metadata"].get("labels") or {}
+        missing = {
+            key: value for key, value in node_document.labels(self._name, self._host).items() if have.get(key) != value
+        }
+        if not missing:
+            return known
+        patch = MergePatch({"metadata": {"labels": missing}})
+        self._known = newest(self._known, await self._cluster.patch(NODES, self._name, patch))
+        return self._known
+
+    def _tell_reboot(self, known: Document) -> None:
+        before = ((known.get("status") or {}).get("nodeInfo") or {}).get("bootID", "")
+        if before and before != self._host.boot_id:
+            message = f"Node {self._name} has been rebooted, boot id: {self._host.boot_id}"
+            self._recorder.record(self.reference, WARNING, "Rebooted", message)
+
+    def _capacity_before(self, *, first: bool = False) -> capacity.Texts:
+        before: Document = ((self._known or {}).get("status") or {}).get("capacity") or {}
+        return capacity.reset(before) if first and not self._devices.checkpoint_existed else before
+
+    def _resources(self, before: capacity.Texts) -> Resources:
+        machine = self._host.capacity | {"pods": str(self._settings.max_pods)}
+        return capacity.of_node(before, machine, self._devices.capacity())
+
+    def _wanted(self, before: capacity.Texts) -> Document:
+        return node_document.wanted_status(
+            self._resources(before),
+            self._host,
+            self._runtime,
+            self._name,
+            self._settings.address,
+            self._devices.damage,
+            self._clock.now(),
+        )

@@ -1,0 +1,89 @@
+"""One pod in the cluster: the newest state of it that we know, and how we write to it.
+
+Everything is for one UID. A pod of the same name that came later is another pod: for us, ours is gone then.
+"""
+
+from devlet.cluster.client import Cluster, DeleteOptions, Preconditions, StrategicMergePatch
+from devlet.cluster.events import Recorder
+from devlet.errors import Conflict, InvalidObject, NotFound
+from devlet.node.newest import newest
+from devlet.node.pods import status
+from devlet.objects.documents import Document, view
+from devlet.objects.identifiers import ContainerName
+from devlet.objects.kinds import PODS
+from devlet.objects.meta import ObjectReference
+from devlet.objects.pod import Pod
+
+__all__ = ["ApiObject"]
+
+
+class ApiObject:
+    def __init__(self, cluster: Cluster, recorder: Recorder, document: Document) -> None:
+        self._cluster = cluster
+        self._recorder = recorder
+        self.document = document
+        self.pod = view(Pod, document)
+        self.is_gone = False
+
+    def see(self, document: Document) -> None:
+        known = newest(self.document, document)
+        if known is not self.document:
+            self.document, self.pod = known, view(Pod, known)
+
+    async def write_status(self, wanted: Document) -> None:
+        """Only if something changes. A pod that is gone needs none."""
+        patch = status.patch(wanted, self.document)
+        if patch is None or self.is_gone:
+            return
+        name, namespace = self.pod.name, self.pod.metadata.namespace
+        try:
+            answer = await self._cluster.patch(PODS, name, StrategicMergePatch(patch), namespace, subresource="status")
+        except NotFound:
+            self.is_gone = True
+        except (Conflict, InvalidObject):  # a patch that names another UID is invalid, says the API server
+            await self._read_again()
+            if not self.is_gone:
+                raise
+        else:
+            self.see(answer)
+
+    async def delete(self) -> None:
+        """Remove it: nothing of it is left on this node."""
+        precondition = Preconditions(uid=self.pod.uid)
+        try:
+            await self._cluster.delete(
+                PODS, self.pod.name, self.pod.metadata.namespace, DeleteOptions(0, preconditions=precondition)
+            )
+        except NotFound:
+            self.is_gone = True
+        except Conflict:
+            await self._read_again()
+            if not self.is_gone:
+                raise
+
+    async def _read_again(self) -> None:
+        try:
+            found = await self._cluster.get(PODS, self.pod.name, self.pod.metadata.namespace)
+        except NotFound:
+            self.is_gone = True
+            return
+        if found["metadata"]["uid"] == self.pod.uid:
+            self.see(found)
+        else:
+            self.is_gone = True
+
+    def tell(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None:
+        """An event about the pod, or about one of its containers."""
+        self._recorder.record(self._reference(container), type, reason, message)
+
+    def _reference(self, container: ContainerName | None) -> ObjectReference:
+        metadata = self.pod.metadata
+        init = any(each.name == container for each in self.pod.spec.init_containers)
+        return ObjectReference(
+            kind="Pod",
+            api_version="v1",
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+            field_path=f"spec.{'initContainers' if init else 'containers'}{{{container}}}" if container else "",
+        )

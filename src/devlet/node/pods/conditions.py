@@ -1,0 +1,88 @@
+"""The conditions of a pod that its node writes. Others may add theirs: those are not touched.
+
+A condition keeps the time of its last transition for as long as its status stays the same.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from devlet.objects.documents import Document
+
+__all__ = ["Condition", "conditions"]
+
+SCHEDULED = "PodScheduled"
+READY_TO_START = "PodReadyToStartContainers"
+INITIALIZED = "Initialized"
+CONTAINERS_READY = "ContainersReady"
+READY = "Ready"
+
+
+class Condition(Struct, frozen=True):
+    type: str
+    status: bool
+    reason: str = ""
+    message: str = ""
+
+
+class Facts(Struct, frozen=True):
+    """`uninitialized` and `unready` are names of containers."""
+
+    phase: str
+    sandbox: bool
+    uninitialized: tuple[str, ...]
+    unready: tuple[str, ...]
+
+
+def conditions(facts: Facts) -> list[Condition]:
+    ready = _ready(facts)
+    return [
+        Condition(READY_TO_START, facts.sandbox),
+        _initialized(facts),
+        Condition(READY, ready.status, ready.reason, ready.message),
+        ready,
+        Condition(SCHEDULED, True),
+    ]
+
+
+def _initialized(facts: Facts) -> Condition:
+    if facts.phase == "Succeeded":
+        return Condition(INITIALIZED, True, "PodCompleted")
+    if facts.uninitialized:
+        names = " ".join(facts.uninitialized)
+        message = f"containers with incomplete status: [{names}]"
+        return Condition(INITIALIZED, False, "ContainersNotInitialized", message)
+    return Condition(INITIALIZED, True)
+
+
+def _ready(facts: Facts) -> Condition:
+    if facts.phase == "Succeeded":
+        return Condition(CONTAINERS_READY, False, "PodCompleted")
+    if facts.phase == "Failed":
+        return Condition(CONTAINERS_READY, False, "PodFailed")
+    if facts.unready:
+        message = f"containers with unready status: [{' '.join(facts.unready)}]"
+        return Condition(CONTAINERS_READY, False, "ContainersNotReady", message)
+    return Condition(CONTAINERS_READY, True)
+
+
+def documents(wanted: Iterable[Condition], before: Sequence[Document], now: str, generation: int) -> list[Document]:
+    """As they are written; `before` are those the pod has."""
+    known = {each.get("type"): each for each in before}
+    return [_document(each, known.get(each.type), now, generation) for each in wanted]
+
+
+def _document(condition: Condition, before: Document | None, now: str, generation: int) -> Document:
+    status = "True" if condition.status else "False"
+    same = before is not None and before.get("status") == status
+    since = (before or {}).get("lastTransitionTime") if same else None
+    found = {
+        "type": condition.type,
+        "status": status,
+        "observedGeneration": generation,
+        "lastProbeTime": None,
+        "lastTransitionTime": since or now,
+        "reason": condition.reason,
+        "message": condition.message,
+    }
+    return {key: value for key, value in found.items() if value or key == "lastProbeTime"}

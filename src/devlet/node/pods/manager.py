@@ -1,0 +1,170 @@
+"""The pods of this node: a worker for each, started and told by what the cluster says.
+
+What pods held that are no longer there, or have finished, is taken back before the first pod is admitted.
+"""
+
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from devlet.cluster.client import Cluster
+from devlet.cluster.events import Recorder
+from devlet.cluster.informer import Changed, Informer
+from devlet.errors import DevletError
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.node.admission import Admission, Topology
+from devlet.node.pods.parts import Devices, Parts, Settings
+from devlet.node.pods.worker import PodWorker, Stage
+from devlet.objects.documents import Document, view
+from devlet.objects.identifiers import NodeName, PodUID
+from devlet.objects.kinds import PODS
+from devlet.objects.node import Node
+from devlet.objects.pod import Pod
+from devlet.runtime.containers import Runtime
+
+__all__ = ["PodManager", "Settings"]
+
+log = logging.getLogger(__name__)
+
+
+class PodManager:
+    """`node` is this node as it is now: its labels and what can be allocated on it."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        node_name: NodeName,
+        devices: Devices,
+        topology: Topology,
+        runtime: Runtime,
+        recorder: Recorder,
+        clock: Clock,
+        settings: Settings = Settings(),
+        *,
+        node: Callable[[], Node],
+    ) -> None:
+        admission = Admission(devices, topology, node)
+        limiter = anyio.CapacityLimiter(settings.at_once)
+        self._parts = Parts(cluster, devices, admission, runtime, recorder, clock, limiter, settings)
+        self._pods = Informer(cluster, PODS, lambda document: document, field_selector=f"spec.nodeName={node_name}")
+        self._workers: dict[PodUID, PodWorker] = {}
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Ready when the present pods are known and what others left behind was released."""
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(self._pods.run)
+            present = sorted(self._pods.all(), key=_age)
+            await self._recover([view(Pod, document) for document in present], tasks)
+            for document in present:
+                self._see(document, tasks)
+            tasks.start_soon(self._follow_devices)
+            async with self._pods.changes() as changes:
+                task_status.started()
+                async for change in changes:
+                    self._apply(change, tasks)
+
+    def active(self) -> list[Pod]:
+        """Pods that may hold devices: neither finished nor rejected, nor stopped after their deletion."""
+        return [worker.pod for worker in self._workers.values() if worker.is_active]
+
+    def find(self, namespace: str, name: str) -> Pod | None:
+        """An active pod."""
+        document = self._pods.get(name, namespace)
+        worker = self._workers.get(PodUID(document["metadata"]["uid"])) if document else None
+        return worker.pod if worker and worker.is_active else None
+
+    def health_changed(self, pods: frozenset[PodUID]) -> None:
+        """Devices of these pods are better or worse: write their status anew. Returns at once."""
+        for uid in pods:
+            if worker := self._workers.get(uid):
+                worker.poke()
+
+    async def _recover(self, pods: list[Pod], tasks: TaskGroup) -> None:
+        """Before the first worker starts: what runs, and who holds what."""
+        parts = self._parts
+        await self._until_done(partial(parts.runtime.recover, pods), "runtime not recovered")
+        alive = [pod for pod in pods if not pod.is_finished]
+        parts.devices.learn([pod for pod in alive if await self._goes_on(pod)])
+        done = anyio.Event()
+        tasks.start_soon(self._take_back, frozenset(pod.uid for pod in alive), done)
+        async with anyio.create_task_group() as waiting:
+            waiting.start_soon(self._cancel_after, parts.settings.clean_up, waiting.cancel_scope)
+            await done.wait()
+            waiting.cancel_scope.cancel()
+
+    async def _goes_on(self, pod: Pod) -> bool:
+        """Whether it runs, and ran in this boot of the machine."""
+        runs = (await self._parts.runtime.runs(pod)).values()
+        return bool(runs) and not any(run.exit is not None and run.exit.is_lost for run in runs)
+
+    async def _take_back(self, keep: frozenset[PodUID], done: anyio.Event) -> None:
+        await self._until_done(partial(self._parts.devices.retain, keep), "stale devices not released")
+        done.set()
+
+    async def _cancel_after(self, seconds: float, scope: anyio.CancelScope) -> None:
+        """A release that takes its time delays nobody for longer than this."""
+        await self._parts.clock.sleep(seconds)
+        scope.cancel()
+
+    async def _until_done(self, work: Callable[[], Awaitable[None]], problem: str) -> None:
+        for delay in self._parts.settings.retry.delays(random.random):
+            try:
+                return await work()
+            except DevletError as e:
+                log.warning("start of the pods delayed", extra=facts(problem=problem, err=e))
+                await self._parts.clock.sleep(delay)
+
+    async def _follow_devices(self) -> None:
+        """A plugin that pods wait for may be back."""
+        while True:
+            await self._parts.devices.changed()
+            for worker in self._workers.values():
+                if worker.stage is Stage.NEW:
+                    worker.poke()
+
+    def _apply(self, change: Changed[Document], tasks: TaskGroup) -> None:
+        if change.old is not None and (change.new is None or _uid(change.new) != _uid(change.old)):
+            self._lose(_uid(change.old), tasks)
+        if change.new is not None:
+            self._see(change.new, tasks)
+
+    def _see(self, document: Document, tasks: TaskGroup) -> None:
+        worker = self._workers.get(_uid(document))
+        if worker is None:
+            worker = self._workers[_uid(document)] = PodWorker(document, self._parts)
+        else:
+            worker.update(document)
+        self._employ(worker, tasks)
+
+    def _lose(self, uid: PodUID, tasks: TaskGroup) -> None:
+        if worker := self._workers.get(uid):
+            worker.update(None)
+            self._employ(worker, tasks)
+
+    def _employ(self, worker: PodWorker, tasks: TaskGroup) -> None:
+        if worker.has_work and not worker.is_running:
+            worker.is_running = True
+            tasks.start_soon(self._work, worker)
+        elif not worker.has_work and worker.is_gone:
+            self._workers.pop(worker.pod.uid, None)
+
+    async def _work(self, worker: PodWorker) -> None:
+        try:
+            await worker.run()
+        finally:
+            worker.is_running = False
+        if worker.is_gone:
+            self._workers.pop(worker.pod.uid, None)
+
+
+def _uid(document: Document) -> PodUID:
+    return PodUID(document["metadata"]["uid"])
+
+
+def _age(document: Document) -> tuple[str, str]:
+    return document["metadata"].get("creationTimestamp", ""), document["metadata"]["uid"]

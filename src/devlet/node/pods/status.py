@@ -1,0 +1,211 @@
+"""A pod's status as its node writes it, and the patch that leads there. Pure.
+
+Only the keys that belong to the node are written. The documents have the form in which an API server gives them back,
+so that what is unchanged is seen to be unchanged.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from devlet.node.devices.limits import is_plain_init
+from devlet.node.pods import conditions
+from devlet.node.rejection import Rejection
+from devlet.objects.container import Container, ContainerStateWaiting, ContainerStatus, ResourceStatus
+from devlet.objects.documents import Document
+from devlet.objects.identifiers import ContainerName
+from devlet.objects.pod import Pod
+from devlet.objects.qos import qos_class
+from devlet.objects.timestamps import format_time
+from devlet.runtime.containers import Exit, Run
+
+__all__ = ["REJECTED", "Facts", "document", "patch", "phase_of", "rejected"]
+
+REJECTED = "Pod was rejected: "
+_STARTING = ContainerStateWaiting(reason="ContainerCreating")
+
+
+class Facts(Struct, frozen=True):
+    """What is known of a pod. `previous` are the runs before those in `runs`, as far as somebody saw them. `health`
+    gives the devices of a container and how they are."""
+
+    admitted: bool
+    runs: Mapping[ContainerName, Run]
+    previous: Mapping[ContainerName, Run]
+    waiting: Mapping[ContainerName, ContainerStateWaiting]
+    outcome: str | None
+    health: Callable[[ContainerName], Sequence[ResourceStatus]]
+
+
+def phase_of(pod: Pod, facts: Facts) -> str:
+    if facts.outcome is not None:
+        return facts.outcome
+    ran = [facts.runs.get(container.name) for container in pod.spec.containers]
+    if not facts.admitted or not all(run and not (run.exit and run.exit.is_lost) for run in ran):
+        return "Pending"
+    return "Running"
+
+
+def document(pod: Pod, facts: Facts, before: Document, now: datetime) -> Document:
+    """What the status should be. `before` is the whole pod as it was seen last."""
+    status = before.get("status") or {}
+    containers = _Containers(pod, facts)
+    phase = phase_of(pod, facts)
+    about = conditions.Facts(
+        phase,
+        facts.admitted and facts.outcome is None,
+        tuple(c.name for c in pod.spec.init_containers if not containers.is_initialized(c)),
+        tuple(c.name for c in pod.spec.containers if not containers.is_running(c)),
+    )
+    return {
+        **_common(before, status, phase, now),
+        "conditions": _conditions(conditions.conditions(about), before, now),
+        "initContainerStatuses": [containers.status(c) for c in pod.spec.init_containers],
+        "containerStatuses": [containers.status(c) for c in pod.spec.containers],
+        **_explanation(pod),
+    }
+
+
+def rejected(rejection: Rejection, before: Document, now: datetime) -> Document:
+    """What the status of a pod that may not run here says besides its containers."""
+    facts = conditions.Facts("Failed", False, (), ())
+    known = {each.get("type") for each in (before.get("status") or {}).get("conditions") or ()}
+    told = [each for each in conditions.conditions(facts) if each.type in {conditions.SCHEDULED, *known}]
+    return {
+        **_common(before, before.get("status") or {}, "Failed", now),
+        "conditions": _conditions(told, before, now),
+        "reason": rejection.reason,
+        "message": f"{REJECTED}{rejection.message}",
+    }
+
+
+def patch(wanted: Document, before: Document) -> Document | None:
+    """The strategic merge patch from the pod `before` to the status; None if it is there already."""
+    status = before.get("status") or {}
+    changes: Document = {key: value for key, value in wanted.items() if not _same(value, status.get(key))}
+    if "conditions" in changes:
+        known = {each.get("type"): each for each in status.get("conditions") or ()}
+        changes["conditions"] = [each for each in wanted["conditions"] if not _same(each, known.get(each["type"]))]
+        if not changes["conditions"]:
+            del changes["conditions"]
+    return {"metadata": {"uid": before["metadata"]["uid"]}, "status": changes} if changes else None
+
+
+def _common(before: Document, status: Document, phase: str, now: datetime) -> Document:
+    return {
+        "observedGeneration": before["metadata"].get("generation", 0) or None,
+        "phase": phase,
+        "startTime": status.get("startTime") or format_time(now),
+        "qosClass": status.get("qosClass") or qos_class(before),
+    }
+
+
+def _explanation(pod: Pod) -> Document:
+    """A pod that was ended by somebody else keeps what that one said."""
+    return {} if pod.is_finished else {"reason": None, "message": None}
+
+
+def _conditions(wanted: Sequence[conditions.Condition], before: Document, now: datetime) -> list[Document]:
+    known = (before.get("status") or {}).get("conditions") or []
+    return conditions.documents(wanted, known, format_time(now), before["metadata"].get("generation", 0))
+
+
+class _Containers:
+    def __init__(self, pod: Pod, facts: Facts) -> None:
+        self._pod = pod
+        self._facts = facts
+        found = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+        self._before = {each.name: each for each in found}
+
+    def is_running(self, container: Container) -> bool:
+        run = self._facts.runs.get(container.name)
+        return run is not None and run.is_running and container.name not in self._facts.waiting
+
+    def is_initialized(self, container: Container) -> bool:
+        run = self._facts.runs.get(container.name)
+        if is_plain_init(self._pod, container):
+            return run is not None and run.exit is not None and run.exit.code == 0
+        return run is not None and not (run.exit and run.exit.is_lost)
+
+    def status(self, container: Container) -> Document:
+        run = self._facts.runs.get(container.name)
+        before = self._before.get(container.name, ContainerStatus())
+        waiting = self._facts.waiting.get(container.name) or (_STARTING if run is None else None)
+        running = self.is_running(container)
+        found = {
+            "name": container.name,
+            "state": {"waiting": _waiting(waiting)} if waiting else _state(run),
+            "lastState": self._last_state(container, before, waiting),
+            "ready": running or (is_plain_init(self._pod, container) and self.is_initialized(container)),
+            "restartCount": run.number if run else before.restart_count,
+            "image": container.image,
+            "imageID": "",
+            "containerID": run.id if run else "",
+            "started": running,
+            "allocatedResourcesStatus": self._health(container, before),
+        }
+        optional = ("containerID", "allocatedResourcesStatus")
+        return {key: value for key, value in found.items() if value or key not in optional}
+
+    def _last_state(
+        self, container: Container, before: ContainerStatus, waiting: ContainerStateWaiting | None
+    ) -> Document:
+        """How the run before this one ended, or this one if it waits to be started again."""
+        run = self._facts.runs.get(container.name)
+        if run is None:
+            return {}
+        last = run if waiting is not None else self._facts.previous.get(container.name)
+        if last is not None and last.exit is not None:
+            return {"terminated": _terminated(last, last.exit)}
+        known = before.last_state.terminated if run.number else None
+        return {"terminated": _without_empty(msgspec.to_builtins(known))} if known else {}
+
+    def _health(self, container: Container, before: ContainerStatus) -> list[Document]:
+        """Of a pod that is over, what was known last: its devices are somebody else's by now."""
+        held = self._facts.health(container.name)
+        if not held and self._facts.outcome is not None:
+            held = before.allocated_resources_status
+        return [_without_empty(msgspec.json.decode(msgspec.json.encode(each))) for each in held]  # lists, not tuples
+
+
+def _state(run: Run | None) -> Document:
+    assert run is not None
+    if run.exit is None:
+        return {"running": {"startedAt": format_time(run.started_at)}}
+    return {"terminated": _terminated(run, run.exit)}
+
+
+def _terminated(run: Run, exit: Exit) -> Document:
+    found = {
+        "exitCode": exit.code,
+        "reason": exit.reason,
+        "message": exit.message,
+        "startedAt": format_time(run.started_at),
+        "finishedAt": format_time(exit.finished_at),
+        "containerID": run.id,
+    }
+    return {key: value for key, value in found.items() if value or key == "exitCode"}
+
+
+def _waiting(waiting: ContainerStateWaiting) -> Document:
+    found: Document = _without_empty(msgspec.to_builtins(waiting))
+    return found
+
+
+def _without_empty(value: Any) -> Any:
+    """As Go omits what is empty; an exit code of 0 is written."""
+    if isinstance(value, dict):
+        return {k: _without_empty(v) for k, v in value.items() if v or k == "exitCode"}
+    return [_without_empty(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether they mean the same: null and absent, and empty and absent lists, do."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return all(_same(one.get(key), other.get(key)) for key in one.keys() | other.keys())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return one == other or (one in (None, []) and other in (None, []))

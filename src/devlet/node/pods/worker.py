@@ -1,0 +1,306 @@
+"""One pod on this node, from its admission to its end. Each pod has a worker, and a worker does one thing at a time.
+
+    NEW ──admitted, or found running──▶ ADMITTED ──over, deleted, gone──▶ ENDING ──devices released──▶ ENDED
+     └───────────────────────────── rejected, finished, gone ──────────────▲
+
+A worker looks at its pod when something happened to it (`update`, `poke`) or when its time has come, and does what is
+next. Each look may fail and is repeated then, so every step must bear being done twice. Devices are released before the
+cluster hears that the pod is over: whoever is scheduled in its place finds them free.
+"""
+
+import logging
+import random
+from datetime import datetime, timedelta
+from enum import Enum
+
+import anyio
+
+from devlet.cluster.events import NORMAL, WARNING
+from devlet.errors import DevletError, Unavailable
+from devlet.kit.facts import bound, facts
+from devlet.node.pods import lifecycle, status
+from devlet.node.pods.api_object import ApiObject
+from devlet.node.pods.container_config import config
+from devlet.node.pods.lifecycle import CRASHING, History, Plan, Start
+from devlet.node.pods.parts import Parts
+from devlet.node.rejection import Rejection
+from devlet.objects.container import ContainerStateWaiting
+from devlet.objects.documents import Document
+from devlet.objects.identifiers import ContainerName, ResourceName
+from devlet.objects.pod import Pod
+from devlet.runtime.containers import Run
+
+__all__ = ["AWAITS_PLUGIN", "PodWorker", "Stage"]
+
+log = logging.getLogger(__name__)
+
+AWAITS_PLUGIN = "WaitingForDevicePlugin"
+NOT_STARTED = "CreateContainerConfigError"
+
+
+class Stage(Enum):
+    NEW = "new"
+    ADMITTED = "admitted"
+    ENDING = "ending"
+    ENDED = "ended"
+
+
+class PodWorker:
+    def __init__(self, document: Document, parts: Parts) -> None:
+        self._parts = parts
+        self._object = ApiObject(parts.cluster, parts.recorder, document)
+        self.stage = Stage.NEW
+        self.is_running = False  # whether somebody runs `run`
+        self._histories: dict[ContainerName, History] = {}
+        self._previous: dict[ContainerName, Run] = {}
+        self._told: dict[ContainerName, ContainerStateWaiting] = {}
+        self._awaited: tuple[ResourceName, ...] = ()
+        self._final: Document | None = None
+        self._deleted = False
+        self._wake = anyio.Event()
+
+    @property
+    def pod(self) -> Pod:
+        return self._object.pod
+
+    @property
+    def is_gone(self) -> bool:
+        return self._object.is_gone
+
+    @property
+    def is_active(self) -> bool:
+        """It may hold devices, and its containers run or may yet run."""
+        return self.stage in (Stage.NEW, Stage.ADMITTED) and not self._object.is_gone and not self.pod.is_finished
+
+    @property
+    def has_work(self) -> bool:
+        if self.stage is not Stage.ENDED:
+            return True
+        return self.pod.metadata.is_deleting and not self._deleted and not self._object.is_gone
+
+    def update(self, document: Document | None) -> None:
+        """The pod changed; None: it is gone from the cluster."""
+        if document is None:
+            self._object.is_gone = True
+        else:
+            self._object.see(document)
+        self.poke()
+
+    def poke(self) -> None:
+        """Something that concerns the pod changed."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until nothing is left to do for the pod."""
+        failures = 0
+        metadata = self.pod.metadata
+        with bound(pod=f"{metadata.namespace}/{metadata.name}", podUID=metadata.uid):
+            while self.has_work:
+                self._wake = anyio.Event()
+                try:
+                    wake = await self._look()
+                    failures = 0
+                except Exception as e:
+                    wake = self._failed(e, failures)
+                    failures += 1
+                if self.has_work:
+                    await self._rest(wake)
+
+    def _failed(self, error: Exception, failures: int) -> datetime:
+        """When to try again. Whatever it was, the other pods go on."""
+        delay = self._parts.settings.retry.delay(failures, random.random)
+        if isinstance(error, DevletError):
+            log.warning("pod not settled", extra=facts(err=error, delay=delay))
+        else:
+            log.error("pod worker failed", exc_info=error, extra=facts(delay=delay))
+        return self._parts.clock.now() + timedelta(seconds=delay)
+
+    async def _rest(self, wake: datetime | None) -> None:
+        """Until something happens, or it is time."""
+        clock = self._parts.clock
+        async with anyio.create_task_group() as tasks:
+
+            async def alarm(at: datetime) -> None:
+                await clock.sleep((at - clock.now()).total_seconds())
+                tasks.cancel_scope.cancel()
+
+            if wake is not None:
+                tasks.start_soon(alarm, wake)
+            await self._wake.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _look(self) -> datetime | None:
+        """Do what is next. When to look again, if nothing happens before."""
+        wake = None
+        if self.stage is Stage.NEW:
+            wake = await self._begin()
+        if self.stage is Stage.ADMITTED:
+            wake = await self._advance()
+        if self.stage is Stage.ENDING:
+            await self._end()
+        if self.stage is Stage.ENDED and self.has_work:
+            await self._object.delete()
+            self._deleted = True
+        return wake
+
+    # Admission
+
+    async def _begin(self) -> datetime | None:
+        parts, pod = self._parts, self.pod
+        if self._object.is_gone or pod.is_finished:
+            self.stage = Stage.ENDING
+            return None
+        runs = await parts.runtime.runs(pod)
+        if pod.metadata.is_deleting:
+            await self._stop()
+            return None
+        lost = any(run.exit is not None and run.exit.is_lost for run in runs.values())
+        if (runs and not lost) or self._plan(runs).outcome is not None:
+            parts.admission.adopt(pod)
+            self.stage = Stage.ADMITTED
+            log.info("pod taken over", extra=facts(containers=len(runs)))
+            return None
+        if awaited := tuple(parts.devices.awaited(pod)):
+            return await self._await_plugins(awaited, runs)
+        await self._admit()
+        return None
+
+    async def _await_plugins(self, awaited: tuple[ResourceName, ...], runs: lifecycle.Runs) -> datetime:
+        """They were here before the restart and are expected back; the device manager says for how long."""
+        message = f"waiting for the device plugins of {', '.join(awaited)}, which were registered before the restart"
+        if awaited != self._awaited:
+            self._awaited = awaited
+            self._object.tell(WARNING, AWAITS_PLUGIN, message)
+            log.info("pod waits for device plugins", extra=facts(resourceName=",".join(awaited)))
+        why = ContainerStateWaiting(reason=AWAITS_PLUGIN, message=message)
+        waiting = {container.name: why for container in self.pod.containers}
+        await self._write(Plan(waiting=waiting), runs, admitted=False)
+        return self._parts.clock.now() + timedelta(seconds=self._parts.settings.look_again)
+
+    async def _admit(self) -> None:
+        parts, pod = self._parts, self.pod
+        try:
+            async with parts.limiter:
+                rejection = await parts.admission.admit(pod)
+        except Unavailable as e:
+            self._object.tell(WARNING, "FailedAdmission", f"not admitted yet: {e}")
+            raise
+        if rejection is None:
+            self.stage = Stage.ADMITTED
+            log.info("pod admitted")
+        else:
+            await self._reject(rejection)
+
+    async def _reject(self, rejection: Rejection) -> None:
+        log.info("pod rejected", extra=facts(reason=rejection.reason, message=rejection.message))
+        self._object.tell(WARNING, rejection.reason, rejection.message)
+        parts, pod = self._parts, self.pod
+        now = parts.clock.now()
+        self._final = status.rejected(rejection, self._object.document, now)
+        if pod.status.container_statuses:  # it ran before, or was seen to wait
+            runs = lifecycle.stopped(pod, await parts.runtime.runs(pod), now)
+            self._final = self._status(Plan(outcome="Failed"), runs) | self._final
+        self.stage = Stage.ENDING
+
+    # Life
+
+    async def _advance(self) -> datetime | None:
+        parts = self._parts
+        while not self._must_stop:
+            runs = await parts.runtime.runs(self.pod)
+            plan = self._plan(runs)
+            if plan.outcome is not None:
+                await self._conclude(plan)
+                return None
+            if not plan.start:
+                self._tell_crashes(plan)
+                await self._write(plan, runs)
+                return plan.wake
+            async with parts.limiter:
+                for each in plan.start:
+                    await self._start(each, runs.get(each.container.name))
+        await self._stop()
+        return None
+
+    @property
+    def _must_stop(self) -> bool:
+        return self._object.is_gone or self.pod.metadata.is_deleting or self.pod.is_finished
+
+    def _plan(self, runs: lifecycle.Runs) -> Plan:
+        return lifecycle.plan(self.pod, runs, self._histories, self._parts.clock.now(), self._parts.settings.restarts)
+
+    async def _start(self, start: Start, before: Run | None) -> None:
+        parts, container = self._parts, start.container
+        history = self._histories.get(container.name, History())
+        try:
+            options = await parts.devices.start(self.pod, container)
+            await parts.runtime.start(self.pod, container, start.number, config(options))
+        except DevletError as e:
+            problem = ContainerStateWaiting(reason=NOT_STARTED, message=str(e))
+            self._histories[container.name] = lifecycle.failed(history, problem, parts.clock.now())
+            self._object.tell(WARNING, "Failed", f"Error: {e}", container.name)
+            return
+        for conflict in options.conflicts if options else ():
+            self._object.tell(WARNING, "DeviceOptionsConflict", conflict, container.name)
+        self._histories[container.name] = lifecycle.started(before, history, parts.settings.restarts)
+        if before is not None:
+            self._previous[container.name] = before
+        self._object.tell(NORMAL, "Started", f"Started container {container.name}", container.name)
+
+    def _tell_crashes(self, plan: Plan) -> None:
+        """Once per wait."""
+        crashing = {name: why for name, why in plan.waiting.items() if why.reason == CRASHING}
+        for name in crashing:
+            if self._told.get(name) != crashing[name]:
+                metadata = self.pod.metadata
+                subject = f"{name} in pod {metadata.name}_{metadata.namespace}({metadata.uid})"
+                self._object.tell(WARNING, "BackOff", f"Back-off restarting failed container {subject}", name)
+        self._told = crashing
+
+    async def _write(self, plan: Plan, runs: lifecycle.Runs, *, admitted: bool = True) -> None:
+        await self._object.write_status(self._status(plan, runs, admitted=admitted))
+
+    def _status(self, plan: Plan, runs: lifecycle.Runs, *, admitted: bool = True) -> Document:
+        parts, pod = self._parts, self.pod
+        known = status.Facts(
+            admitted,
+            runs,
+            self._previous,
+            plan.waiting,
+            plan.outcome,
+            lambda container: parts.devices.statuses(pod.uid, container),
+        )
+        return status.document(pod, known, self._object.document, parts.clock.now())
+
+    # The end
+
+    async def _conclude(self, plan: Plan) -> None:
+        """Its own containers have ended; sidecars may still run."""
+        runtime = self._parts.runtime
+        await runtime.stop(self.pod)
+        self._final = self._status(plan, await runtime.runs(self.pod))
+        self.stage = Stage.ENDING
+        log.info("pod ended", extra=facts(phase=plan.outcome))
+
+    async def _stop(self) -> None:
+        """It was deleted, or somebody declared it finished."""
+        parts, pod = self._parts, self.pod
+        running = [name for name, run in (await parts.runtime.runs(pod)).items() if run.is_running]
+        await parts.runtime.stop(pod)
+        for name in running:
+            self._object.tell(NORMAL, "Killing", f"Stopping container {name}", name)
+        runs = lifecycle.stopped(pod, await parts.runtime.runs(pod), parts.clock.now())
+        ended = [each for each in pod.containers if not each.is_sidecar]
+        outcome = pod.status.phase if pod.is_finished else lifecycle.outcome(ended, runs)
+        self._final = self._status(Plan(outcome=outcome), runs)
+        self.stage = Stage.ENDING
+        log.info("pod stopped", extra=facts(phase=outcome))
+
+    async def _end(self) -> None:
+        parts, uid = self._parts, self.pod.uid
+        await parts.devices.release(uid)
+        parts.admission.forget(uid)
+        if self._final is not None:
+            await self._object.write_status(self._final)
+        await parts.runtime.forget(uid)
+        self.stage = Stage.ENDED

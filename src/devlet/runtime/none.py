@@ -1,0 +1,228 @@
+"""The runtime that runs nothing: containers count as running from the moment they are started.
+
+Annotations of the pod end them:
+
+devlet.dev/run-for: 30s               the pod's own containers end so long after their start
+devlet.dev/exit-code: "1"             with this code; without run-for, at once
+devlet.dev/run-for.NAME, devlet.dev/exit-code.NAME    the same for one container, init containers and sidecars too
+
+Otherwise plain init containers end at once with 0 and all others run on until their pod is deleted, which ends them
+with 0. The memory over a restart of devlet is the status of the pods. What a status cannot tell is whether the machine
+was started anew since; that is in a small file: the machine's boot id, and which runs an earlier boot took along.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import anyio
+import msgspec
+from msgspec import Struct, field
+
+from devlet.errors import InvalidInput, Unavailable
+from devlet.kit import atomic_file, durations
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.objects.container import Container, ContainerStateTerminated, ContainerStatus
+from devlet.objects.identifiers import ContainerName, PodUID
+from devlet.objects.pod import Pod
+from devlet.objects.release import DEVLET
+from devlet.objects.timestamps import parse_time
+from devlet.runtime.containers import Config, Exit, Run, lost, reason_for
+
+__all__ = ["EXIT_CODE", "RUN_FOR", "STATE_FILE", "NoneRuntime", "ending"]
+
+log = logging.getLogger(__name__)
+
+RUN_FOR = "devlet.dev/run-for"
+EXIT_CODE = "devlet.dev/exit-code"
+STATE_FILE = "runtime_none_state"  # below the root
+
+_LONGEST = 100 * 365 * 86_400.0  # seconds; a longer time is as good as this one
+
+Runs = dict[ContainerName, Run]
+
+
+class _State(Struct, frozen=True, rename="camel"):
+    """`lost`: the number of the run of each container that an earlier boot took along."""
+
+    boot_id: str = field(name="bootID")
+    lost: dict[PodUID, dict[ContainerName, int]] = {}
+    version: int = 1
+
+
+class NoneRuntime:
+    """`state` None: every start is taken as one in the same boot."""
+
+    def __init__(self, clock: Clock, boot_id: str = "", state: Path | None = None) -> None:
+        self._clock = clock
+        self._state = _State(boot_id)
+        self._file = state
+        self._recovered_at = clock.now()
+        self._runs: dict[PodUID, Runs] = {}
+        self._configs: dict[tuple[PodUID, ContainerName], Config | None] = {}
+
+    @property
+    def version(self) -> str:
+        return f"none://{DEVLET}"
+
+    async def recover(self, pods: Sequence[Pod]) -> None:
+        """Written down before the first container is started in this boot. Without the file nobody knows in which
+        boot containers were started, and who holds what is likely to be lost as well: all count as lost."""
+        if self._file is None:
+            return
+        self._recovered_at = self._clock.now()
+        before = await anyio.to_thread.run_sync(_read, self._file)
+        if before is not None and before.boot_id == self._state.boot_id:
+            present = {pod.uid for pod in pods}
+            gone = {uid: names for uid, names in before.lost.items() if uid in present}
+        else:
+            gone = {pod.uid: names for pod in pods if (names := _taken_along(pod))}
+        self._state = _State(self._state.boot_id, gone)
+        if self._state != before:
+            await anyio.to_thread.run_sync(_write, self._file, self._state)
+
+    async def runs(self, pod: Pod) -> Mapping[ContainerName, Run]:
+        if pod.uid not in self._runs:
+            self._runs[pod.uid] = self._remembered(pod)
+        runs = self._runs[pod.uid]
+        for container in pod.containers:
+            if (run := runs.get(container.name)) and run.is_running:
+                runs[container.name] = self._at_present(pod, container, run)
+        return dict(runs)
+
+    async def start(self, pod: Pod, container: Container, number: int, config: Config | None) -> Run:
+        ending(pod, container)  # or else a mistake in an annotation would show only later
+        run = Run(f"none://{pod.uid}/{container.name}", number, self._clock.now())
+        self._runs.setdefault(pod.uid, {})[container.name] = self._at_present(pod, container, run)
+        self._configs[pod.uid, container.name] = config
+        return self._runs[pod.uid][container.name]
+
+    async def stop(self, pod: Pod) -> None:
+        now = self._clock.now()
+        for name, run in (await self.runs(pod)).items():
+            if run.is_running:
+                self._runs[pod.uid][name] = msgspec.structs.replace(run, exit=_exit(0, now), ends_at=None)
+
+    async def forget(self, pod: PodUID) -> None:
+        self._runs.pop(pod, None)
+        for key in [key for key in self._configs if key[0] == pod]:
+            del self._configs[key]
+
+    def config(self, pod: PodUID, container: ContainerName) -> Config | None:
+        """What the container would have got when it was started last."""
+        return self._configs.get((pod, container))
+
+    def _at_present(self, pod: Pod, container: Container, run: Run) -> Run:
+        """Annotations may change while it runs. One that is wrong by then changes nothing."""
+        try:
+            end = ending(pod, container)
+        except InvalidInput:
+            return run
+        if end is None:
+            return msgspec.structs.replace(run, ends_at=None)
+        at = run.started_at + end.after
+        ended = _exit(end.code, at) if at <= self._clock.now() else None
+        return msgspec.structs.replace(run, exit=ended, ends_at=None if ended else at)
+
+    def _remembered(self, pod: Pod) -> Runs:
+        """What the pod's status says, less what an earlier boot took along."""
+        gone = self._state.lost.get(pod.uid, {})
+        runs: Runs = {}
+        for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+            run = _run(status)
+            if run is not None and run.number <= gone.get(status.name, -1):
+                run = msgspec.structs.replace(run, exit=lost(self._recovered_at))
+            if run is not None:
+                runs[status.name] = run
+        return runs
+
+
+class _End(Struct, frozen=True):
+    after: timedelta
+    code: int
+
+
+def ending(pod: Pod, container: Container) -> _End | None:
+    """How long after its start a container of the pod ends by itself, and how. InvalidInput for a wrong annotation."""
+    is_init = any(each.name == container.name for each in pod.spec.init_containers)
+    after = _annotation(pod, RUN_FOR, container, own_only=is_init)
+    code = _annotation(pod, EXIT_CODE, container, own_only=is_init)
+    if after is None and code is None and (not is_init or container.is_sidecar):
+        return None
+    return _End(_seconds(after), _code(code))
+
+
+def _exit(code: int, at: datetime) -> Exit:
+    return Exit(code, at, reason_for(code))
+
+
+def _annotation(pod: Pod, key: str, container: Container, *, own_only: bool) -> str | None:
+    annotations = pod.metadata.annotations
+    own = annotations.get(f"{key}.{container.name}")
+    return own if own is not None or own_only else annotations.get(key)
+
+
+def _seconds(text: str | None) -> timedelta:
+    try:
+        return timedelta(seconds=min(durations.parse(text if text is not None else "0"), _LONGEST))
+    except ValueError as e:
+        raise InvalidInput(f"annotation {RUN_FOR}: {e}") from e
+
+
+def _code(text: str | None) -> int:
+    if text is None:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) <= 3 and int(text) <= 255):
+        raise InvalidInput(f'annotation {EXIT_CODE}: "{text[:32]}" is not an exit code from 0 to 255')
+    return int(text)
+
+
+def _run(status: ContainerStatus) -> Run | None:
+    """None if it was never started."""
+    ended = status.state.terminated or (status.last_state.terminated if not status.state.running else None)
+    if status.state.running is not None:
+        return Run(status.container_id, status.restart_count, _moment(status.state.running.started_at))
+    if ended is None or not (status.container_id or ended.container_id):
+        return None
+    return Run(status.container_id, status.restart_count, _moment(ended.started_at), _ended(ended))
+
+
+def _ended(state: ContainerStateTerminated) -> Exit:
+    return Exit(state.exit_code, _moment(state.finished_at), state.reason, state.message)
+
+
+def _moment(text: str | None) -> datetime:
+    return parse_time(text or "1970-01-01T00:00:00Z")
+
+
+def _taken_along(pod: Pod) -> dict[ContainerName, int]:
+    """The runs that a start of the machine ends. What had ended for good before stays as it was, except for init
+    containers: they run again."""
+    if pod.is_finished:
+        return {}
+    for_good = pod.spec.restart_policy in ("Never", "OnFailure")
+    found = {status.name: status.restart_count for status in pod.status.init_container_statuses if _run(status)}
+    for status in pod.status.container_statuses:
+        ended = status.state.terminated
+        if _run(status) and not (ended and for_good and (ended.exit_code == 0 or pod.spec.restart_policy == "Never")):
+            found[status.name] = status.restart_count
+    return found
+
+
+def _read(path: Path) -> _State | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_State)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as e:
+        log.warning("state of the runtime not read", extra=facts(path=path, err=e))
+        return None
+
+
+def _write(path: Path, state: _State) -> None:
+    try:
+        atomic_file.write(path, msgspec.json.encode(state))
+    except OSError as e:
+        raise Unavailable(f"{path} cannot be written: {e.strerror or e}") from e

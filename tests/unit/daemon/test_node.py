@@ -1,0 +1,110 @@
+"""The node agent as the daemon puts it together, on the embedded store and with a real plugin socket."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from devlet.cluster.store.settings import Settings
+from devlet.cluster.store.store import Store, open_store
+from devlet.daemon.config import Config
+from devlet.daemon.node import NodeAgent
+from devlet.daemon.node_settings import NodeSettings
+from devlet.errors import InvalidInput
+from devlet.kit.clock import SystemClock
+from devlet.kit.metrics import Registry
+from devlet.node.devices.manager import CHECKPOINT
+from devlet.objects.documents import Document
+from devlet.objects.kinds import EVENTS, NODES, PODS
+from devlet.testing.fake_device_plugin import FakeDevicePlugin
+from devlet.testing.waiting import until
+
+pytestmark = pytest.mark.anyio
+
+GPU = "vendor.com/gpu"
+POD: Document = {
+    "metadata": {"name": "train", "namespace": "default"},
+    "spec": {
+        "nodeName": "n1",
+        "containers": [{"name": "main", "image": "none", "resources": {"limits": {GPU: "1"}, "requests": {GPU: "1"}}}],
+    },
+}
+
+
+@pytest.fixture
+async def store(root: Path, anyio_backend: object) -> AsyncIterator[Store]:
+    async with open_store(root / "cluster.db", Settings(), SystemClock()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def config(root: Path) -> Config:
+    return Config(root, "n1")
+
+
+@asynccontextmanager
+async def agent(store: Store, config: Config, metrics: Registry | None = None) -> AsyncIterator[NodeAgent]:
+    made = NodeAgent(store, config, SystemClock(), metrics or Registry())
+    async with made.running():
+        yield made
+
+
+async def capacity(store: Store) -> str | None:
+    node = await store.get(NODES, "n1")
+    found: str | None = node["status"]["capacity"].get(GPU)
+    return found
+
+
+async def phase(store: Store) -> str:
+    pod = await store.get(PODS, "train", "default")
+    return str(pod["status"]["phase"])
+
+
+async def test_a_plugin_that_registers_gives_the_node_capacity_and_pods_devices(store: Store, config: Config) -> None:
+    metrics = Registry()
+    async with agent(store, config, metrics) as node:
+        async with FakeDevicePlugin(config.root / "device-plugins", GPU, 2) as plugin:
+            await plugin.register()
+            await until(partial(capacity, store), lambda seen: seen == "2")
+            await store.create(PODS, POD, "default")
+            await until(partial(phase, store), lambda seen: seen == "Running")
+            held = [view["status"]["holder"]["pod"] for view in node.views.devices() if "holder" in view["status"]]
+            assert held == ["train"]
+    assert 'kubelet_device_plugin_registration_total{resource_name="vendor.com/gpu"} 1' in metrics.text()
+    assert 'kubelet_device_plugin_alloc_duration_seconds_count{resource_name="vendor.com/gpu"} 1' in metrics.text()
+
+
+async def test_the_sockets_are_private_and_old_ones_are_gone_at_the_start(store: Store, config: Config) -> None:
+    directory = config.root / "device-plugins"
+    directory.mkdir()
+    async with FakeDevicePlugin(directory, GPU) as old:
+        async with agent(store, config) as node:
+            assert not old.path.exists()
+            for socket in (node.registration.path, node.pod_resources.path):
+                assert socket.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_damaged_checkpoint_is_an_event_of_the_node(store: Store, config: Config) -> None:
+    checkpoint = config.root / "device-plugins" / CHECKPOINT
+    checkpoint.parent.mkdir()
+    checkpoint.write_text("{")
+
+    async def event() -> list[Document]:
+        found = await store.list(EVENTS, "default")
+        return [each for each in found.items if each["reason"] == "DeviceCheckpointDamaged"]
+
+    async with agent(store, config):
+        (seen,) = await until(event)
+        node = await store.get(NODES, "n1")
+        assert seen["involvedObject"]["uid"] == node["metadata"]["uid"]
+        types = [condition["type"] for condition in node["status"]["conditions"]]
+        assert "DeviceCheckpointDamaged" in types
+
+
+def test_what_the_configuration_asks_for_and_cannot_be_is_said_at_once(store: Store, config: Config) -> None:
+    wrong = replace(config, node=NodeSettings(topology_policy="best-effort", numa_nodes=9))
+    with pytest.raises(InvalidInput, match="9 NUMA nodes"):
+        NodeAgent(store, wrong, SystemClock(), Registry())

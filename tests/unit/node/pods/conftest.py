@@ -1,0 +1,171 @@
+"""A node without a daemon: the real store, device manager, topology manager and pods, and plugins on real sockets."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from devlet.cluster.client import Cluster
+from devlet.cluster.events import Recorder
+from devlet.cluster.store.store import Store, open_store
+from devlet.kit.backoff import Backoff
+from devlet.kit.parts import running
+from devlet.node.devices import manager as device_manager
+from devlet.node.devices.manager import DeviceManager
+from devlet.node.pods.manager import PodManager, Settings
+from devlet.node.topology.machine import simulated
+from devlet.node.topology.manager import TopologyManager
+from devlet.objects.documents import Document
+from devlet.objects.identifiers import ContainerName, NodeName, PodUID, ResourceName
+from devlet.objects.kinds import EVENTS, PODS
+from devlet.objects.meta import ObjectMeta
+from devlet.objects.node import Node, NodeStatus
+from devlet.plugins import device_plugin
+from devlet.plugins.device_plugin import Offer
+from devlet.runtime.none import NoneRuntime
+from devlet.testing.fake_clock import FakeClock
+from devlet.testing.fake_device_plugin import FakeDevicePlugin
+from devlet.testing.waiting import until
+
+GPU = ResourceName("vendor.com/gpu")
+MAIN = ContainerName("main")
+NODE = "n1"
+QUICK = device_manager.Settings(
+    plugin=device_plugin.Settings(dial=2.0, options=2.0, allocate=2.0, preferred=2.0, pre_start=2.0),
+    reconnect=Backoff(0.01, 0.05),
+)
+
+
+def pod(name: str = "p", gpus: int = 0, **spec: Any) -> Document:
+    limits = {"limits": {GPU: str(gpus)}} if gpus else {}
+    container = {"name": "main", "image": "registry.example.com/app:1", "resources": limits}
+    metadata = {"name": name, "annotations": spec.pop("annotations", {})}
+    return {"metadata": metadata, "spec": {"nodeName": NODE, "containers": [container], **spec}}
+
+
+@dataclass
+class Running:
+    """A node that runs."""
+
+    devices: DeviceManager
+    pods: PodManager
+    runtime: NoneRuntime
+
+    def held(self, uid: str) -> set[str]:
+        return {id for ids in self.devices.container_devices(PodUID(uid), MAIN).values() for id in ids}
+
+
+class NodeHarness:
+    """A root and a cluster on which nodes can run one after the other. `allocatable` may be changed at any time, and
+    `cluster` may be put between the pods and the store."""
+
+    def __init__(self, root: Path, store: Store) -> None:
+        self.root = root
+        self.store = store
+        self.cluster: Cluster = store
+        self.clock = FakeClock()
+        self.boot = "b1"
+        self.allocatable = {"cpu": "100", "memory": "64Gi", "pods": "110", str(GPU): "8"}
+        self.labels: dict[str, str] = {}
+        self.directory = root / "device-plugins"
+        self.directory.mkdir(mode=0o700)
+
+    def node(self) -> Node:
+        metadata = ObjectMeta(name=NODE, labels=self.labels)
+        return Node(metadata=metadata, status=NodeStatus(allocatable=dict(self.allocatable)))
+
+    @asynccontextmanager
+    async def running(
+        self,
+        settings: Settings = Settings(),
+        *,
+        use: Callable[[DeviceManager], Any] = lambda devices: devices,
+    ) -> AsyncIterator[Running]:
+        """`use` may put something between the pods and the device manager."""
+        pods: list[PodManager] = []
+
+        def on_health(uids: frozenset[PodUID]) -> None:
+            for each in pods:
+                each.health_changed(uids)
+
+        devices = DeviceManager(self.directory, self.clock, QUICK, on_health=on_health)
+        topology = TopologyManager("none", "container", {}, simulated(1))
+        recorder = Recorder(self.store, "devlet", NODE, self.clock)
+        runtime = NoneRuntime(self.clock, self.boot, self.root / "state")
+        manager = PodManager(
+            self.cluster,
+            NodeName(NODE),
+            use(devices),
+            topology,
+            runtime,
+            recorder,
+            self.clock,
+            settings,
+            node=self.node,
+        )
+        pods.append(manager)
+        async with running(recorder.run), running(devices.run), running(manager.run):
+            yield Running(devices, manager, runtime)
+
+    @asynccontextmanager
+    async def plugged(self, node: Running, devices: int = 2, **options: Any) -> AsyncIterator[FakeDevicePlugin]:
+        async with FakeDevicePlugin(self.directory, GPU, devices, **options) as plugin:
+            await node.devices.register(Offer(GPU, plugin.path, plugin.api))
+            await until(partial(_listed, node.devices), lambda number: number == devices)
+            yield plugin
+
+    async def create(self, document: Document) -> str:
+        """Its UID."""
+        made = await self.store.create(PODS, document, "default")
+        uid: str = made["metadata"]["uid"]
+        return uid
+
+    async def status(self, name: str, holds: Callable[[Document], bool]) -> Document:
+        """The pod's status, as soon as that is true of it."""
+
+        async def read() -> Document:
+            found: Document = (await self.store.get(PODS, name, "default"))["status"]
+            return found
+
+        return await until(read, holds, within=10)
+
+    async def phase(self, name: str, phase: str) -> Document:
+        return await self.status(name, lambda status: status.get("phase") == phase)
+
+    async def gone(self, name: str) -> None:
+        async def names() -> list[str]:
+            return [each["metadata"]["name"] for each in (await self.store.list(PODS, "default")).items]
+
+        await until(names, lambda found: name not in found, within=10)
+
+    async def event(self, reason: str) -> Document:
+        async def read() -> list[Document]:
+            return [each for each in (await self.store.list(EVENTS)).items if each["reason"] == reason]
+
+        return (await until(read, within=10))[0]
+
+    async def pass_time(self, seconds: float, *, sleepers: int = 2) -> None:
+        """Once so many wait for it: the device manager, which expects plugins back, and somebody of ours."""
+        with anyio.fail_after(10):
+            await self.clock.sleeping(sleepers)
+        await self.clock.advance(seconds)
+
+
+async def _listed(devices: DeviceManager) -> int:
+    return devices.capacity().allocatable.get(GPU, 0)
+
+
+@pytest.fixture
+async def node(root: Path, anyio_backend: str) -> AsyncIterator[NodeHarness]:
+    async with open_store(root / "cluster.db") as store:
+        yield NodeHarness(root, store)
+
+
+@pytest.fixture
+def make_pod() -> Callable[..., Document]:
+    return pod

@@ -1,0 +1,63 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from devlet.node.capacity import Resources
+from devlet.node.host import Host
+from devlet.node.node_document import DAMAGED, conditions, labels, status_patch, wanted_status
+from devlet.objects.documents import Document
+
+NOW = datetime(2025, 1, 1, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=1)
+HOST = Host(cpus=1, memory=1, storage=1, boot_id="b1", system="linux", architecture="arm64")
+
+
+def wanted(now: datetime = NOW, damage: tuple[str, ...] = (), **capacity: Any) -> Document:
+    resources = Resources({"cpu": "1", **capacity}, {"cpu": "1", **capacity})
+    return wanted_status(resources, HOST, "none://1", "n1", "127.0.0.1", damage, now)
+
+
+def changes(before: Document, after: Document, *, beat: bool = False) -> Document:
+    found: Document = (status_patch({"status": before}, after, beat=beat) or {}).get("status", {})
+    return found
+
+
+def test_a_node_has_the_labels_that_others_select_by() -> None:
+    assert labels("n1", HOST) == {
+        "kubernetes.io/hostname": "n1",
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "arm64",
+        "beta.kubernetes.io/os": "linux",
+        "beta.kubernetes.io/arch": "arm64",
+    }
+
+
+def test_nothing_is_written_where_nothing_differs() -> None:
+    assert status_patch({"status": wanted()}, wanted(LATER), beat=False) is None
+
+
+def test_only_what_differs_is_written() -> None:
+    assert changes(wanted(), wanted(LATER, gpu="2")) == {"capacity": {"gpu": "2"}, "allocatable": {"gpu": "2"}}
+    assert changes(wanted(gpu="2"), wanted()) == {"capacity": {"gpu": None}, "allocatable": {"gpu": None}}
+    moved = wanted() | {"nodeInfo": wanted()["nodeInfo"] | {"bootID": "b0"}}
+    assert changes(moved, wanted()) == {"nodeInfo": {"bootID": "b1"}}
+
+
+def test_a_beat_renews_the_heartbeat_and_keeps_the_transition() -> None:
+    (ready,) = changes(wanted(), wanted(LATER), beat=True)["conditions"]
+    assert (ready["lastHeartbeatTime"], ready["lastTransitionTime"]) == ("2025-01-01T00:01:00Z", "2025-01-01T00:00:00Z")
+
+
+def test_a_node_that_was_not_ready_becomes_ready_now() -> None:
+    before = wanted() | {"conditions": [{"type": "Ready", "status": "Unknown", "lastTransitionTime": "T0"}]}
+    (ready,) = changes(before, wanted(LATER))["conditions"]
+    assert (ready["status"], ready["lastTransitionTime"]) == ("True", "2025-01-01T00:01:00Z")
+
+
+def test_damage_is_a_condition_that_goes_with_it() -> None:
+    (damaged,) = changes(wanted(), wanted(damage=("file x was damaged",)))["conditions"]
+    assert (damaged["type"], damaged["status"], damaged["message"]) == (DAMAGED, "True", "file x was damaged")
+    assert changes(wanted(damage=("x",)), wanted())["conditions"] == [{"type": DAMAGED, "$patch": "delete"}]
+
+
+def test_the_message_about_much_damage_fits_into_a_condition() -> None:
+    assert len(conditions(["x" * 100_000], NOW)[1]["message"]) == 32 * 1024

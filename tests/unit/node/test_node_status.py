@@ -1,0 +1,236 @@
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from devlet.cluster.client import Cluster, MergePatch
+from devlet.cluster.events import Recorder
+from devlet.cluster.store.store import Store, open_store
+from devlet.errors import Unavailable
+from devlet.kit.backoff import Backoff
+from devlet.kit.parts import running
+from devlet.node.devices.manager import DeviceManager
+from devlet.node.host import Host
+from devlet.node.node_status import NodeStatus, Settings
+from devlet.objects.documents import Document
+from devlet.objects.identifiers import DeviceID, NodeName, ResourceName
+from devlet.objects.kinds import EVENTS, NODES
+from devlet.plugins.device_plugin import Offer
+from devlet.plugins.devices import Device
+from devlet.testing.fake_clock import FakeClock
+from devlet.testing.fake_device_plugin import FakeDevicePlugin
+from devlet.testing.waiting import until
+
+pytestmark = pytest.mark.anyio
+
+GPU = ResourceName("vendor.com/gpu")
+HOST = Host(cpus=4, memory=8 * 1024**3, storage=1024**4, boot_id="b1", kernel="6.1", image="Example")
+
+
+@pytest.fixture
+async def store(root: Path, anyio_backend: str) -> AsyncIterator[Store]:
+    async with open_store(root / "cluster.db") as store:
+        yield store
+
+
+class Machine:
+    """A root on which nodes can run one after the other."""
+
+    def __init__(self, root: Path, store: Store) -> None:
+        self.directory = root / "device-plugins"
+        self.directory.mkdir(mode=0o700)
+        self.store = store
+        self.cluster: Cluster = store
+        self.clock = FakeClock()
+        self.host = HOST
+
+    @asynccontextmanager
+    async def running(self, settings: Settings = Settings()) -> AsyncIterator[tuple[NodeStatus, DeviceManager]]:
+        devices = DeviceManager(self.directory, self.clock)
+        recorder = Recorder(self.store, "devlet", "n1", self.clock)
+        status = NodeStatus(
+            self.cluster, NodeName("n1"), devices, self.host, "none://1", recorder, self.clock, settings
+        )
+        async with running(recorder.run), running(devices.run), running(status.run):
+            yield status, devices
+
+    @asynccontextmanager
+    async def plugged(self, devices: DeviceManager, count: int = 2) -> AsyncIterator[FakeDevicePlugin]:
+        async with FakeDevicePlugin(self.directory, GPU, count) as plugin:
+            await devices.register(Offer(GPU, plugin.path, plugin.api))
+            yield plugin
+
+    async def node(self, holds: Callable[[Document], bool] = bool) -> Document:
+        async def read() -> Document:
+            await self.clock.advance(1)  # writes keep a distance
+            return await self.store.get(NODES, "n1")
+
+        return await until(read, holds, within=10)
+
+    async def gpus(self, capacity: str | None, allocatable: str | None) -> None:
+        def holds(node: Document) -> bool:
+            status = node["status"]
+            return (status["capacity"].get(GPU), status["allocatable"].get(GPU)) == (capacity, allocatable)
+
+        await self.node(holds)
+
+
+@pytest.fixture
+def machine(root: Path, store: Store) -> Machine:
+    return Machine(root, store)
+
+
+def condition(node: Document, type_: str) -> Document | None:
+    return next((each for each in node["status"]["conditions"] if each["type"] == type_), None)
+
+
+async def test_a_node_registers_itself_when_it_is_missing(machine: Machine) -> None:
+    async with machine.running() as (status, _):
+        node = await machine.store.get(NODES, "n1")
+        assert node["metadata"]["labels"]["kubernetes.io/hostname"] == "n1"
+        assert node["status"]["capacity"] == {**HOST.capacity, "pods": "110"} == node["status"]["allocatable"]
+        ready = condition(node, "Ready")
+        assert ready is not None and (ready["status"], ready["lastHeartbeatTime"]) == ("True", "2025-01-01T00:00:00Z")
+        assert condition(node, "DeviceCheckpointDamaged") is None
+        assert node["status"]["nodeInfo"]["bootID"] == "b1"
+        assert node["status"]["nodeInfo"]["containerRuntimeVersion"] == "none://1"
+        assert {each["type"]: each["address"] for each in node["status"]["addresses"]} == {
+            "Hostname": "n1",
+            "InternalIP": "127.0.0.1",
+        }
+        assert status.reference.uid == node["metadata"]["uid"]
+
+
+async def test_devices_of_plugins_are_published_as_they_change(machine: Machine) -> None:
+    async with machine.running() as (status, devices):
+        async with machine.plugged(devices) as plugin:
+            await machine.gpus("2", "2")
+            plugin.set_devices([Device(DeviceID("dev-0")), Device(DeviceID("dev-1"), "Unhealthy")])
+            await machine.gpus("2", "1")
+            assert status.node().status.allocatable[GPU] == "1"
+        await machine.gpus("2", "0")
+        await machine.clock.advance(301)
+        await machine.gpus("0", "0")
+
+
+async def test_a_node_that_is_there_keeps_what_others_put_on_it(machine: Machine) -> None:
+    other = {"capacity": {"other.com/x": "3"}, "conditions": [{"type": "Theirs", "status": "True"}]}
+    await machine.store.create(NODES, {"metadata": {"name": "n1", "labels": {"mine": "yes"}}, "status": other})
+    (machine.directory / "kubelet_internal_checkpoint").write_bytes(b"")  # as if it had run before
+    async with machine.running() as (status, _):
+        node = await machine.node()
+        assert node["metadata"]["labels"]["mine"] == "yes"
+        assert node["metadata"]["labels"]["kubernetes.io/os"] == "linux"
+        assert (node["status"]["capacity"]["other.com/x"], node["status"]["allocatable"]["other.com/x"]) == ("3", "3")
+        assert condition(node, "Theirs") is not None
+        assert status.node().metadata.labels["mine"] == "yes"
+
+
+@pytest.mark.spec("DP-8.36")
+async def test_a_node_without_a_checkpoint_takes_away_the_extended_resources_of_its_predecessor(
+    machine: Machine,
+) -> None:
+    amounts = {str(GPU): "4", "hugepages-2Mi": "0"}
+    await machine.store.create(NODES, {"metadata": {"name": "n1"}, "status": {"capacity": amounts}})
+    (machine.directory / "some.sock").touch()  # any other file is no checkpoint
+    async with machine.running():
+        await machine.gpus("0", "0")
+        assert (await machine.node())["status"]["capacity"]["hugepages-2Mi"] == "0"
+
+
+async def test_a_damaged_checkpoint_is_a_condition_of_the_node(machine: Machine) -> None:
+    (machine.directory / "kubelet_internal_checkpoint").write_bytes(b"garbage")
+    async with machine.running():
+        damaged = condition(await machine.node(), "DeviceCheckpointDamaged")
+        assert damaged is not None and damaged["status"] == "True" and "set aside" in damaged["message"]
+    for path in machine.directory.glob("kubelet_internal_checkpoint?*"):
+        path.unlink()
+    async with machine.running():
+        assert condition(await machine.node(), "DeviceCheckpointDamaged") is None
+
+
+async def test_a_node_that_somebody_deletes_is_made_again(machine: Machine) -> None:
+    async with machine.running():
+        before = await machine.node()
+        await machine.store.delete(NODES, "n1")
+
+        async def names() -> list[str]:
+            await machine.clock.advance(1)
+            return [each["metadata"]["uid"] for each in (await machine.store.list(NODES)).items]
+
+        await until(names, lambda uids: bool(uids) and before["metadata"]["uid"] not in uids, within=10)
+
+
+async def test_a_restart_of_the_machine_is_told(machine: Machine) -> None:
+    async with machine.running():
+        pass
+    machine.host = Host(cpus=4, memory=1, storage=1, boot_id="b2")
+    async with machine.running():
+        node = await machine.node()
+        assert node["status"]["nodeInfo"]["bootID"] == "b2"
+    (event,) = (await machine.store.list(EVENTS)).items
+    assert event["reason"] == "Rebooted" and event["message"] == "Node n1 has been rebooted, boot id: b2"
+    assert event["involvedObject"]["uid"] == node["metadata"]["uid"]
+
+
+async def test_nothing_is_written_while_nothing_changes(machine: Machine) -> None:
+    async with machine.running() as (_, devices), machine.plugged(devices) as plugin:
+        await machine.gpus("2", "2")
+        version = (await machine.node())["metadata"]["resourceVersion"]
+        plugin.set_devices(2)
+        plugin.set_devices([*plugin.devices[::-1]])
+        await until(partial(_records, devices), lambda ids: len(ids) == 2)
+        assert (await machine.node())["metadata"]["resourceVersion"] == version
+
+
+async def _records(devices: DeviceManager) -> list[str]:
+    return [record.id for record in devices.device_records()]
+
+
+async def test_what_others_change_on_the_node_is_known(machine: Machine) -> None:
+    async with machine.running() as (status, _):
+        await machine.store.patch(NODES, "n1", MergePatch({"metadata": {"labels": {"zone": "a"}}}))
+
+        async def labels() -> dict[str, str]:
+            return status.node().metadata.labels
+
+        await until(labels, lambda found: found.get("zone") == "a")
+
+
+class Away:
+    """A cluster that does not take the first few nodes."""
+
+    def __init__(self, store: Store, failures: int) -> None:
+        self._store = store
+        self._failures = failures
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def create(self, *arguments: Any, **options: Any) -> Document:
+        if self._failures:
+            self._failures -= 1
+            raise Unavailable("not now")
+        return await self._store.create(*arguments, **options)
+
+
+async def test_a_cluster_that_is_away_is_asked_again(machine: Machine) -> None:
+    away: Any = Away(machine.store, 2)
+    machine.cluster = away
+    async with anyio.create_task_group() as tasks:
+
+        async def pass_time() -> None:
+            while True:
+                await machine.clock.sleeping(1)
+                await machine.clock.advance(1)
+                await anyio.lowlevel.checkpoint()
+
+        tasks.start_soon(pass_time)
+        async with machine.running(Settings(retry=Backoff(1.0, 2.0))):
+            assert (await machine.store.get(NODES, "n1"))["metadata"]["name"] == "n1"
+        tasks.cancel_scope.cancel()
