@@ -214,7 +214,7 @@ class Machine(RuleBasedStateMachine):
                 await attempt.commit()
         except (NotAllocated, PluginError, Unavailable):
             return
-        held = {id for ids in self.manager.container_devices(pod.uid, MAIN).values() for id in ids}
+        held = {str(id) for ids in self.manager.container_devices(pod.uid, MAIN).values() for id in ids}
         if held or name in self.promised:  # nothing, for a resource that nobody has heard of yet
             assert self.promised.setdefault(name, held) == held
 

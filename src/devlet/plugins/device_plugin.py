@@ -16,11 +16,12 @@ from google.protobuf.message import DecodeError, Message
 from msgspec import Struct
 
 from devlet.errors import PluginError, PluginRefused
+from devlet.objects.edits import DeviceNode, Mount
 from devlet.objects.identifiers import DeviceID, ResourceName
 from devlet.plugins import grants
 from devlet.plugins.channels import Connection, connection
 from devlet.plugins.device_lists import DeviceLists
-from devlet.plugins.devices import Device, DeviceNode, Grant, Mount, Options
+from devlet.plugins.devices import Device, Grant, Options
 from devlet.wire.deviceplugin_v1alpha import api_pb2 as pb_alpha
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from devlet.objects.edits import DeviceNode, Mount
 from devlet.objects.identifiers import DeviceID
 
-__all__ = ["HEALTHY", "UNHEALTHY", "Device", "DeviceNode", "Grant", "Mount", "Options"]
+__all__ = ["HEALTHY", "UNHEALTHY", "Device", "Grant", "Options"]
 
 HEALTHY = "Healthy"  # anything else is not
 UNHEALTHY = "Unhealthy"
@@ -29,20 +30,6 @@ class Options(Struct, frozen=True, gc=False):
 
     pre_start: bool = False
     preferred_allocation: bool = False
-
-
-class Mount(Struct, frozen=True, gc=False):
-    container_path: str
-    host_path: str
-    read_only: bool = False
-
-
-class DeviceNode(Struct, frozen=True, gc=False):
-    """Permissions are some of r, w and m."""
-
-    container_path: str
-    host_path: str
-    permissions: str = ""
 
 
 class Grant(Struct, frozen=True):

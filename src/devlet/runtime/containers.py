@@ -11,28 +11,17 @@ from typing import Protocol
 from msgspec import Struct
 
 from devlet.objects.container import Container
+from devlet.objects.edits import DeviceNode, Mount
 from devlet.objects.identifiers import ContainerName, PodUID
 from devlet.objects.pod import Pod
 
-__all__ = ["COMPLETED", "ERROR", "LOST", "Config", "DeviceNode", "Exit", "Mount", "Run", "Runtime", "reason_for"]
+__all__ = ["COMPLETED", "ERROR", "LOST", "Config", "Exit", "Run", "Runtime", "reason_for"]
 
 COMPLETED = "Completed"
 ERROR = "Error"
 LOST = "ContainerStatusUnknown"  # it ran, and nobody can say what became of it
 LOST_CODE = 137
 LOST_MESSAGE = "The container could not be located when the pod was terminated"
-
-
-class Mount(Struct, frozen=True, gc=False):
-    container_path: str
-    host_path: str
-    read_only: bool = False
-
-
-class DeviceNode(Struct, frozen=True, gc=False):
-    container_path: str
-    host_path: str
-    permissions: str = ""
 
 
 class Config(Struct, frozen=True):

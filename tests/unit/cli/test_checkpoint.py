@@ -9,8 +9,9 @@ import yaml
 from devlet.cli import main
 from devlet.daemon.root import LOCK_FILE
 from devlet.kit import file_lock
+from devlet.objects.edits import DeviceNode
 from devlet.plugins import grants
-from devlet.plugins.devices import DeviceNode, Grant
+from devlet.plugins.devices import Grant
 from devlet.state.device_checkpoint import Encoder, Entry, Form, decode
 
 RESPONSE = grants.encode(Grant(env={"GPUS": "gpu-0"}, devices=(DeviceNode("/dev/gpu0", "/dev/nvidia3", "rw"),)))

@@ -8,10 +8,11 @@ from devlet.node.devices.container_options import ContainerOptions
 from devlet.node.devices.records import DeviceRecord, DeviceState, PluginRecord, PluginState
 from devlet.node.views import NodeViews, device_documents, device_name, holder_documents, plugin_documents
 from devlet.objects.container import Container
+from devlet.objects.edits import DeviceNode, Mount
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
 from devlet.objects.meta import ObjectMeta
 from devlet.objects.pod import Pod, PodSpec, PodStatus
-from devlet.plugins.devices import DeviceNode, Mount, Options
+from devlet.plugins.devices import Options
 
 GPU = ResourceName("a.com/gpu")
 SINCE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.errors import StateCorrupt
-from devlet.plugins.devices import DeviceNode, Grant, Mount
+from devlet.objects.edits import DeviceNode, Mount
+from devlet.plugins.devices import Grant
 from devlet.plugins.grants import decode, encode
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

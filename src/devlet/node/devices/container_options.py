@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from devlet.objects.edits import DeviceNode, Mount
 from devlet.objects.identifiers import ResourceName
-from devlet.plugins.devices import DeviceNode, Grant, Mount
+from devlet.plugins.devices import Grant
 
 __all__ = ["ContainerOptions", "merge"]
 

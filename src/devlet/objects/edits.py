@@ -1,0 +1,19 @@
+"""What is put into a container besides its image: device nodes and mounts, whoever asks for them."""
+
+from msgspec import Struct
+
+__all__ = ["DeviceNode", "Mount"]
+
+
+class Mount(Struct, frozen=True, gc=False):
+    container_path: str
+    host_path: str
+    read_only: bool = False
+
+
+class DeviceNode(Struct, frozen=True, gc=False):
+    """Permissions are some of r, w and m."""
+
+    container_path: str
+    host_path: str
+    permissions: str = ""
