@@ -20,9 +20,13 @@ def shown(reference: str, embedded: str) -> tuple[str, str]:
     """Long lists of names are shown by what only one side has; a pipe would end the cell."""
     ours, theirs = embedded.split(), reference.split()
     if len(theirs) > 20:
-        more = [name for name in theirs if name not in ours]
-        reference, embedded = f"also {', '.join(f'`{name}`' for name in more)}", "not these"
+        more, own = missing(theirs, ours), missing(ours, theirs)
+        reference, embedded = f"also {more}", f"not these, but {own}" if own else "not these"
     return reference.replace("|", "\\|"), embedded.replace("|", "\\|")
+
+
+def missing(names: list[str], others: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names if name not in others)
 
 
 def constants(source: str) -> set[str]:

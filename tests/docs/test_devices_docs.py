@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "devices.md").read_text()
+PROGRAMS = Path(__file__).parents[2] / ".cache" / "peers" / "bin"
+FOREIGN = "Your own plugin"  # the section that needs one of the programs
 SECTIONS = ("Try it", "NUMA", "Release hooks")
 
 
@@ -40,7 +42,7 @@ class Terminal:
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder = folder
         self._stack = stack
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        path = f"{Path(sys.executable).parent}:{PROGRAMS}:{os.environ['PATH']}"
         self._environ = {k: v for k, v in os.environ.items() if not k.startswith(("DEVLET_", "NOTIFY_", "WATCHDOG_"))}
         self._environ |= {"PATH": path}
 
@@ -84,9 +86,7 @@ def timeless(text: str) -> str:
     return re.sub(r"\b\d+s$", "1s", text, flags=re.MULTILINE)
 
 
-@pytest.mark.timeout(90)
-@pytest.mark.parametrize("title", SECTIONS)
-def test_the_examples_of_a_section_print_what_the_page_says(title: str, root: Path) -> None:
+def check(title: str, root: Path) -> None:
     write_files(root, PAGE)
     with ExitStack() as stack:
         terminal = Terminal(root, stack)
@@ -94,6 +94,21 @@ def test_the_examples_of_a_section_print_what_the_page_says(title: str, root: Pa
             assert timeless(terminal.type(command)) == expected, command
 
 
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("title", SECTIONS)
+def test_the_examples_of_a_section_print_what_the_page_says(title: str, root: Path) -> None:
+    check(title, root)
+
+
+@pytest.mark.peers
+@pytest.mark.timeout(90)
+def test_the_example_with_a_foreign_plugin_prints_what_the_page_says(root: Path) -> None:
+    if not (PROGRAMS / "generic-device-plugin").is_file():
+        expected = os.environ.get("CI") or os.environ.get("DEVLET_PEERS") == "required"
+        (pytest.fail if expected else pytest.skip)("generic-device-plugin not built: run `make peers`")
+    check(FOREIGN, root)
+
+
 def test_every_section_with_commands_is_run() -> None:
     titles = re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
-    assert [title for title in titles if "```console" in section(title)] == list(SECTIONS)
+    assert {title for title in titles if "```console" in section(title)} == {FOREIGN, *SECTIONS}

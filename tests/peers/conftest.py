@@ -68,11 +68,6 @@ class Peers:
 
 
 @pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="session")
 def peers() -> Peers:
     return Peers(BINARIES, builder.read_table().programs())
 

@@ -1,6 +1,7 @@
 """The real kube-scheduler and kube-controller-manager work with devlet's own API.
 
-There is no kubelet: the test keeps the node alive, and ends pods as a node agent does."""
+n1 has no node agent (devlet's own node has the host's name, and no devices for claims): the test keeps it alive, and
+ends its pods as an agent does."""
 
 import shutil
 import tempfile

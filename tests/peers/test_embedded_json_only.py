@@ -18,7 +18,6 @@ from devlet.objects.kinds import PODS
 from devlet.serve.kube_api import certificates, kubeconfigs, server
 from devlet.testing.cluster_contract.specimens import pod
 from devlet.testing.embedded import EmbeddedApi, embedded_api
-from devlet.testing.heartbeats import beating_node
 from devlet.testing.kube_programs import kube_scheduler
 from devlet.testing.waiting import until
 
@@ -80,11 +79,10 @@ async def test_the_scheduler_schedules_without_a_single_protobuf_body(peers: "Pe
     peers.need("kubectl", "kube-scheduler")
     as_json = ["--kube-api-content-type=application/json"]
     async with (
-        embedded_api(root, binaries=peers.binaries) as api,
+        embedded_api(root, binaries=peers.binaries, arguments=["--node-name=n1"]) as api,
         connected(kubeconfig.connection([api.kubeconfig])) as cluster,
         without_protobuf(api) as (path, refused),
         kube_scheduler(peers.binaries, root / "peers", path, flags=as_json),
-        beating_node(cluster, "n1"),
     ):
         await cluster.create(PODS, pod("p1"), "default")
         bound = await until(partial(cluster.get, PODS, "p1", "default"), lambda pod: bool(pod["spec"].get("nodeName")))

@@ -152,6 +152,7 @@ async def shown(root: Path) -> dict[str, str | None]:
     return {each["spec"]["id"]: (each["status"].get("holder") or {}).get("pod") for each in devices}
 
 
+@pytest.mark.spec("DP-8.72")
 async def test_a_running_devlet_tells_both_the_same(peers: "Peers", program: Path, root: Path) -> None:
     peers.need("generic-device-plugin")
     socket = root / "pod-resources" / "kubelet.sock"
