@@ -216,6 +216,9 @@ class DeviceManager:
         while True:
             await self._clock.sleep(self._settings.reconnect.delay(failures, random.random))
             failures += 1
+            if self._is_superseded(instance):
+                self._inventory.remove(instance, self._moment())
+                return
             try:
                 async with connected(instance.offer, self._settings.plugin) as plugin:
                     self._inventory.reconnect(instance, plugin.options, plugin.pid, self._moment())
@@ -224,6 +227,14 @@ class DeviceManager:
                         failures = 0
             except PluginError as e:
                 instance.message = e.message
+
+    def _is_superseded(self, instance: Instance) -> bool:
+        """Whether nobody waits for it any more: another one does its work, and it had its time or left for good."""
+        resource = self._inventory.get(instance.offer.resource)
+        if resource is None or resource.current is None:
+            return False
+        away = self._clock.monotonic() - instance.since.monotonic
+        return away > self._settings.grace or not instance.offer.socket.exists()
 
     async def _listen(self, instance: Instance, plugin: DevicePlugin) -> bool:
         """Until the stream ends. Whether it brought a list."""

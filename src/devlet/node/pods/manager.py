@@ -19,7 +19,7 @@ from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.node.admission import Admission, Topology
 from devlet.node.pods.parts import Devices, Parts, Settings
-from devlet.node.pods.worker import PodWorker, Stage
+from devlet.node.pods.worker import PodWorker
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName, PodUID
 from devlet.objects.kinds import PODS
@@ -124,7 +124,7 @@ class PodManager:
         while True:
             await self._parts.devices.changed()
             for worker in self._workers.values():
-                if worker.stage is Stage.NEW:
+                if worker.awaits_plugins:
                     worker.poke()
 
     def _apply(self, change: Changed[Document], tasks: TaskGroup) -> None:

@@ -73,6 +73,11 @@ class PodWorker:
         return self.stage in (Stage.NEW, Stage.ADMITTED) and not self._object.is_gone and not self.pod.is_finished
 
     @property
+    def awaits_plugins(self) -> bool:
+        """It has to look again when a plugin is back."""
+        return self.stage is Stage.NEW or bool(self._awaited)
+
+    @property
     def has_work(self) -> bool:
         if self.stage is not Stage.ENDED:
             return True
@@ -161,11 +166,14 @@ class PodWorker:
             log.info("pod taken over", extra=facts(containers=len(runs)))
             return None
         if awaited := tuple(parts.devices.awaited(pod)):
-            return await self._await_plugins(awaited, runs)
+            return await self._await_plugins(awaited, runs, admitted=False)
+        self._awaited = ()
         await self._admit()
         return None
 
-    async def _await_plugins(self, awaited: tuple[ResourceName, ...], runs: lifecycle.Runs) -> datetime:
+    async def _await_plugins(
+        self, awaited: tuple[ResourceName, ...], runs: lifecycle.Runs, *, admitted: bool
+    ) -> datetime:
         """They were here before the restart and are expected back; the device manager says for how long."""
         message = f"waiting for the device plugins of {', '.join(awaited)}, which were registered before the restart"
         if awaited != self._awaited:
@@ -174,7 +182,7 @@ class PodWorker:
             log.info("pod waits for device plugins", extra=facts(resourceName=",".join(awaited)))
         why = ContainerStateWaiting(reason=AWAITS_PLUGIN, message=message)
         waiting = {container.name: why for container in self.pod.containers}
-        await self._write(Plan(waiting=waiting), runs, admitted=False)
+        await self._write(Plan(waiting=waiting), runs, admitted=admitted)
         return self._parts.clock.now() + timedelta(seconds=self._parts.settings.look_again)
 
     async def _admit(self) -> None:
@@ -216,6 +224,10 @@ class PodWorker:
                 self._tell_crashes(plan)
                 await self._write(plan, runs)
                 return plan.wake
+            if awaited := tuple(parts.devices.awaited(self.pod)):
+                again = await self._await_plugins(awaited, runs, admitted=True)
+                return min(again, plan.wake or again)
+            self._awaited = ()
             async with parts.limiter:
                 for each in plan.start:
                     await self._start(each, runs.get(each.container.name))

@@ -1,6 +1,7 @@
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -37,11 +38,10 @@ pytestmark = pytest.mark.anyio
 
 GPU = ResourceName("vendor.com/gpu")
 MAIN = ContainerName("main")
-QUICK = Settings(
-    plugin=device_plugin.Settings(dial=2.0, options=0.3, allocate=0.3, preferred=0.3, pre_start=0.3),
-    reconnect=Backoff(0.01, 0.05),
-    hook_retry=Backoff(0.01, 0.05),
+PATIENT = Settings(
+    plugin=device_plugin.Settings(dial=2.0), reconnect=Backoff(0.01, 0.05), hook_retry=Backoff(0.01, 0.05)
 )
+QUICK = replace(PATIENT, plugin=device_plugin.Settings(allocate=0.3))
 
 
 def pod(uid: str = "u1", count: int = 1, resource: str = GPU) -> Pod:
@@ -90,7 +90,7 @@ class Node:
 
     @asynccontextmanager
     async def manager(
-        self, clock: Clock | None = None, settings: Settings = QUICK, hooks: Hooks = NoHooks()
+        self, clock: Clock | None = None, settings: Settings = PATIENT, hooks: Hooks = NoHooks()
     ) -> AsyncIterator[DeviceManager]:
         manager = DeviceManager(
             self.directory,
@@ -119,12 +119,13 @@ def node(root: Path) -> Node:
 
 @asynccontextmanager
 async def plugged(
-    node: Node, devices: int = 2, options: Options = Options(), **settings: object
+    node: Node, devices: int = 2, options: Options = Options(), settings: Settings = PATIENT
 ) -> AsyncIterator[tuple[DeviceManager, FakeDevicePlugin]]:
-    async with node.manager() as manager, FakeDevicePlugin(node.directory, GPU, devices, options=options) as plugin:
-        await manager.register(offer(plugin))
-        await listed(manager, devices)
-        yield manager, plugin
+    async with node.manager(settings=settings) as manager:
+        async with FakeDevicePlugin(node.directory, GPU, devices, options=options) as plugin:
+            await manager.register(offer(plugin))
+            await listed(manager, devices)
+            yield manager, plugin
 
 
 async def test_a_pod_gets_devices_and_they_are_on_disk_when_it_has_them(node: Node) -> None:
@@ -310,6 +311,16 @@ async def test_a_second_instance_takes_over_and_the_first_steps_in_again(node: N
         assert held(manager, pod()) == {"dev-0"}
 
 
+async def test_an_instance_that_left_for_good_is_forgotten_once_another_does_its_work(node: Node) -> None:
+    async with plugged(node, 2) as (manager, first):
+        async with FakeDevicePlugin(node.directory, GPU, 2, socket="new.sock") as second:
+            await manager.register(offer(second))
+            await listed(manager, 2)
+            await first.stop()
+            first.path.unlink(missing_ok=True)
+            await until(partial(_value, lambda: [each.socket for each in manager.plugin_records()] == [second.path]))
+
+
 async def test_only_the_instance_whose_socket_went_is_deregistered(node: Node) -> None:
     async with plugged(node, 2) as (manager, first):
         async with FakeDevicePlugin(node.directory, GPU, 3, socket="new.sock") as second:
@@ -343,7 +354,7 @@ async def test_a_plugin_without_options_is_not_registered(node: Node) -> None:
 @pytest.mark.spec("DP-9.04")
 @pytest.mark.parametrize("fault", ["hang", "fail", "empty", "large"])
 async def test_a_plugin_that_misbehaves_in_allocate_keeps_its_devices_free(node: Node, fault: str) -> None:
-    async with plugged(node) as (manager, plugin):
+    async with plugged(node, settings=QUICK if fault == "hang" else PATIENT) as (manager, plugin):
         match fault:
             case "hang":
                 plugin.hang("Allocate")
@@ -361,7 +372,7 @@ async def test_a_plugin_that_misbehaves_in_allocate_keeps_its_devices_free(node:
 
 
 async def test_a_hung_plugin_does_not_hold_up_another_ones_pods(node: Node) -> None:
-    async with plugged(node) as (manager, hung):
+    async with plugged(node, settings=replace(PATIENT, plugin=device_plugin.Settings(allocate=3.0))) as (manager, hung):
         async with FakeDevicePlugin(node.directory, "vendor.com/nic", 1) as other:
             await manager.register(offer(other))
             await until(partial(_value, lambda: manager.capacity().allocatable.get(ResourceName("vendor.com/nic"))))

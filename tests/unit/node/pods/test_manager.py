@@ -371,6 +371,22 @@ async def test_the_time_that_a_container_runs_goes_on_over_a_restart(node: "Node
         await node.phase("p", "Succeeded")
 
 
+async def test_a_container_that_ends_before_its_plugin_is_back_starts_again_with_it(
+    node: "NodeHarness", make_pod: MakePod
+) -> None:
+    async with node.running() as now, node.plugged(now):
+        uid = await node.create(make_pod("p", 1, annotations={"devlet.dev/run-for": "100s"}))
+        await node.phase("p", "Running")
+    await node.clock.advance(100)
+    async with node.running() as now:
+        status = await node.status("p", lambda status: "waiting" in main(status)["state"])
+        assert main(status)["state"]["waiting"]["reason"] == "WaitingForDevicePlugin"
+        assert status["phase"] == "Running"
+        async with node.plugged(now):
+            status = await node.status("p", lambda status: "running" in main(status)["state"])
+            assert main(status)["restartCount"] == 1 and len(now.held(uid)) == 1
+
+
 @pytest.mark.spec("DP-8.77")
 async def test_a_pod_that_has_succeeded_is_not_admitted_again(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running() as now, node.plugged(now):
