@@ -16,7 +16,10 @@ from devlet.errors import (
     InUse,
     InvalidInput,
     InvalidObject,
+    NotAllocated,
     NotFound,
+    PluginError,
+    PluginRefused,
     StateCorrupt,
     TooLarge,
     TooManyRequests,
@@ -79,12 +82,21 @@ def test_every_error_is_in_the_list() -> None:
 
     here = {type_ for type_ in family(DevletError) if type_.__module__ == "devlet.errors"}
     families = {InvalidInput, InUse, StateCorrupt}
+    families |= family(PluginError) | {NotAllocated}  # of the node, they do not reach a client of the API
     assert {type(error) for error, _, _ in EVERY_ERROR} == {
         type_ for type_ in here - families if type_.__name__ != "ResourceError"
     }
 
 
-@pytest.mark.parametrize("error", [InUse("another process holds it"), StateCorrupt("the file is damaged")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        InUse("another process holds it"),
+        StateCorrupt("the file is damaged"),
+        NotAllocated("all are taken"),
+        PluginRefused("vendor.com/gpu", "no"),
+    ],
+)
 def test_troubles_of_the_server_arrive_as_an_internal_error(error: DevletError) -> None:
     status = status_of(error)
     assert (status["code"], status["reason"]) == (500, "InternalError")
