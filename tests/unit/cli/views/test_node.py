@@ -33,7 +33,7 @@ def test_a_node_shows_its_devices_and_pods(run: "Run", api: "API") -> None:
         "  NAME    CAPACITY   ALLOCATABLE",
         "  cpu     4          <none>",
         "  x/gpu   2          1",
-        "Devices:",
+        "Devices of slices:",
         "  DRIVER            POOL   DEVICES",
         "  gpu.example.com   n1     gpu-0, gpu-1, gpu-2, gpu-3, gpu-4, gpu-5, gpu-6, gpu-7 and 2 more",
         "Pods:",
@@ -52,7 +52,7 @@ def test_a_node_with_plugins_shows_what_is_held_and_how_they_are(run: "Run", api
     api.put(f"{VIEWS}/plugins/x:gpu.2", PLUGIN | {"status": {"state": "Standby"}})
     api.put(f"{VIEWS}/plugins/x:nic", {"spec": {"resource": "x/nic"}, "status": {"state": "Awaited", "held": 0}})
     assert run("describe", "node", "n1", "--show-events=false") == 0, run.err
-    table = run.out[run.out.index("Resources:") : run.out.index("Devices:")]
+    table = run.out[run.out.index("Resources:") : run.out.index("Devices of slices:")]
     assert table.splitlines()[1:] == [
         "  NAME    CAPACITY   ALLOCATABLE   HELD     PLUGIN",
         "  cpu     4          <none>        <none>   <none>",
