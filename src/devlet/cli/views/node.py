@@ -27,7 +27,9 @@ def view(node: Document, reader: Reader) -> Iterator[str]:
     )
     yield from conditions(node)
     yield from section("Resources", _resources(node, _plugins(reader)))
-    yield from section("Devices of slices", _slices(reader.all(SLICES, query=[("fieldSelector", f"spec.nodeName={name}")])))
+    yield from section(
+        "Devices of slices", _slices(reader.all(SLICES, query=[("fieldSelector", f"spec.nodeName={name}")]))
+    )
     yield from section("Pods", _pods(reader.all("pods", query=[("fieldSelector", f"spec.nodeName={name}")])))
 
 
