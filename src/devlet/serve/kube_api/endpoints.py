@@ -10,7 +10,7 @@ from devlet.objects import release
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Catalogue
 from devlet.objects.statuses import failure
-from devlet.serve.kube_api import answers, bodies, discovery, health, negotiation
+from devlet.serve.kube_api import answers, bodies, discovery, health, negotiation, openapi_protobuf
 from devlet.serve.kube_api.answers import Rejected
 from devlet.serve.kube_api.health import Check
 from devlet.serve.kube_api.negotiation import AGGREGATED
@@ -104,8 +104,10 @@ class Endpoints:
     def _openapi(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         version, _, group_version = path.partition("/")
         found: Rendered | None = None
+        media_type = bodies.JSON
         if path == "v2":
-            found = self._v2.document()
+            media_type = _openapi_type(request)
+            found = self._v2.document(media_type)
         elif version == "v3":
             found = self._v3.document(group_version) if group_version else self._v3.index()
         if found is None:
@@ -113,7 +115,15 @@ class Endpoints:
         headers = {"ETag": found.etag, "Vary": "Accept"}
         if request.headers.get("If-None-Match") == found.etag:
             return web.Response(status=304, headers=headers)
-        return web.Response(body=found.body, content_type=bodies.JSON, headers=headers)
+        return web.Response(body=found.body, content_type=media_type, headers=headers)
+
+
+def _openapi_type(request: web.BaseRequest) -> str:
+    media_type = negotiation.negotiate_openapi(request.headers.get("Accept", ""))
+    if media_type is None:
+        offered = (bodies.JSON, openapi_protobuf.MEDIA_TYPE)
+        raise Rejected(failure(406, "NotAcceptable", negotiation.not_acceptable(offered)))
+    return media_type
 
 
 def version_info() -> Document:

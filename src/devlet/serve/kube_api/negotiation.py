@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from devlet.serve.kube_api import openapi_protobuf
 from devlet.serve.kube_api.bodies import JSON, PROTOBUF, YAML
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "media_types",
     "negotiate",
     "negotiate_discovery",
+    "negotiate_openapi",
     "not_acceptable",
     "wants_gzip",
 ]
@@ -102,6 +104,16 @@ def negotiate_discovery(accept: str, *, aggregated: bool, protobuf: bool = True)
             return Format(media_type, AGGREGATED, "v2")
         if not asked[-1]:
             return Format(media_type, pretty=_is_true(parameters.get("pretty", "")))
+    return None
+
+
+def negotiate_openapi(accept: str) -> str | None:
+    """The media type of OpenAPI 2: JSON, or protobuf by either of its names. Here `application/*` does match."""
+    for wanted in _ranges(accept):
+        if wanted.type in (JSON, "application/*", "*/*"):
+            return JSON
+        if wanted.type in openapi_protobuf.MEDIA_TYPES:
+            return openapi_protobuf.MEDIA_TYPE
     return None
 
 

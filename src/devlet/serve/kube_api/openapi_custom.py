@@ -1,6 +1,8 @@
 """Schemas of kinds that are not in the schema table: custom resources, described by their definition if it does.
 
-What a definition says is taken over as it is, apart from kind, apiVersion and metadata, which are the same for all."""
+What a definition says is taken over as it is, apart from kind, apiVersion and metadata, which are the same for all.
+OpenAPI 2 has no words for null and for "and anything else", and kubectl refuses what it does not find there: where a
+definition says such a thing, version 2 says nothing."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 from devlet.serve.kube_api.openapi_operations import kind_component
-from devlet.serve.kube_api.openapi_schemas import LIST_META, OBJECT_META, Dialect, reference
+from devlet.serve.kube_api.openapi_schemas import LIST_META, OBJECT_META, V2, V3, Dialect, reference
 
 __all__ = ["CustomSchema", "custom_components"]
 
@@ -16,22 +18,15 @@ CustomSchema = Callable[[str, str], Document | None]
 """The openAPIV3Schema of a kind, by apiVersion and kind; None if there is none."""
 
 _MAX_DEPTH = 64
-_ONLY_IN_V3 = ("allOf", "anyOf", "not", "nullable", "oneOf")
+_ONLY_IN_V3 = ("allOf", "anyOf", "default", "not", "nullable", "oneOf")
+_OPEN = "x-kubernetes-preserve-unknown-fields"
 
 
 def custom_components(dialect: Dialect, resource: Resource, declared: Document | None) -> dict[str, Document]:
     """The components of a custom resource and of its list."""
     kind, list_kind = resource.kind.kind, resource.kind.list_kind or f"{resource.kind.kind}List"
     name = kind_component(resource.api_version, kind)
-    made: Document = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    if declared is not None:
-        made = _plain(declared) if not dialect.wraps_references else {**declared}
-    properties = made.get("properties")
-    made["properties"] = {
-        **(properties if isinstance(properties, dict) else {}),
-        **_type_properties(),
-        "metadata": _refer(dialect, OBJECT_META),
-    }
+    made = _version_3(declared) if dialect.wraps_references else _version_2(declared)
     items = {"type": "array", "items": _refer(dialect, name)}
     listed: Document = {
         "type": "object",
@@ -42,6 +37,26 @@ def custom_components(dialect: Dialect, resource: Resource, declared: Document |
         name: {**made, **_of_kind(resource, kind)},
         kind_component(resource.api_version, list_kind): {**listed, **_of_kind(resource, list_kind)},
     }
+
+
+def _version_3(declared: Document | None) -> Document:
+    made = {"type": "object", _OPEN: True} if declared is None else {**declared}
+    return {**made, "properties": {**_properties(made), **_of_objects(V3)}}
+
+
+def _version_2(declared: Document | None) -> Document:
+    if declared is None or declared.get(_OPEN) is True:
+        return {"type": "object"}
+    return _plain({**declared, "properties": {**_properties(declared), **_of_objects(V2)}})
+
+
+def _properties(schema: Document) -> Document:
+    found = schema.get("properties")
+    return found if isinstance(found, dict) else {}
+
+
+def _of_objects(dialect: Dialect) -> Document:
+    return {**_type_properties(), "metadata": _refer(dialect, OBJECT_META)}
 
 
 def _type_properties() -> Document:
@@ -58,10 +73,18 @@ def _of_kind(resource: Resource, kind: str) -> Document:
     return {"x-kubernetes-group-version-kind": [found]}
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
-    """Without what OpenAPI 2 has no words for."""
-    if depth > _MAX_DEPTH:
+def _plain(schema: Any, depth: int = 0) -> Document:
+    """Without what OpenAPI 2 has no words for. A property may be called `not`: only the keys of schemas count."""
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return {}
-    if isinstance(value, dict):
-        return {key: _plain(member, depth + 1) for key, member in value.items() if key not in _ONLY_IN_V3}
-    return [_plain(member, depth + 1) for member in value] if isinstance(value, list) else value
+    if schema.get("nullable") is True or schema.get(_OPEN) is True:
+        return {key: said for key, said in schema.items() if key == "description" or key.startswith("x-")}
+    made = {key: said for key, said in schema.items() if key not in _ONLY_IN_V3}
+    if schema.get("x-kubernetes-embedded-resource") is True:
+        made["properties"] = {**_properties(made), **_of_objects(V2)}
+    if "properties" in made:
+        made["properties"] = {name: _plain(part, depth + 1) for name, part in _properties(made).items()}
+    for key in ("additionalProperties", "items"):
+        if isinstance(made.get(key), dict):
+            made[key] = _plain(made[key], depth + 1)
+    return made

@@ -17,7 +17,7 @@ from devlet.serve.kube_api.openapi_custom import CustomSchema, custom_components
 from devlet.serve.kube_api.openapi_operations import Operation, operations
 from devlet.serve.kube_api.openapi_schemas import LIST_META, OBJECT_META, Dialect, components
 
-__all__ = ["INFO", "Rendered", "Source", "render"]
+__all__ = ["INFO", "Rendered", "Source", "render", "rendered"]
 
 INFO = {"title": "Kubernetes", "version": KUBERNETES}
 
@@ -35,7 +35,10 @@ class Rendered:
 
 
 def render(document: Document) -> Rendered:
-    body = msgspec.json.encode(document)
+    return rendered(msgspec.json.encode(document))
+
+
+def rendered(body: bytes) -> Rendered:
     return Rendered(body, hashlib.sha256(body).hexdigest().upper())
 
 

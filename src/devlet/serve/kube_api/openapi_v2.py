@@ -1,18 +1,19 @@
-"""The OpenAPI 2 document of everything, at `/openapi/v2`, in JSON, for programs that know no newer one.
+"""The OpenAPI 2 document of everything, at `/openapi/v2`, for programs that know no newer one, and for `kind: List`.
 
-It is no substitute for version 3 where kubectl is concerned: that asks for this one as protobuf, which we do not write.
+That kind is in no document. For a file with one, kubectl asks for this document instead of the newer ones, as protobuf
+only, and checks the items by itself: what is missing here is an unknown field there.
 """
 
 from collections.abc import Iterable
 
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Catalogue
-from devlet.serve.kube_api import discovery
+from devlet.serve.kube_api import discovery, openapi_protobuf
 from devlet.serve.kube_api.bodies import JSON, PROTOBUF, YAML
 from devlet.serve.kube_api.openapi_custom import CustomSchema
 from devlet.serve.kube_api.openapi_operations import Operation, Parameter, path_parameters
 from devlet.serve.kube_api.openapi_schemas import V2, reference
-from devlet.serve.kube_api.openapi_sources import INFO, Rendered, Source, render
+from devlet.serve.kube_api.openapi_sources import INFO, Rendered, Source, render, rendered
 
 __all__ = ["OpenAPIV2"]
 
@@ -23,14 +24,23 @@ class OpenAPIV2:
     def __init__(self, catalogue: Catalogue, custom_schema: CustomSchema | None = None) -> None:
         self._catalogue = catalogue
         self._custom_schema = custom_schema
-        self._made: tuple[Source, Rendered] | None = None
+        self._source = Source(())
+        self._made: dict[str, Rendered] = {}
 
-    def document(self) -> Rendered:
-        """`/openapi/v2`; made again only if something has changed."""
+    def document(self, media_type: str = JSON) -> Rendered:
+        """`/openapi/v2` as JSON or protobuf; made when it is asked for, and again only if something has changed."""
         source = Source.of(self._catalogue, discovery.group_versions(self._catalogue), self._custom_schema)
-        if self._made is None or self._made[0] != source:
-            self._made = source, render(_document(source))
-        return self._made[1]
+        if source != self._source:
+            self._source, self._made = source, {}
+        if media_type not in self._made:
+            self._made[media_type] = _render(_document(source), media_type)
+        return self._made[media_type]
+
+
+def _render(document: Document, media_type: str) -> Rendered:
+    if media_type == openapi_protobuf.MEDIA_TYPE:
+        return rendered(openapi_protobuf.encode(document))
+    return render(document)
 
 
 def _document(source: Source) -> Document:

@@ -6,6 +6,7 @@ from devlet.kit.metrics import Registry
 from devlet.objects.release import KUBERNETES
 from devlet.serve.kube_api.endpoints import version_info
 from devlet.serve.kube_api.health import Check
+from devlet.serve.kube_api.openapi_protobuf import MEDIA_TYPE, MEDIA_TYPES
 
 if TYPE_CHECKING:
     from tests.unit.serve.kube_api.conftest import Serve, Served
@@ -52,6 +53,19 @@ async def test_openapi_is_cacheable(served: "Served") -> None:
     tag = served.headers["ETag"]
     assert (await served.request("GET", path, headers={"If-None-Match": tag}))[0] == 304
     assert (await served.request("GET", "/openapi/v2"))[1]["swagger"] == "2.0"
+
+
+async def test_openapi_2_has_a_protobuf_form_with_a_tag_of_its_own(served: "Served") -> None:
+    await served.request("GET", "/openapi/v2")
+    json_tag = served.headers["ETag"]
+    asked = {"Accept": MEDIA_TYPES[-1]}
+    assert (await served.request("HEAD", "/openapi/v2", headers=asked))[0] == 200
+    assert served.headers["Content-Type"] == MEDIA_TYPE
+    tag = served.headers["ETag"]
+    assert tag != json_tag
+    assert (await served.request("GET", "/openapi/v2", headers={**asked, "If-None-Match": tag}))[0] == 304
+    code, refusal = await served.request("GET", "/openapi/v2", headers={"Accept": "text/html"})
+    assert (code, refusal["reason"]) == (406, "NotAcceptable")
 
 
 async def test_a_check_of_the_node_is_part_of_its_health(serve: "Serve") -> None:

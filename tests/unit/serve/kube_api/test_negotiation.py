@@ -11,9 +11,11 @@ from devlet.serve.kube_api.negotiation import (
     media_types,
     negotiate,
     negotiate_discovery,
+    negotiate_openapi,
     not_acceptable,
     wants_gzip,
 )
+from devlet.serve.kube_api.openapi_protobuf import MEDIA_TYPE, MEDIA_TYPES
 
 META = "g=meta.k8s.io;v=v1"
 KUBECTL_GET = f"{JSON};as=Table;v=v1;g=meta.k8s.io,{JSON};as=Table;v=v1beta1;g=meta.k8s.io,{JSON}"
@@ -146,3 +148,19 @@ def test_no_header_is_a_surprise(accept: str) -> None:
 
 def test_a_header_with_thousands_of_ranges_is_not_read_to_its_end() -> None:
     assert negotiate(",".join(["text/html"] * 5_000 + [JSON])) is None
+
+
+@pytest.mark.parametrize("asked", MEDIA_TYPES)
+def test_openapi_2_is_protobuf_for_those_who_prefer_it(asked: str) -> None:
+    assert negotiate_openapi(asked) == MEDIA_TYPE
+    assert negotiate_openapi(f"{JSON};q=0.5, {asked}") == MEDIA_TYPE
+    assert negotiate_openapi(f"{JSON}, {asked}") == JSON
+
+
+@pytest.mark.parametrize("accept", ["", "*/*", "application/*", JSON])
+def test_openapi_2_is_json_for_everybody_else(accept: str) -> None:
+    assert negotiate_openapi(accept) == JSON
+
+
+def test_openapi_2_has_no_other_form() -> None:
+    assert negotiate_openapi(f"text/html, {PROTOBUF}, {YAML}") is None

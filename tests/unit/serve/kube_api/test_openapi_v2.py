@@ -3,7 +3,10 @@
 import json
 from typing import Any
 
+import pytest
+
 from devlet.objects.kinds import BUILT_IN, Catalogue, Kind
+from devlet.serve.kube_api.openapi_protobuf import MEDIA_TYPE, encode
 from devlet.serve.kube_api.openapi_v2 import OpenAPIV2
 
 ROBOT = Kind("Robot", "robots", ("example.com/v1",))
@@ -28,10 +31,19 @@ def test_a_body_is_a_parameter() -> None:
     assert {"name": "dryRun", "in": "query", "type": "string"} in create["parameters"]
 
 
-def test_it_is_made_again_only_when_something_has_changed() -> None:
+@pytest.mark.parametrize("media_type", ["application/json", MEDIA_TYPE])
+def test_it_is_made_again_only_when_something_has_changed(media_type: str) -> None:
     catalogue = Catalogue(BUILT_IN)
     openapi = OpenAPIV2(catalogue)
-    before = openapi.document()
-    assert openapi.document() is before
+    before = openapi.document(media_type)
+    assert openapi.document(media_type) is before
     catalogue.add(ROBOT)
-    assert openapi.document().hash != before.hash
+    assert openapi.document(media_type).hash != before.hash
+
+
+def test_both_forms_say_the_same_and_have_hashes_of_their_own() -> None:
+    openapi = OpenAPIV2(Catalogue(BUILT_IN))
+    json_form, protobuf_form = openapi.document(), openapi.document(MEDIA_TYPE)
+    assert protobuf_form.body == encode(made(openapi))
+    assert protobuf_form.hash != json_form.hash
+    assert openapi.document() is json_form
