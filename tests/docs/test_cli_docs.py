@@ -13,6 +13,7 @@ import pytest
 
 from devlet.cli.commands import COMMANDS, cli
 from devlet.daemon.config import KEYS, load
+from devlet.state import claim_checkpoint
 from devlet.state.checkpoint_file import CheckpointFile
 from devlet.state.device_checkpoint import Encoder, Entry
 
@@ -84,6 +85,8 @@ def put_checkpoint(root: Path) -> None:
     entry = Entry("6b1c2f9e", "main", "example.com/gpu", {0: ("gpu-0",)}, b"")
     file = CheckpointFile(root / "device-plugins" / "kubelet_internal_checkpoint")
     file.write(Encoder().encode([entry], {"example.com/gpu": ["gpu-0", "gpu-1"]}))
+    claim = claim_checkpoint.ClaimEntry("9d3b07aa", "train-gpu", "default", frozenset({"6b1c2f9e"}), None)
+    CheckpointFile(root / "dra_manager_state").write(claim_checkpoint.Encoder().encode([claim]))
 
 
 @pytest.mark.parametrize("line", [line for line in EXAMPLES if line.split()[1] not in ON_OBJECTS])

@@ -15,6 +15,7 @@ from devlet.errors import InUse, InvalidInput, StateCorrupt
 Function = Callable[..., Any]
 
 _KUBELET = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
+_KUBELET_CLAIMS = "/var/lib/kubelet/dra_manager_state"
 _PLACES = 2  # directories above a checkpoint that may be a root
 
 
@@ -24,10 +25,10 @@ def _example(*lines: str) -> str:
     )
 
 
-@click.group(invoke_without_command=True, epilog=_example(f"show {_KUBELET}", f"verify {_KUBELET}"))
+@click.group(invoke_without_command=True, epilog=_example(f"show {_KUBELET}", f"verify {_KUBELET_CLAIMS}"))
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Look at, check, convert and repair checkpoints of devices, of any version.
+    """Look at, check, convert and repair checkpoints of devices and of claims, of any version.
 
     No cluster and no running node is needed. The content of a file says which kind of checkpoint it is."""
     if context.invoked_subcommand is None:
@@ -72,7 +73,7 @@ def _load(file: Path, name: str | None) -> _Loaded:
 @_file_options
 @click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml"]), help="The format; a table if not given.")
 def show(file: Path, name: str | None, output: str | None) -> None:
-    """Print who holds which devices."""
+    """Print who holds which devices, or which devices of which claims."""
     loaded = _load(file, name).check()
     if output in ("json", "yaml"):
         click.echo(_text(loaded.format.document(loaded.blob), output))
@@ -110,7 +111,9 @@ def verify(file: Path, name: str | None) -> None:
 def convert(file: Path, name: str | None, output: Path | None, force: bool) -> None:
     """Write a checkpoint of any version in the present one.
 
-    Versions before v2 did not record NUMA nodes: their devices have none."""
+    Versions of kubelet_internal_checkpoint before v2 did not record NUMA nodes: their devices have none. Versions of
+    dra_manager_state before 1.31 did not record pools, devices and requests: each driver has one device without names,
+    which serves all requests."""
     loaded = _load(file, name).check()
     content = loaded.format.convert(loaded.blob)
     if output is None:

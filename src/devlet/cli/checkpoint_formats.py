@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from devlet.errors import InvalidInput, StateCorrupt
-from devlet.state import device_checkpoint
+from devlet.state import claim_checkpoint, claim_salvage, device_checkpoint, device_salvage
 from devlet.state.device_checkpoint import Checkpoint, Damage, Encoder, Failure, Form
-from devlet.state.device_salvage import salvage
 
 
 class Verdict(NamedTuple):
@@ -78,12 +77,51 @@ class DeviceManagerFormat:
         return Encoder().encode(found.entries, found.registered)
 
     def rescue(self, blob: bytes) -> Rescue:
-        found = salvage(blob)
+        found = device_salvage.salvage(blob)
         content = b"" if found.is_empty else Encoder().encode(found.checkpoint.entries, found.checkpoint.registered)
         return Rescue(content, _contents(found.checkpoint), found.lost)
 
 
-FORMATS: dict[str, Format] = {found.name: found for found in (DeviceManagerFormat(),)}
+class ClaimManagerFormat:
+    name = "dra_manager_state"
+
+    _NAMES = re.compile(rb'"(DRACheckpoint|ClaimInfoStateList|ClaimUID)\\?"', re.IGNORECASE)
+    _OUTSIDE = re.compile(rb'"(Data|Checksum)"', re.IGNORECASE)  # without one of them any object is an empty checkpoint
+
+    def recognises(self, blob: bytes) -> bool:
+        if self._NAMES.search(blob):
+            return True
+        return bool(self._OUTSIDE.search(blob)) and isinstance(claim_checkpoint.read(blob), claim_checkpoint.Checkpoint)
+
+    def verify(self, blob: bytes) -> Verdict:
+        found = claim_checkpoint.read(blob)
+        if isinstance(found, claim_checkpoint.Damage):
+            return Verdict(False, _claim_damage_text(found))
+        checksum = f"checksum {found.checksum}" + ("" if found.verified else " not verified")
+        claims = _claims(len(found.claims or ()))
+        return Verdict(True, f"{found.form}: valid, {checksum}, {claims}", tuple(_claim_warnings(found)))
+
+    def table(self, blob: bytes, *, wide: bool) -> Iterator[str]:
+        from devlet.cli.views import claim_checkpoint as view
+
+        return view.table(claim_checkpoint.decode(blob), wide=wide)
+
+    def document(self, blob: bytes) -> dict[str, Any]:
+        from devlet.cli.views import claim_checkpoint as view
+
+        return {"format": self.name} | view.document(claim_checkpoint.decode(blob))
+
+    def convert(self, blob: bytes) -> bytes:
+        return claim_checkpoint.Encoder().encode(claim_checkpoint.decode(blob).claims)
+
+    def rescue(self, blob: bytes) -> Rescue:
+        found = claim_salvage.salvage(blob)
+        content = claim_checkpoint.Encoder().encode(found.claims) if found.claims else b""
+        return Rescue(content, _claims(len(found.claims)), found.lost)
+
+
+# In the order in which they are tried: old checkpoints of claims have `entries` too.
+FORMATS: dict[str, Format] = {found.name: found for found in (ClaimManagerFormat(), DeviceManagerFormat())}
 
 
 def recognised(blob: bytes, name: str | None) -> Format:
@@ -122,3 +160,21 @@ def _warnings(found: Checkpoint) -> Iterator[str]:
             grants.decode(entry.response or b"")
         except StateCorrupt as e:
             yield f"pod {entry.pod}, container {entry.container}, {entry.resource} will be dropped: {e}"
+
+
+def _claims(number: int) -> str:
+    return _counted(number, "claim", "claims")
+
+
+def _claim_damage_text(damage: claim_checkpoint.Damage) -> str:
+    version = "" if damage.form is claim_checkpoint.Form.V1_31 else f"as {damage.form}: "
+    return f"damaged ({damage.failure}): {version}{damage.reason}"
+
+
+def _claim_warnings(found: claim_checkpoint.Checkpoint) -> Iterator[str]:
+    if not found.verified:
+        yield f"whether the checksum is right cannot be said for this file of {found.form}"
+    counted = claim_checkpoint.by_name(found.claims or ())
+    for claim in found.claims or ():
+        if counted[claim.namespace, claim.name] is not claim:
+            yield f"claim {claim.namespace}/{claim.name} with UID {claim.uid} will be dropped: a later one has its name"

@@ -4,7 +4,6 @@ A file whose JSON is whole but whose checksum is wrong says all it ever said. Of
 in places every object that looks like an entry is taken, wherever it stands, and the rest is named as lost.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -14,8 +13,8 @@ from msgspec import Struct
 from devlet.state import go_json
 from devlet.state.device_checkpoint import MAX_BYTES, Checkpoint, Entry, Form, attempts, read_entry
 from devlet.state.go_json import Malformed, Members
+from devlet.state.json_pieces import scan, value_at
 
-_OBJECT = re.compile(r'\{\s*"')
 _POD = re.compile(r'\{\s*"PodUID"\s*:\s*"([^"\\]{0,80})', re.IGNORECASE)
 _REGISTERED = re.compile(r'"RegisteredDevices"\s*:\s*\{', re.IGNORECASE)
 _NEXT = re.compile(r"\s*,\s*")
@@ -23,8 +22,6 @@ _COLON = re.compile(r"\s*:\s*")
 _END = re.compile(r"\s*\}")
 
 _NO_RESOURCES = "the registered resources"
-
-MAX_FAILURES = 1_000  # objects that cannot be read, before the rest is given up
 
 
 class Salvage(Struct, frozen=True):
@@ -57,33 +54,11 @@ def _pieces(text: str) -> Salvage:
 
 
 def _entries(text: str, lost: list[str]) -> Iterator[Entry]:
-    position = failures = 0
-    while start := _OBJECT.search(text, position):
-        position = start.end()
-        try:
-            value, end = _value(text, start.start())
-            if not _is_entry(value):
-                continue
-            position = end
-            yield _entry(value)
-        except Malformed as e:
-            failures += 1
-            if failures > MAX_FAILURES:
-                lost.append(f"all from character {start.start()}: more than {MAX_FAILURES} places are damaged")
-                return
-            if pod := _POD.match(text, start.start()):
-                lost.append(f"an entry of pod {pod[1] or '?'} at character {start.start()}: {e}")
+    def label(start: int) -> str | None:
+        pod = _POD.match(text, start)
+        return f"an entry of pod {pod[1] or '?'} at character {start}" if pod else None
 
-
-def _value(text: str, start: int) -> tuple[Any, int]:
-    """The value that begins there, and where it ends."""
-    try:
-        return go_json.DECODER.raw_decode(text, start)
-    except json.JSONDecodeError as e:
-        ended = e.pos >= len(text.rstrip()) or e.msg.startswith("Unterminated string")
-        raise Malformed("the file ends before it does" if ended else f"not JSON at character {e.pos}") from e
-    except RecursionError as e:
-        raise Malformed("nested too deeply") from e
+    return scan(text, lambda value: _entry(value) if _is_entry(value) else None, label, lost)
 
 
 def _is_entry(value: Any) -> bool:
@@ -124,8 +99,8 @@ def _registered(text: str, lost: list[str]) -> dict[str, tuple[str, ...] | None]
         while not _END.match(text, position):
             if found:
                 position = _after(_NEXT, text, position)
-            name, position = _value(text, position)
-            value, position = _value(text, _after(_COLON, text, position))
+            name, position = value_at(text, position)
+            value, position = value_at(text, _after(_COLON, text, position))
             found[go_json.string(name)] = go_json.strings(value)
     except Malformed as e:
         lost.append(f"registered resources from character {position}: {e}")

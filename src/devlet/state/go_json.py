@@ -138,20 +138,39 @@ def octets(value: Any) -> bytes | None:
     return base64.b64decode(text)
 
 
-def unsigned(value: Any, before: int = 0) -> int:
-    """A uint64."""
+def keys(value: Any, before: frozenset[str] | None = None) -> frozenset[str] | None:
+    """A set, which is a map to empty structs; one that comes twice is one set."""
+    found = pairs(value)
+    if found is None:
+        return None
+    for _, member in found:
+        pairs(member)
+    return (before or frozenset()) | {valid(name) for name, _ in found}
+
+
+def unsigned(value: Any, before: int = 0, *, bits: int = 64) -> int:
+    """A uint64, or a uint32."""
     if value is None:
         return before
-    if not isinstance(value, Number) or not value.isdigit() or len(value) > 20 or int(value) >= 1 << 64:
-        raise Malformed(f"expected a non-negative integer of 64 bits, found {_kind(value)}")
+    if not isinstance(value, Number) or not value.isdigit() or len(value) > 20 or int(value) >= 1 << bits:
+        raise Malformed(f"expected a non-negative integer of {bits} bits, found {_kind(value)}")
     return int(value)
 
 
-def integer(key: str) -> int:
+def signed(value: Any, before: int = 0) -> int:
+    """An int64."""
+    if value is None:
+        return before
+    if not isinstance(value, Number):
+        raise Malformed(f"expected an integer of 64 bits, found {_kind(value)}")
+    return integer(value, "an integer of 64 bits")
+
+
+def integer(key: str, expected: str = "integers of 64 bits as keys") -> int:
     """An int64 that is the key of a map."""
     # int() would also take blanks, underscores and other digits, and would not take thousands of them.
     if not _INTEGER.fullmatch(key) or len(key) > 1000 or not -(1 << 63) <= (number := int(key)) < 1 << 63:
-        raise Malformed(f"expected integers of 64 bits as keys, found {key[:40]!r}")
+        raise Malformed(f"expected {expected}, found {key[:40]!r}")
     return number
 
 

@@ -12,6 +12,8 @@ from devlet.kit import file_lock
 from devlet.objects.edits import DeviceNode
 from devlet.plugins import grants
 from devlet.plugins.devices import Grant
+from devlet.state import claim_checkpoint
+from devlet.state.claim_checkpoint import ClaimEntry, PreparedDevice
 from devlet.state.device_checkpoint import Encoder, Entry, Form, decode
 
 RESPONSE = grants.encode(Grant(env={"GPUS": "gpu-0"}, devices=(DeviceNode("/dev/gpu0", "/dev/nvidia3", "rw"),)))
@@ -21,6 +23,18 @@ ENTRIES = [
 ]
 WHOLE = Encoder().encode(ENTRIES, {"example.com/gpu": ["gpu-0", "gpu-1"], "example.com/nic": []})
 OLD = json.dumps({"PodDeviceEntries": [{"PodUID": "u", "DeviceIDs": ["d"]}], "RegisteredDevices": {}}).encode()
+
+CLAIMS = [
+    ClaimEntry(
+        f"uid-{name}",
+        name,
+        "ns",
+        frozenset({"pod"}),
+        {"gpu.example.com": (PreparedDevice("node1", f"gpu-{name}", None, ("main",), ("example.com/gpu=0",)),)},
+    )
+    for name in ("a", "b")
+]
+WHOLE_CLAIMS = claim_checkpoint.Encoder().encode(CLAIMS)
 
 
 class Run:
@@ -221,6 +235,53 @@ def test_repair_refuses_a_file_that_a_devlet_uses_unless_it_is_told_to(run: Run,
         assert run("repair", file, "--force") == 0
     file.write_bytes(WHOLE[:-30])
     assert run("repair", file) == 0  # the lock file stays when nobody holds it
+
+
+def test_claims_are_shown_by_device(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "dra_manager_state"
+    path.write_bytes(WHOLE_CLAIMS)
+    assert run("show", path) == 0
+    assert run.out.splitlines() == [
+        "NAMESPACE   CLAIM   DRIVER            POOL    DEVICE   REQUESTS   POD UIDS",
+        "ns          a       gpu.example.com   node1   gpu-a    main       pod",
+        "ns          b       gpu.example.com   node1   gpu-b    main       pod",
+    ]
+    assert run("show", path, "-o", "json") == 0
+    document = json.loads(run.out)
+    assert (document["format"], document["version"]) == ("dra_manager_state", "1.31")
+    assert [claim["uid"] for claim in document["claims"]] == ["uid-a", "uid-b"]
+    assert run("verify", path) == 0
+    checksum = json.loads(WHOLE_CLAIMS)["Checksum"]
+    assert run.out == f"{path}: dra_manager_state 1.31: valid, checksum {checksum}, 2 claims\n"
+
+
+@pytest.mark.spec("DN-11.15")
+def test_claims_of_an_old_kubelet_are_converted(run: Run, tmp_path: Path) -> None:
+    entry = {"DriverName": "d", "ClaimUID": "u", "ClaimName": "c", "Namespace": "n", "CDIDevices": ["v.com/c=1"]}
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text(json.dumps({"version": "v1", "entries": [entry], "checksum": 1}))
+    assert run("verify", old) == 0
+    assert run.err == "warning: whether the checksum is right cannot be said for this file of 1.27-beta\n"
+    assert run("convert", old, "--output", new) == 0
+    assert claim_checkpoint.decode(new.read_bytes()).claims == (
+        ClaimEntry("u", "c", "n", None, {"d": (PreparedDevice("", "", None, (), ("v.com/c=1",)),)}),
+    )
+
+
+@pytest.mark.spec("DN-11.15")
+def test_repair_keeps_the_complete_claims_and_the_damaged_file(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "dra_manager_state"
+    damaged = WHOLE_CLAIMS[: WHOLE_CLAIMS.index(b"gpu-b")]
+    path.write_bytes(damaged)
+    assert run("repair", path) == 0
+    assert claim_checkpoint.decode(path.read_bytes()).claims == (CLAIMS[0],)
+    (kept,) = [found for found in tmp_path.iterdir() if found != path]
+    assert kept.read_bytes() == damaged
+    assert run.out.splitlines() == [
+        f"{path}: written with 1 claim",
+        "lost: claim b with UID uid-b: the file ends before it does",
+        f"the damaged file is {kept}",
+    ]
 
 
 def test_help_has_the_verbs_and_an_example(run: Run) -> None:

@@ -2,11 +2,17 @@ import json
 
 import pytest
 
-from devlet.cli.checkpoint_formats import FORMATS, DeviceManagerFormat, recognised
+from devlet.cli.checkpoint_formats import FORMATS, ClaimManagerFormat, DeviceManagerFormat, recognised
 from devlet.errors import InvalidInput, StateCorrupt
+from devlet.state import claim_checkpoint
+from devlet.state.claim_checkpoint import ClaimEntry
 from devlet.state.device_checkpoint import Encoder, Entry, decode
 
 DEVICES = DeviceManagerFormat()
+CLAIMS = ClaimManagerFormat()
+CLAIM = ClaimEntry("u", "c", "ns", frozenset({"p"}), {"d.io": ()})
+WHOLE_CLAIMS = claim_checkpoint.Encoder().encode([CLAIM])
+OLD_CLAIMS = b'{"version":"v1","entries":[{"ClaimUID":"u","ClaimName":"c","Namespace":"ns"}],"checksum":1}'
 WHOLE = Encoder().encode([Entry("u", "c", "r.io/x", {0: ("d",)}, None)], {"r.io/x": ["d"]})
 
 
@@ -18,11 +24,30 @@ def test_a_device_checkpoint_is_recognised_even_if_it_is_damaged(blob: bytes) ->
     assert recognised(blob, None).name == "kubelet_internal_checkpoint"
 
 
+@pytest.mark.parametrize(
+    "blob",
+    [
+        WHOLE_CLAIMS,
+        WHOLE_CLAIMS[:40],
+        WHOLE_CLAIMS.lower(),
+        claim_checkpoint.Encoder().encode(None),
+        OLD_CLAIMS,
+        OLD_CLAIMS[:60],
+        b'{"version":"v1","checksum":991151041}',
+        b'{"checksum":4010664294}',
+        b'\0\0\\"ClaimUID\\"\0',
+    ],
+)
+def test_a_claim_checkpoint_is_recognised_even_if_it_is_damaged(blob: bytes) -> None:
+    assert recognised(blob, None).name == "dra_manager_state"
+
+
 @pytest.mark.parametrize("blob", [b"", b" ", b"{}", b'{"Data":"{}","Checksum":1}', b"\0"])
 def test_what_is_not_recognised_can_be_named(blob: bytes) -> None:
     with pytest.raises(InvalidInput, match="say which with --format"):
         recognised(blob, None)
-    assert recognised(blob, "kubelet_internal_checkpoint") is FORMATS["kubelet_internal_checkpoint"]
+    for name in ("kubelet_internal_checkpoint", "dra_manager_state"):
+        assert recognised(blob, name) is FORMATS[name]
 
 
 def test_a_verdict_names_the_version() -> None:
@@ -40,6 +65,49 @@ def test_a_verdict_on_an_old_file_says_why_it_is_neither_old_nor_new() -> None:
         "damaged (decode): Data.PodDeviceEntries[0].DeviceIDs: expected an object, found a list;"
         " as v1: the checksum does not match: the file says 1, its data give "
     )
+
+
+def test_a_verdict_on_claims_names_version_and_checksum() -> None:
+    checksum = json.loads(WHOLE_CLAIMS)["Checksum"]
+    assert CLAIMS.verify(WHOLE_CLAIMS) == (True, f"1.31: valid, checksum {checksum}, 1 claim", ())
+    empty = b'{"version":"v1","checksum":991151041}'
+    assert CLAIMS.verify(empty).text == "1.30: valid, checksum 991151041, 0 claims"
+    assert CLAIMS.verify(b'{"Data":"{}","Checksum":1}').text == (
+        "damaged (checksum): the checksum does not match: the file says 1, its data give 2745614147"
+    )
+    assert CLAIMS.verify(OLD_CLAIMS).text.startswith(
+        "damaged (checksum): as 1.30: the checksum does not match: the file says 1, its data give "
+    )
+
+
+@pytest.mark.spec("DN-4.08")
+def test_a_verdict_on_claims_warns_of_what_it_cannot_verify() -> None:
+    handles = b',"ResourceHandles":[{"structuredData":{}}]}'
+    verdict = CLAIMS.verify(OLD_CLAIMS.replace(b"}", handles, 1))
+    assert verdict.text == "1.30: valid, checksum 1 not verified, 1 claim"
+    assert verdict.warnings == ("whether the checksum is right cannot be said for this file of 1.30",)
+
+
+@pytest.mark.spec("DN-4.06")
+def test_a_verdict_on_claims_warns_of_one_that_another_replaces() -> None:
+    twice = claim_checkpoint.Encoder().encode([CLAIM, ClaimEntry("new", "c", "ns", None, None)])
+    verdict = CLAIMS.verify(twice)
+    assert verdict.valid
+    assert verdict.warnings == ("claim ns/c with UID u will be dropped: a later one has its name",)
+
+
+@pytest.mark.spec("DN-11.15")
+def test_a_rescue_of_claims_has_a_file_that_can_be_read() -> None:
+    rescue = CLAIMS.rescue(WHOLE_CLAIMS[:-10])
+    assert (rescue.content, rescue.kept, rescue.lost) == (WHOLE_CLAIMS, "1 claim", ())
+    assert claim_checkpoint.decode(CLAIMS.rescue(OLD_CLAIMS).content).form is claim_checkpoint.Form.V1_31
+    assert CLAIMS.rescue(b"\0\0").content == b""
+
+
+def test_damaged_claims_are_neither_shown_nor_converted() -> None:
+    for act in (CLAIMS.document, CLAIMS.convert, lambda blob: list(CLAIMS.table(blob, wide=False))):
+        with pytest.raises(StateCorrupt):
+            act(WHOLE_CLAIMS[:-1])
 
 
 def test_a_rescue_has_a_file_that_can_be_read() -> None:

@@ -140,3 +140,25 @@ def test_what_is_written_is_read_back(value: Any) -> None:
 @given(st.text(alphabet=st.characters(categories=["Cs", "Lu"])))
 def test_strings_without_utf8_are_written_with_the_replacement_character(text: str) -> None:
     assert json.loads(go_json.dump(text)) == go_json.valid(text)
+
+
+def test_an_unsigned_number_may_have_32_bits() -> None:
+    assert go_json.unsigned(Number("4294967295"), bits=32) == 2**32 - 1
+    with pytest.raises(Malformed, match="expected a non-negative integer of 32 bits, found the number 4294967296"):
+        go_json.unsigned(Number("4294967296"), bits=32)
+
+
+def test_a_signed_number_has_64_bits() -> None:
+    assert [go_json.signed(value, 5) for value in (None, Number("-1"), Number(str(2**63 - 1)))] == [5, -1, 2**63 - 1]
+    for value in (Number(str(2**63)), Number("1.0"), Number("1e3"), "1", True, Members()):
+        with pytest.raises(Malformed, match="expected an integer of 64 bits, found "):
+            go_json.signed(value)
+
+
+def test_a_set_is_a_map_to_structs() -> None:
+    found = Members([("a", Members([("ignored", None)])), ("b", None), ("\ud800", Members())])
+    assert go_json.keys(found) == frozenset({"a", "b", "\ufffd"})
+    assert go_json.keys(Members(), frozenset({"c"})) == frozenset({"c"})
+    assert (go_json.keys(Members()), go_json.keys(None, frozenset({"c"}))) == (frozenset(), None)
+    with pytest.raises(Malformed, match="expected an object, found true"):
+        go_json.keys(Members([("a", True)]))

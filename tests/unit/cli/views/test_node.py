@@ -49,7 +49,7 @@ VIEWS = "/apis/devlet.dev/v1alpha1"
 def test_a_node_with_plugins_shows_what_is_held_and_how_they_are(run: "Run", api: "API") -> None:
     api.put("/api/v1/nodes/n1", NODE)
     api.put(f"{VIEWS}/plugins/x:gpu", PLUGIN)
-    api.put(f"{VIEWS}/plugins/x:gpu.2", PLUGIN | {"status": {"state": "Standby"}})
+    api.put(f"{VIEWS}/plugins/x:gpu~2", PLUGIN | {"status": {"state": "Standby"}})
     api.put(f"{VIEWS}/plugins/x:nic", {"spec": {"resource": "x/nic"}, "status": {"state": "Awaited", "held": 0}})
     assert run("describe", "node", "n1", "--show-events=false") == 0, run.err
     table = run.out[run.out.index("Resources:") : run.out.index("Devices of slices:")]
