@@ -1,0 +1,104 @@
+"""The CDI specs of a node, kept up to date by looking: `refresh` before each use.
+
+Looking costs a stat for each file; only what changed is read again. Watching the directories instead would tell a
+moment too late, as a driver writes a spec and a container asks for it right after. A registry that was handed out
+never changes; the next one takes its place."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from devlet.errors import InvalidInput, NotFound
+from devlet.runtime.cdi.registry import Registry, SpecFile, build
+from devlet.runtime.cdi.spec import Spec
+from devlet.runtime.cdi.spec_dir import DEFAULT_DIRECTORIES, Settings, Stamp, list_files, read, stamp
+
+__all__ = ["Cache"]
+
+# A file may change again within one tick of its file system's clock, and look the same.
+_UNSETTLED = 2_000_000_000  # nanoseconds
+
+
+class _Outcome(Struct, frozen=True):
+    """Of reading a file. `settled`: its stamp was old enough by then to tell of any change."""
+
+    stamp: Stamp
+    settled: bool
+    spec: Spec | None = None
+    error: str = ""
+
+
+class Cache:
+    """`directories`: later ones win over earlier ones; they may be missing. `now` in nanoseconds, as files have it."""
+
+    def __init__(
+        self,
+        directories: Sequence[Path] = DEFAULT_DIRECTORIES,
+        *,
+        settings: Settings = Settings(),
+        now: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._directories = tuple(directories)
+        self._settings = settings
+        self._now = now
+        self._outcomes: dict[Path, _Outcome] = {}
+        self._registry = Registry()
+
+    def refresh(self) -> Registry:
+        """What is there now. Blocks on the disk; one thread at a time. Without changes the same object as before."""
+        outcomes: dict[Path, _Outcome] = {}
+        files: list[SpecFile] = []
+        errors: dict[Path, list[str]] = {}
+        for priority, directory in enumerate(self._directories):
+            for path in self._paths(directory, errors):
+                if (outcome := self._outcome(path)) is None:
+                    continue
+                outcomes[path] = outcome
+                if outcome.spec is None:
+                    errors[path] = [outcome.error]
+                else:
+                    files.append(SpecFile(path, priority, outcome.spec))
+        self._outcomes = outcomes
+        if (found := build(files, errors)) != self._registry:
+            self._registry = found
+        return self._registry
+
+    def _paths(self, directory: Path, errors: dict[Path, list[str]]) -> list[Path]:
+        try:
+            return list_files(directory, self._settings)
+        except InvalidInput as e:
+            errors[directory] = [str(e)]
+            return []
+
+    def _outcome(self, path: Path) -> _Outcome | None:
+        """None if it went since it was listed, which is no error."""
+        started = self._now()
+        try:
+            present = stamp(path)
+        except NotFound as e:
+            # A link to nowhere is listed every time, and somebody should know.
+            return _Outcome(_NOWHERE, False, error=str(e)) if path.is_symlink() else None
+        except InvalidInput as e:
+            return _Outcome(_NOWHERE, False, error=str(e))
+        known = self._outcomes.get(path)
+        if known is not None and known.settled and known.stamp == present:
+            return known
+        return self._read(path, present, started)
+
+    def _read(self, path: Path, present: Stamp, started: int) -> _Outcome | None:
+        try:
+            found, spec = read(path, self._settings)
+        except NotFound:
+            return None
+        except InvalidInput as e:
+            return _Outcome(present, _settled(present, started), error=str(e))
+        return _Outcome(found, _settled(found, started), spec=spec)
+
+
+_NOWHERE = Stamp(0, 0, 0, 0, 0)
+
+
+def _settled(found: Stamp, now: int) -> bool:
+    return max(found.modified, found.changed) < now - _UNSETTLED

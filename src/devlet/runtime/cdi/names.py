@@ -1,0 +1,65 @@
+"""Names of CDI devices: `vendor/class=device`, as in `vendor.com/gpu=0`.
+
+A name of a DRA driver may start with a digit; a CDI vendor may not."""
+
+import re
+
+from msgspec import Struct
+
+from devlet.errors import InvalidInput
+
+__all__ = ["QualifiedName", "class_problem", "device_problem", "parse", "split_kind", "vendor_problem"]
+
+_WORD = re.compile(r"[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
+_DEVICE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.:-]*[A-Za-z0-9])?")
+_WORD_RULE = "letters, digits, '_', '-' and '.', the first a letter, the last a letter or digit"
+_DEVICE_RULE = "letters, digits, '_', '-', '.' and ':', the first and the last a letter or digit"
+
+
+class QualifiedName(Struct, frozen=True, order=True):
+    vendor: str
+    class_name: str
+    device: str
+
+    @property
+    def kind(self) -> str:
+        return f"{self.vendor}/{self.class_name}"
+
+    def __str__(self) -> str:
+        return f"{self.kind}={self.device}"
+
+
+def parse(name: str) -> QualifiedName:
+    """InvalidInput if it is not the qualified name of a device."""
+    kind, equals, device = name.partition("=")
+    if not equals or name.startswith("/"):
+        raise InvalidInput(f"{name!r} is not the name of a CDI device: expected vendor/class=device")
+    try:
+        vendor, class_name = split_kind(kind)
+    except InvalidInput as e:
+        raise InvalidInput(f"{name!r} is not the name of a CDI device: {e}") from None
+    if problem := device_problem(device):
+        raise InvalidInput(f"{name!r} is not the name of a CDI device: {problem}")
+    return QualifiedName(vendor, class_name, device)
+
+
+def split_kind(kind: str) -> tuple[str, str]:
+    """Vendor and class. InvalidInput if one of them breaks its rule."""
+    vendor, slash, class_name = kind.partition("/")
+    if not slash:
+        raise InvalidInput(f"{kind!r} is not of the form vendor/class")
+    if problem := vendor_problem(vendor) or class_problem(class_name):
+        raise InvalidInput(problem)
+    return vendor, class_name
+
+
+def vendor_problem(vendor: str) -> str | None:
+    return None if _WORD.fullmatch(vendor) else f"vendor {vendor!r} must be {_WORD_RULE}"
+
+
+def class_problem(class_name: str) -> str | None:
+    return None if _WORD.fullmatch(class_name) else f"class {class_name!r} must be {_WORD_RULE}"
+
+
+def device_problem(device: str) -> str | None:
+    return None if _DEVICE.fullmatch(device) else f"device {device!r} must be {_DEVICE_RULE}"

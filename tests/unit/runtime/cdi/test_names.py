@@ -1,0 +1,58 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devlet.errors import InvalidInput
+from devlet.runtime.cdi.names import QualifiedName, parse, split_kind
+
+WORDS = st.from_regex(r"[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?", fullmatch=True)
+DEVICES = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?", fullmatch=True)
+
+
+@pytest.mark.spec("DN-7.2.1")
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("vendor.com/gpu=0", ("vendor.com", "gpu", "0")),
+        ("v/g=d", ("v", "g", "d")),
+        ("ven_dor-1.com/gpu.v1=0000:01:00.0", ("ven_dor-1.com", "gpu.v1", "0000:01:00.0")),
+    ],
+)
+def test_a_qualified_name_is_vendor_class_and_device(name: str, parts: tuple[str, str, str]) -> None:
+    assert parse(name) == QualifiedName(*parts)
+    assert (str(parse(name)), parse(name).kind) == (name, name.partition("=")[0])
+
+
+@pytest.mark.spec("DN-7.2.1")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "=", "/", "/=", "gpu", "vendor/gpu", "vendor=0", "vendor/gpu=", "/gpu=0", "vendor/=0", "/dev/sda=1"),
+        *("vendor/gpu=a=b", "vendor/gpu/x=0", "vendor/gpu=a/b", "vendor/gpu=-a", "vendor/gpu=a:", "vendor/gpu=a\n"),
+        *("vendor./gpu=0", "_vendor/gpu=0", "vendor/gpu_=0", "vendor/ gpu=0", "vendör/gpu=0", "vendor/gpu=ä"),
+        *("vendor/gpu=٣", "vendor:x/gpu=0"),
+    ],
+)
+def test_anything_else_is_no_name_of_a_device(name: str) -> None:
+    with pytest.raises(InvalidInput, match="is not the name of a CDI device"):
+        parse(name)
+
+
+@pytest.mark.spec("DN-7.2.2")
+def test_a_driver_whose_name_starts_with_a_digit_is_no_vendor() -> None:
+    with pytest.raises(InvalidInput, match=r"vendor .3d\.example\.com. must be"):
+        parse("3d.example.com/gpu=0")
+
+
+@given(WORDS, WORDS, DEVICES)
+def test_what_is_put_together_is_taken_apart_again(vendor: str, class_name: str, device: str) -> None:
+    assert parse(f"{vendor}/{class_name}={device}") == QualifiedName(vendor, class_name, device)
+    assert split_kind(f"{vendor}/{class_name}") == (vendor, class_name)
+
+
+@given(st.text(alphabet="aZ0_-.:/= é", max_size=12))
+def test_whatever_is_parsed_reads_as_it_was(name: str) -> None:
+    try:
+        assert str(parse(name)) == name
+    except InvalidInput:
+        pass
