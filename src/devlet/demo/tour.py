@@ -31,7 +31,7 @@ from devlet.objects.kinds import Resource
 
 ABOUT = (
     "What works so far: the Kubernetes API on this machine. kubectl, Go drivers and kube-scheduler can talk to it.",
-    "There is no scheduler and no node agent of our own yet, so claims and pods stay pending. The GPUs are fake.",
+    "There is no scheduler of our own yet, so claims and pods stay pending. The GPUs are fake.",
 )
 
 _WATCHED = (

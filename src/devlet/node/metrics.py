@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable
 
 from devlet.kit.metrics import Registry
 from devlet.node.topology.metrics import NUMA_NODE
+from devlet.objects.names import extended_resource_name
 from devlet.plugins.registration import WatchedPlugin
 
-__all__ = ["ACTUAL", "DESIRED", "DeviceMetrics", "TopologyCounters", "show_plugins"]
+__all__ = ["ACTUAL", "DESIRED", "INVALID", "DeviceMetrics", "TopologyCounters", "show_plugins"]
 
 ACTUAL = "actual_state_of_world"
 DESIRED = "desired_state_of_world"
 
+INVALID = "(invalid)"  # anybody may ask with any text, and a label is for ever
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _MILLISECONDS = tuple(0.05 * 2**i for i in range(15))
 
@@ -34,7 +36,7 @@ class DeviceMetrics:
         )
 
     def registration_requested(self, resource: str) -> None:
-        self._registrations.add(resource)
+        self._registrations.add(INVALID if extended_resource_name(resource) else resource)
 
     def allocation_took(self, resource: str, seconds: float) -> None:
         """Whether it succeeded or not."""

@@ -1,7 +1,7 @@
 """Devices, plugins and holders as documents: what this node shows of itself in the API, to be read and never written.
 
     Device   VENDOR:NAME:ID         one device of a plugin, and who has it
-    Plugin   VENDOR:NAME[.N]        one plugin instance; N from 2 for more than one of a resource
+    Plugin   VENDOR:NAME[~N]        one plugin instance; N from 2 for more than one of a resource
     Holder   the pod's own name     one pod that has devices, and what its containers get with them
 
 Names are used in URLs, and kubectl refuses "/" and "%" in them: "/" between vendor and name becomes ":", and whatever
@@ -134,7 +134,7 @@ def _holder_of(uid: PodUID, container: ContainerName | None, pods: Mapping[PodUI
 
 
 def _plugin(record: PluginRecord, number: int) -> Document:
-    name = _resource_name(record.resource) + (f".{number}" if number > 1 else "")
+    name = _resource_name(record.resource) + (f"~{number}" if number > 1 else "")
     spec: Document = {"resource": record.resource, "api": record.api}
     if record.socket is not None:
         spec["socket"] = str(record.socket)

@@ -59,7 +59,7 @@ class Settings:
     pre_start: float = 30.0
     max_message: int = 64 << 20  # of a device list, above all
     max_devices: int = 200_000
-    max_answer: int = 4 << 20  # to any other call
+    max_answer: int = 1 << 20  # to any other call
 
 
 class DevicePlugin:

@@ -255,9 +255,9 @@ class FakeDevicePlugin(Script):
 
     async def _register_anew(self) -> None:
         """A manager that starts removes the sockets of plugins: then there is nothing to be connected to."""
-        if not self.path.exists():
-            await self.restart()
         while (self.directory / SOCKET).exists():
+            if not self.path.exists():
+                await self.restart()
             try:
                 await self.register()
             except grpc.aio.AioRpcError as e:

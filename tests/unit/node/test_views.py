@@ -117,7 +117,7 @@ def test_the_instance_in_use_has_the_plain_name() -> None:
     standby = PluginRecord(GPU, Path("/p/old.sock"), "v1beta1", PluginState.STANDBY, SINCE)
     used = PluginRecord(GPU, Path("/p/new.sock"), "v1beta1", PluginState.CONNECTED, SINCE)
     shown = {d["metadata"]["name"]: d["spec"]["socket"] for d in plugin_documents([standby, used])}
-    assert shown == {"a.com:gpu": "/p/new.sock", "a.com:gpu.2": "/p/old.sock"}
+    assert shown == {"a.com:gpu": "/p/new.sock", "a.com:gpu~2": "/p/old.sock"}
 
 
 def test_an_awaited_plugin_has_no_socket() -> None:

@@ -173,13 +173,13 @@ async def test_no_container_response_is_refused_for_allocate_and_no_preference_o
         assert await plugin.preferred([A], [], 1) == ()
 
 
-async def test_a_grant_of_more_than_4_megabytes_is_refused(root: Path) -> None:
+async def test_a_grant_of_more_than_a_megabyte_is_refused(root: Path) -> None:
     async with connected_to(root) as (fake, plugin):
         fake.answer("Allocate", large_answer(5 << 20))
-        with pytest.raises(PluginRefused, match=r"its answer to Allocate has 52429.. bytes, more than the 4194304"):
+        with pytest.raises(PluginRefused, match=r"its answer to Allocate has 52429.. bytes, more than the 1048576"):
             await plugin.allocate([A])
-        fake.answer("Allocate", large_answer(4_000_000))
-        assert len((await plugin.allocate([A])).env["LARGE"]) == 4_000_000
+        fake.answer("Allocate", large_answer(1_000_000))
+        assert len((await plugin.allocate([A])).env["LARGE"]) == 1_000_000
 
 
 async def test_an_answer_that_is_not_utf8_is_refused(root: Path) -> None:

@@ -39,8 +39,13 @@ def _damage(node: Document) -> Iterator[str]:
         if text(condition, "type") == DAMAGED and text(condition, "status") == "True":
             found = text(condition, "message").split("; ")
             files = [file for file, word, _ in (each.partition(" was damaged") for each in found) if word]
-            steps = [f"stop devlet, then: devlet checkpoint repair {file}" for file in files]
+            steps = [_repair(file) for file in files]
             yield from fields([("DAMAGE", found), ("Next step", steps or "devlet checkpoint repair FILE")])
+
+
+def _repair(file: str) -> str:
+    into = file.partition(".damaged-")[0]
+    return f"stop devlet; devlet checkpoint repair {file} --output {into} --force; move {file} away"
 
 
 def _plugins(reader: Reader) -> dict[str, Document]:

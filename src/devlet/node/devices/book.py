@@ -48,5 +48,5 @@ class Book:
 
 def _holding(entry: Entry) -> Holding:
     by_node = {node: tuple(map(DeviceID, ids or ())) for node, ids in (entry.devices or {NO_NODE: ()}).items()}
-    grant = grants.decode(entry.response or b"")
+    grant = None if entry.response is None else grants.decode(entry.response)
     return Holding(PodUID(entry.pod), ContainerName(entry.container), ResourceName(entry.resource), by_node, grant)

@@ -24,13 +24,13 @@ Key = tuple[PodUID, ContainerName, ResourceName]
 
 class Holding(Struct, frozen=True, dict=True):
     """Devices of one resource in one container, by NUMA node, and what the plugin gave along. A device that is near
-    to several nodes is listed under each. `since` is None if it was before a restart."""
+    to several nodes is listed under each. `grant` is None if it was lost, `since` if it was before a restart."""
 
     pod: PodUID
     container: ContainerName
     resource: ResourceName
     by_node: Mapping[int, tuple[DeviceID, ...]]
-    grant: Grant
+    grant: Grant | None
     since: datetime | None = None
 
     @property
@@ -41,7 +41,8 @@ class Holding(Struct, frozen=True, dict=True):
     def entry(self) -> Entry:
         """In the checkpoint."""
         by_node = {node: tuple(map(str, ids)) for node, ids in self.by_node.items()}
-        return Entry(self.pod, self.container, self.resource, by_node, grants.encode(self.grant))
+        response = None if self.grant is None else grants.encode(self.grant)
+        return Entry(self.pod, self.container, self.resource, by_node, response)
 
     @cached_property
     def devices(self) -> dict[DeviceID, tuple[int, ...]]:

@@ -83,8 +83,13 @@ async def _end(process: Process) -> None:
 
 def _ending(returncode: int | None) -> str:
     if returncode is not None and returncode < 0:
-        return f"was ended by {signal.Signals(-returncode).name}"
+        return f"was ended by {_signal(-returncode)}"
     return f"exited with {returncode}"
+
+
+def _signal(number: int) -> str:
+    """Real-time signals have no names."""
+    return signal.Signals(number).name if number in {*signal.Signals} else f"signal {number}"
 
 
 def _said(tail: bytearray) -> str:

@@ -54,12 +54,14 @@ class Instance:
 
 @dataclass(slots=True, eq=False)
 class Resource:
-    """`devices` is the list that counts, in natural order; `fresh` says that it came after the last start."""
+    """`devices` is the list that counts, in natural order; `fresh` says that it came after the last start, `stale` that
+    nobody stands for it any more. `stopped` is since when no instance is connected."""
 
     name: ResourceName
     since: Moment
     listed: bool = False
     fresh: bool = False
+    stale: bool = False
     stopped: Moment | None = None
     devices: Devices = field(default_factory=dict)
     healthy: tuple[DeviceID, ...] = ()
@@ -72,7 +74,7 @@ class Resource:
 
     def health(self, device: DeviceID) -> str:
         listed = self.devices.get(device)
-        if listed is None or self.stopped:
+        if listed is None or self.stale:
             return UNKNOWN
         return HEALTHY if listed.is_healthy else UNHEALTHY
 
@@ -111,13 +113,14 @@ class Inventory:
     def restore(self, names: Iterable[ResourceName], now: Moment) -> None:
         """Resources from before a restart: known, without devices, waiting for their plugins."""
         for name in names:
-            self._resources[name] = Resource(name, since=now, listed=True, stopped=now)
+            self._resources[name] = Resource(name, since=now, listed=True, stale=True, stopped=now)
 
     def register(self, offer: Offer, options: Options, pid: int | None, now: Moment) -> tuple[Instance, list[Instance]]:
         """The new instance, and those it replaces: a plugin that listens on the same socket again is not a second
         one."""
         resource = self._resources.setdefault(offer.resource, Resource(offer.resource, since=now))
         self._removed.discard(offer.resource)
+        resource.stopped = None
         replaced = [each for each in resource.instances if each.offer.socket == offer.socket or not each.connected]
         resource.instances = [each for each in resource.instances if each not in replaced]
         instance = Instance(next(self._generations), offer, options, pid, now)
@@ -126,39 +129,49 @@ class Inventory:
 
     def reconnect(self, instance: Instance, options: Options, pid: int | None, now: Moment) -> None:
         """It answers again, without having registered anew."""
+        self._resources[instance.offer.resource].stopped = None
         instance.connected, instance.devices, instance.message = True, None, ""
         instance.options, instance.pid, instance.since = options, pid, now
 
     def report(self, instance: Instance, devices: Iterable[Device], now: Moment) -> Changes:
+        resource = self._resource(instance)
+        if resource is None:
+            return frozenset()
         if instance.devices is None:
             instance.since = now
         instance.devices = {device.id: device for device in in_order(devices, key=lambda device: device.id)}
-        resource = self._resources[instance.offer.resource]
         if instance is not resource.current:
             return frozenset()
         resource.fresh = True
-        return _show(resource, instance.devices, None)
+        return _show(resource, instance.devices, stale=False)
 
     def disconnect(self, instance: Instance, message: str, now: Moment) -> Changes:
         """Its stream ended. An older instance that is still there counts from now on."""
         instance.connected, instance.message, instance.since = False, message, now
-        return self._fall_back(self._resources[instance.offer.resource], now)
+        resource = self._resource(instance)
+        return self._fall_back(resource, now) if resource else frozenset()
 
     def remove(self, instance: Instance, now: Moment) -> Changes:
         """It was deregistered, or has given up."""
-        resource = self._resources.get(instance.offer.resource)
-        if resource is None or instance not in resource.instances:
+        resource = self._resource(instance)
+        if resource is None:
             return frozenset()
         resource.instances.remove(instance)
         return self._fall_back(resource, now)
 
+    def _resource(self, instance: Instance) -> Resource | None:
+        """None if the instance is no longer one of it: what was under way may arrive late."""
+        resource = self._resources.get(instance.offer.resource)
+        return resource if resource and instance in resource.instances else None
+
     def _fall_back(self, resource: Resource, now: Moment) -> Changes:
         successor = resource.current
         if successor is None:
-            return _show(resource, resource.devices, resource.stopped or now)
+            resource.stopped = resource.stopped or now
+            return _show(resource, resource.devices, stale=True)
         if successor.devices is None:
             return frozenset()
-        return _show(resource, successor.devices, None)
+        return _show(resource, successor.devices, stale=False)
 
     def expire(self, now: Moment) -> list[Resource]:
         """Forget resources that have been without a plugin for longer than the grace period; each is told once."""
@@ -195,11 +208,11 @@ class Inventory:
         return {each.name: tuple(devices) for each, devices in found if devices}
 
 
-def _show(resource: Resource, devices: Devices, stopped: Moment | None) -> Changes:
+def _show(resource: Resource, devices: Devices, *, stale: bool) -> Changes:
     """Let this list count, and say whose health is another one now."""
     before = _healths(resource)
-    resource.devices, resource.stopped, resource.listed = devices, stopped, True
-    healthy = () if stopped else tuple(device.id for device in devices.values() if device.is_healthy)
+    resource.devices, resource.stale, resource.listed = devices, stale, True
+    healthy = () if stale else tuple(device.id for device in devices.values() if device.is_healthy)
     if healthy != resource.healthy:  # the same object as long as it is the same: others remember it
         resource.healthy = healthy
     after = _healths(resource)

@@ -4,7 +4,6 @@ from devlet.node.devices.holdings import NO_NODE, Holding
 from devlet.objects.container import ContainerStatus
 from devlet.objects.identifiers import DeviceID, ResourceName
 from devlet.objects.pod import Pod
-from devlet.plugins.devices import Grant
 
 __all__ = ["learned"]
 
@@ -30,7 +29,7 @@ def _of_container(pod: Pod, status: ContainerStatus) -> list[Holding]:
             status.name,
             ResourceName(each.name),
             {NO_NODE: tuple(DeviceID(device.resource_id) for device in each.resources)},
-            Grant(),
+            None,
         )
         for each in status.allocated_resources_status
         if each.resources and not each.name.startswith(_CLAIM)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from devlet.errors import DevletError, NotAllocated, PluginError, PluginRefused, StateCorrupt, Unavailable
 from devlet.kit.backoff import Backoff
@@ -42,6 +42,7 @@ __all__ = ["CHECKPOINT", "DeviceManager", "Report", "Settings"]
 log = logging.getLogger(__name__)
 
 CHECKPOINT = "kubelet_internal_checkpoint"
+_CALLS_AT_ONCE = 64  # to one plugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +84,15 @@ class DeviceManager:
         self._hooks = hooks
         self._on_health = on_health
         self._report = report
-        self._observe_allocation = observe_allocation
         self._inventory = Inventory(settings.grace)
         self._holdings = Holdings()
         self._book = book.Book(self._inventory, self._holdings)
         self._file = file or CheckpointFile(directory / CHECKPOINT)
         self._saver = GroupSaver(self._file, self._book.content, clock=clock)
+        self._calls = _Calls(self._plugin, clock, observe_allocation)
         self._plugins: dict[Instance, DevicePlugin] = {}
         self._scopes: dict[Instance, anyio.CancelScope] = {}
+        self._expiring: set[ResourceName] = set()
         self._changed = anyio.Event()
         self._tasks: TaskGroup | None = None
         self.checkpoint_existed = False
@@ -100,11 +102,13 @@ class DeviceManager:
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Ready when it is known who held what before."""
+        await anyio.to_thread.run_sync(self._file.prepare)
         await self._restore()
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._saver.run)
             self._tasks = tasks
-            tasks.start_soon(self._expire_later)
+            for resource in self._inventory.resources():
+                self._expire_unless_back(resource.name)
             task_status.started()
             try:
                 await anyio.sleep_forever()
@@ -126,7 +130,10 @@ class DeviceManager:
 
     async def _set_aside(self, error: StateCorrupt) -> None:
         path = await anyio.to_thread.run_sync(self._file.set_aside, self._clock.now())
-        message = f"{error}; kept as {path}, and all devices count as free: look at `devlet checkpoint repair {path}`"
+        repair = f"devlet checkpoint repair {path} --output {self._file.path} --force"
+        message = (
+            f"{error}; kept as {path}. What running pods hold is taken from their statuses; or stop devlet and {repair}"
+        )
         log.error("checkpoint damaged", extra=facts(path=path, err=error))
         self._report(Report("Warning", "DeviceCheckpointDamaged", message))
 
@@ -137,17 +144,29 @@ class DeviceManager:
                 Report("Warning", "DeviceCheckpointDamaged", f"an entry of {CHECKPOINT} was dropped: {problem}")
             )
 
-    async def _expire_later(self) -> None:
-        """Called whenever a resource may have lost its plugin: look again when the grace period is over."""
-        await self._clock.sleep(self._settings.grace + 0.001)
-        gone = self._inventory.expire(self._moment())
-        for resource in gone:
+    def _expire_unless_back(self, name: ResourceName) -> None:
+        """For a resource that has lost its plugin. One timer is enough, however often that happens."""
+        resource = self._inventory.get(name)
+        if resource and resource.stopped and self._tasks is not None and name not in self._expiring:
+            self._expiring.add(name)
+            self._tasks.start_soon(self._expire, name)
+
+    async def _expire(self, name: ResourceName) -> None:
+        while (resource := self._inventory.get(name)) and resource.stopped:
+            left = resource.stopped.monotonic + self._settings.grace - self._clock.monotonic()
+            if left < 0:
+                self._forget_expired()
+                break
+            await self._clock.sleep(left + 0.001)
+        self._expiring.discard(name)
+
+    def _forget_expired(self) -> None:
+        for resource in self._inventory.expire(self._moment()):
             for instance in resource.instances:
                 self._end(instance)
             log.info("resource removed", extra=facts(resourceName=resource.name))
-        if gone:
-            self._saver.save_soon()
-            self._tell()
+        self._saver.save_soon()
+        self._tell()
 
     def _moment(self) -> Moment:
         return Moment(self._clock.now(), self._clock.monotonic())
@@ -268,9 +287,7 @@ class DeviceManager:
         self._tell(changes, instance.offer.resource)
 
     def _stopped_perhaps(self, instance: Instance, changes: frozenset[DeviceID]) -> None:
-        resource = self._inventory.get(instance.offer.resource)
-        if resource is not None and resource.stopped and self._tasks is not None:
-            self._tasks.start_soon(self._expire_later)
+        self._expire_unless_back(instance.offer.resource)
         self._saver.save_soon()
         self._tell(changes, instance.offer.resource)
 
@@ -296,7 +313,7 @@ class DeviceManager:
             pod,
             self._inventory,
             self._holdings,
-            _Calls(self._plugin, self._clock, self._observe_allocation),
+            self._calls,
             self._saver.save,
             machine_nodes=self._machine_nodes,
             now=self._clock.now,
@@ -328,20 +345,33 @@ class DeviceManager:
     async def start(self, pod: Pod, container: Container) -> ContainerOptions | None:
         """Before a container starts: let the plugins that want it prepare its devices, and say what it gets."""
         for holding in self._holdings.of_container(pod.uid, container.name):
-            plugin = self._plugin_to_start(holding.resource)
-            if plugin.options.pre_start:
-                await _pre_start(plugin, holding)
+            if holding.grant is None:
+                await self._grant_again(holding)
+            if self._wants_pre_start(holding.resource):
+                await _pre_start(self._plugin(holding.resource), holding)
         return self.options(pod.uid, container.name)
 
-    def _plugin_to_start(self, name: ResourceName) -> DevicePlugin:
-        if name not in self._inventory:
+    def _wants_pre_start(self, name: ResourceName) -> bool:
+        """What the plugin said last; it may be away. After a restart nobody knows before it is back."""
+        resource = self._inventory.get(name)
+        if resource is None:
             raise NotAllocated(f"endpoint not found in cache for a registered resource: {name}")
-        return self._plugin(name)
+        instance = resource.current or (resource.instances[-1] if resource.instances else None)
+        if instance is None:
+            raise NotAllocated(f"endpoint {name} has been stopped")
+        return instance.options.pre_start
+
+    async def _grant_again(self, holding: Holding) -> None:
+        """Who holds the devices is known, but not what the plugin gave along: ask it once more."""
+        grant = await self._calls.allocate(holding.resource, tuple(holding.devices))
+        self._holdings.remove(holding)
+        self._holdings.add(structs.replace(holding, grant=grant))
+        await self._saver.save()
 
     def options(self, pod: PodUID, container: ContainerName) -> ContainerOptions | None:
         """What the container gets with its devices; None if it has none."""
         held = self._holdings.of_container(pod, container)
-        return container_options.merge([(each.resource, each.grant) for each in held])
+        return container_options.merge([(each.resource, each.grant or Grant()) for each in held])
 
     async def release(self, pod: PodUID) -> None:
         """Give back all that the pod holds, once the hooks have run. Devices are free only then."""
@@ -435,14 +465,16 @@ class _Calls:
         self._plugin = plugin
         self._clock = clock
         self._observe = observe
+        self._limiters: dict[ResourceName, anyio.CapacityLimiter] = {}
 
     async def allocate(self, resource: ResourceName, devices: Sequence[DeviceID]) -> Grant:
-        plugin = self._plugin(resource)
-        began = self._clock.monotonic()
-        try:
-            return await plugin.allocate(devices)
-        finally:
-            self._observe(resource, self._clock.monotonic() - began)
+        async with self._limiters.setdefault(resource, anyio.CapacityLimiter(_CALLS_AT_ONCE)):
+            plugin = self._plugin(resource)
+            began = self._clock.monotonic()
+            try:
+                return await plugin.allocate(devices)
+            finally:
+                self._observe(resource, self._clock.monotonic() - began)
 
     async def preferred(self, resource: ResourceName, ask: Ask) -> tuple[DeviceID, ...]:
         try:

@@ -75,6 +75,8 @@ class ReleaseHooks:
             await hook.action.run(release, hook.timeout)
         except Unavailable as e:
             raise Unavailable(f"release hook of {hook.resource}: {e}") from e
+        except Exception as e:  # whatever a hook does, it is the hook that failed
+            raise Unavailable(f"release hook of {hook.resource}: {type(e).__name__}") from e
 
 
 @dataclass(frozen=True, slots=True)

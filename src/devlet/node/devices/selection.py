@@ -67,7 +67,7 @@ def choose(want: Want, preferred: Sequence[DeviceID] | None = None) -> tuple[Dev
         return tuple(chosen)
     free = (device for device in want.healthy if device not in want.taken)
     if want.affinity is None and not want.prefers:
-        available = list(islice(free, needed))  # which spares looking at thousands of others
+        available = list(islice(free, min(needed, len(want.healthy))))  # which spares looking at thousands of others
     else:
         available = list(free)
     if len(available) < needed:

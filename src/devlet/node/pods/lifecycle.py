@@ -33,6 +33,7 @@ __all__ = [
     "plan",
     "started",
     "stopped",
+    "to_be_tried",
 ]
 
 CREATING = "ContainerCreating"
@@ -93,6 +94,11 @@ def started(run: Run | None, history: History, settings: Settings = Settings()) 
 def failed(history: History, problem: ContainerStateWaiting, now: datetime) -> History:
     """The history of a container that could not be started."""
     return History(history.restarts, history.failures + 1, now, problem)
+
+
+def to_be_tried(history: History) -> History:
+    """Not to wait any longer after a failure to start: its cause may be gone."""
+    return History(history.restarts, history.failures, None, None)
 
 
 def outcome(containers: Iterable[Container], runs: Runs) -> str:

@@ -124,8 +124,7 @@ class PodManager:
         while True:
             await self._parts.devices.changed()
             for worker in self._workers.values():
-                if worker.awaits_plugins:
-                    worker.poke()
+                worker.devices_changed()
 
     def _apply(self, change: Changed[Document], tasks: TaskGroup) -> None:
         if change.old is not None and (change.new is None or _uid(change.new) != _uid(change.old)):

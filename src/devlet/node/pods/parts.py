@@ -24,7 +24,7 @@ __all__ = ["Devices", "Parts", "Settings"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    at_once: int = 64  # pods that are admitted, or whose containers are started, at the same time
+    at_once: int = 1024  # pods that are admitted or started at the same time; plugins have limits of their own
     retry: Backoff = field(default=Backoff(0.2, 30.0))  # for a pod's worker that failed
     look_again: float = 10.0  # seconds between two looks at a plugin that is awaited
     clean_up: float = 10.0  # seconds that new pods wait at the start for what ended pods still hold

@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 AWAITS_PLUGIN = "WaitingForDevicePlugin"
 NOT_STARTED = "CreateContainerConfigError"
+_SOON = timedelta(seconds=1)  # not to be tried again for every change, where there are many
 
 
 class Stage(Enum):
@@ -57,6 +58,7 @@ class PodWorker:
         self._awaited: tuple[ResourceName, ...] = ()
         self._final: Document | None = None
         self._deleted = False
+        self._admitting = anyio.CancelScope()
         self._wake = anyio.Event()
 
     @property
@@ -73,11 +75,6 @@ class PodWorker:
         return self.stage in (Stage.NEW, Stage.ADMITTED) and not self._object.is_gone and not self.pod.is_finished
 
     @property
-    def awaits_plugins(self) -> bool:
-        """It has to look again when a plugin is back."""
-        return self.stage is Stage.NEW or bool(self._awaited)
-
-    @property
     def has_work(self) -> bool:
         if self.stage is not Stage.ENDED:
             return True
@@ -89,7 +86,19 @@ class PodWorker:
             self._object.is_gone = True
         else:
             self._object.see(document)
+        if self._must_stop:
+            self._admitting.cancel()  # a plugin may take its time; nobody waits for its answer any more
         self.poke()
+
+    def devices_changed(self) -> None:
+        """A plugin that the pod waits for, or without which a container could not start, may be back."""
+        now = self._parts.clock.now()
+        failed = {name: each for name, each in self._histories.items() if each.failed_at is not None}
+        due = {name: each for name, each in failed.items() if each.failed_at and now - each.failed_at >= _SOON}
+        for name, history in due.items():
+            self._histories[name] = lifecycle.to_be_tried(history)
+        if due or self.stage is Stage.NEW or self._awaited:
+            self.poke()
 
     def poke(self) -> None:
         """Something that concerns the pod changed."""
@@ -175,7 +184,7 @@ class PodWorker:
         self, awaited: tuple[ResourceName, ...], runs: lifecycle.Runs, *, admitted: bool
     ) -> datetime:
         """They were here before the restart and are expected back; the device manager says for how long."""
-        message = f"waiting for the device plugins of {', '.join(awaited)}, which were registered before the restart"
+        message = f"waiting for the device plugins of {', '.join(awaited)}, which have not listed their devices yet"
         if awaited != self._awaited:
             self._awaited = awaited
             self._object.tell(WARNING, AWAITS_PLUGIN, message)
@@ -187,13 +196,17 @@ class PodWorker:
 
     async def _admit(self) -> None:
         parts, pod = self._parts, self.pod
+        self._admitting = anyio.CancelScope()
         try:
-            async with parts.limiter:
-                rejection = await parts.admission.admit(pod)
+            with self._admitting:
+                async with parts.limiter:
+                    rejection = await parts.admission.admit(pod)
         except Unavailable as e:
             self._object.tell(WARNING, "FailedAdmission", f"not admitted yet: {e}")
             raise
-        if rejection is None:
+        if self._admitting.cancelled_caught:
+            self.poke()
+        elif rejection is None:
             self.stage = Stage.ADMITTED
             log.info("pod admitted")
         else:

@@ -78,6 +78,8 @@ def test_a_damaged_checkpoint_is_told_first_with_what_to_do(run: "Run", api: "AP
     assert run.out.splitlines()[5:9] == [
         "DAMAGE:       /r/device-plugins/c.damaged-1 was damaged and set aside",
         "              /r/device-plugins/c.damaged-2 was damaged and set aside",
-        "Next step:    stop devlet, then: devlet checkpoint repair /r/device-plugins/c.damaged-1",
-        "              stop devlet, then: devlet checkpoint repair /r/device-plugins/c.damaged-2",
+        "Next step:    stop devlet; devlet checkpoint repair /r/device-plugins/c.damaged-1"
+        " --output /r/device-plugins/c --force; move /r/device-plugins/c.damaged-1 away",
+        "              stop devlet; devlet checkpoint repair /r/device-plugins/c.damaged-2"
+        " --output /r/device-plugins/c --force; move /r/device-plugins/c.damaged-2 away",
     ]

@@ -36,6 +36,11 @@ async def test_a_signal_is_named() -> None:
         await sh("kill -TERM $$")
 
 
+async def test_a_signal_without_a_name_has_its_number() -> None:
+    with pytest.raises(Unavailable, match="ended by signal 40"):
+        await sh("kill -40 $$")
+
+
 async def test_a_program_that_is_not_there_is_named() -> None:
     with pytest.raises(Unavailable, match="/absent cannot be started: No such file"):
         await hook_program.run(["/absent"], {}, b"", 1.0)

@@ -175,6 +175,24 @@ def test_an_older_instance_that_is_still_there_counts_again(inventory: Inventory
     assert counts(inventory) == (1, 1) and resource.current is old and resource.stopped is None
 
 
+def test_a_plugin_that_is_back_but_silent_does_not_expire(inventory: Inventory) -> None:
+    inventory.restore([GPU], at(0))
+    plugin = register(inventory, now=GRACE - 1)
+    assert inventory.expire(at(GRACE + 60)) == []
+    inventory.report(plugin, devices("d1"), at(GRACE + 61))
+    inventory.disconnect(plugin, "gone", at(GRACE + 62))
+    inventory.reconnect(plugin, Options(), None, at(GRACE + 63))
+    assert inventory.expire(at(3 * GRACE)) == [] and inventory.resources()[0].health(DeviceID("d1")) == UNKNOWN
+
+
+def test_what_arrives_late_from_a_forgotten_plugin_changes_nothing(inventory: Inventory) -> None:
+    plugin = register(inventory)
+    inventory.disconnect(plugin, "gone", at(0))
+    inventory.expire(at(GRACE + 1))
+    assert inventory.report(plugin, devices("d1"), at(GRACE + 2)) == frozenset()
+    assert inventory.disconnect(plugin, "gone", at(GRACE + 3)) == frozenset() and GPU not in inventory
+
+
 def test_a_plugin_on_the_same_socket_replaces_its_predecessor(inventory: Inventory) -> None:
     old = register(inventory)
     new, replaced = inventory.register(offer(), Options(), 7, at(1))

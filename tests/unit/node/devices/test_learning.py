@@ -21,7 +21,7 @@ def pod(state: ContainerState, *statuses: ResourceStatus) -> Pod:
 
 def test_a_running_container_tells_what_it_holds() -> None:
     (found,) = learned(pod(ContainerState(running=ContainerStateRunning()), HELD))
-    assert found.key == ("u", "main", "vendor.com/gpu") and found.devices == {"d1": ()}
+    assert found.key == ("u", "main", "vendor.com/gpu") and found.devices == {"d1": ()} and found.grant is None
 
 
 def test_a_container_that_has_ended_holds_nothing() -> None:

@@ -452,6 +452,31 @@ async def test_what_a_lost_checkpoint_knew_is_learned_from_the_pods(node: Node) 
         assert await admit(manager, pod("u2")) == {"dev-1"}
 
 
+async def test_what_a_plugin_gave_along_is_asked_for_again_if_it_was_lost(node: Node) -> None:
+    node.checkpoint.write_bytes(b"nonsense")
+    async with plugged(node) as (manager, _):
+        manager.learn([running_pod("u1", "dev-1")])
+    async with plugged(node) as (manager, plugin):
+        options = await manager.start(pod(), pod().spec.containers[0])
+        assert options is not None and options.env and [call.ids for call in plugin.asked("Allocate")] == [("dev-1",)]
+        assert await manager.start(pod(), pod().spec.containers[0]) == options and len(plugin.asked("Allocate")) == 1
+
+
+async def test_a_container_starts_while_its_plugin_is_away_if_that_does_not_matter(node: Node) -> None:
+    async with plugged(node) as (manager, plugin):
+        await admit(manager, pod())
+        await plugin.stop()
+        await listed(manager, 0, 2)
+        assert await manager.start(pod(), pod().spec.containers[0]) is not None
+
+
+async def test_leftovers_of_killed_writers_are_removed(node: Node) -> None:
+    for name in (".123456", f".{CHECKPOINT}.x1.tmp"):
+        (node.directory / name).write_text("half")
+    async with node.manager():
+        assert list(node.directory.glob(".*")) == []
+
+
 async def test_an_entry_that_gives_a_device_to_a_second_pod_is_dropped_and_reported(node: Node) -> None:
     async with plugged(node) as (manager, _):
         await admit(manager, pod("u1"))

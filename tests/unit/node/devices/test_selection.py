@@ -52,6 +52,11 @@ def test_too_few_free_devices_are_refused_with_both_numbers() -> None:
     assert str(refused.value) == expected
 
 
+def test_a_request_beyond_all_numbers_is_refused_like_any_other() -> None:
+    with pytest.raises(NotAllocated, match="Requested: 9999999999999999999, Available: 2"):
+        choose(want(9999999999999999999, "a b"))
+
+
 @pytest.mark.spec("DP-8.26")
 def test_without_healthy_devices_nothing_is_chosen() -> None:
     with pytest.raises(NotAllocated, match="no healthy devices present; cannot allocate unhealthy devices vendor"):

@@ -149,8 +149,9 @@ class NodeHarness:
 
         return (await until(read, within=10))[0]
 
-    async def pass_time(self, seconds: float, *, sleepers: int = 2) -> None:
-        """Once so many wait for it: the device manager, which expects plugins back, and somebody of ours."""
+    async def pass_time(self, seconds: float, *, sleepers: int = 1) -> None:
+        """Once so many wait for it: somebody of ours, and after a restart the device manager, which expects plugins
+        back."""
         with anyio.fail_after(10):
             await self.clock.sleeping(sleepers)
         await self.clock.advance(seconds)

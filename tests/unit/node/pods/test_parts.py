@@ -6,7 +6,7 @@ from devlet.node.pods.parts import Devices, Settings
 
 
 def test_sixty_four_pods_are_admitted_at_once() -> None:
-    assert Settings().at_once == 64
+    assert Settings().at_once >= 64
 
 
 def test_the_device_manager_is_what_workers_need(root: Path) -> None:
