@@ -170,7 +170,7 @@ async def test_a_new_pod_waits_for_a_plugin_from_before_the_restart(node: NodePr
     early = await node.until_pod("early", lambda pod: waiting(pod) == WAITS)
     assert early["status"]["phase"] == "Pending"
     event = await node.until_event(WAITS)
-    assert event["message"] == f"waiting for the device plugins of {GPU}, which were registered before the restart"
+    assert event["message"] == f"waiting for the device plugins of {GPU}, which have not listed their devices yet"
     async with gpus(node):
         await node.until_phase("early", "Running")
         assert len(await has(node, "early")) == 1

@@ -438,9 +438,10 @@ async def open_store(
 
 
 async def _compact_now_and_then(ledger: Ledger, clock: Clock) -> None:
+    """At the start too: a store that never lives long would grow without end."""
     while True:
-        await clock.sleep(ledger.settings.compact_every)
         ledger.compact()
+        await clock.sleep(ledger.settings.compact_every)
 
 
 def _patched(resource: Resource, live: Document, patch: JsonPatch | MergePatch | StrategicMergePatch) -> Document:
