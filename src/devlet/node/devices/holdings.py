@@ -75,7 +75,7 @@ class Holdings:
 
     def taken(self, resource: ResourceName) -> Collection[DeviceID]:
         """Everything of it that is not free. A live view."""
-        return self._owners.setdefault(resource, {}).keys()
+        return self._owners.setdefault(resource, {})
 
     def counts(self) -> dict[ResourceName, int]:
         return {resource: len(owners) for resource, owners in self._owners.items() if owners}

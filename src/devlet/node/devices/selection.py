@@ -6,7 +6,7 @@ called again with the answer and the state of that moment, because time has pass
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import filterfalse, islice
 
 from msgspec import Struct
 
@@ -65,9 +65,9 @@ def choose(want: Want, preferred: Sequence[DeviceID] | None = None) -> tuple[Dev
     needed = want.count - len(chosen)
     if not needed:
         return tuple(chosen)
-    free = (device for device in want.healthy if device not in want.taken)
+    free = filterfalse(want.taken.__contains__, want.healthy)  # there may be thousands
     if want.affinity is None and not want.prefers:
-        available = list(islice(free, min(needed, len(want.healthy))))  # which spares looking at thousands of others
+        available = list(islice(free, min(needed, len(want.healthy))))
     else:
         available = list(free)
     if len(available) < needed:
