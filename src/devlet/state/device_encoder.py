@@ -61,6 +61,14 @@ class Encoder:
 
     def _turn_to(self, entries: list[Entry]) -> None:
         """Keep what is the same at the beginning and at the end, and replace what is between."""
+        known = len(self._entries)
+        if entries[:known] == self._entries:  # nearly always: what was written last, and more
+            new = [self._remembered(entry) for entry in entries[known:]]
+            self._json += b"".join([written.json for written in new])
+            self._written += new
+            self._entries = entries
+            self._hash_from(known)
+            return
         head = _common(self._entries, entries)
         rest = min(len(self._entries), len(entries)) - head
         tail = min(_common(self._entries[::-1], entries[::-1]), rest) if rest else 0

@@ -174,6 +174,7 @@ class Attempt:
             tuple(self._reusable.get(name, ())),
             affinity,
             current is not None and current.options.preferred_allocation,
+            self._holdings.taken_at_the_start(name, resource.healthy),
         )
 
     def _hand_down(self, container: Container) -> None:

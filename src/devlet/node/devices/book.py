@@ -23,7 +23,7 @@ class Book:
 
     def content(self) -> bytes:
         registered: dict[str, Sequence[str]] = {str(name): ids for name, ids in self._inventory.registered().items()}
-        return self._encoder.encode([each.entry for each in self._holdings], registered)
+        return self._encoder.encode(self._holdings.entries(), registered)
 
     def restore(self, blob: bytes, now: Moment) -> list[str]:
         """Why single entries had to be dropped. StateCorrupt if nothing can be read; then nothing has changed."""

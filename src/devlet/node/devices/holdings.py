@@ -4,7 +4,7 @@ A device that is not free is reserved for a pod that is being admitted, or held 
 hold the same device, if the first is an init container that has ended when the second starts; two pods never do.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 
@@ -66,6 +66,8 @@ class Holdings:
         self._pods: dict[PodUID, dict[Key, Holding]] = {}
         self._owners: dict[ResourceName, dict[DeviceID, _Owner]] = {}
         self._releasing: set[PodUID] = set()
+        self._entries: list[Entry] | None = []  # None: to be collected anew
+        self._cursors: dict[ResourceName, tuple[Sequence[DeviceID], int]] = {}
 
     def __iter__(self) -> Iterator[Holding]:
         return iter(self._held.values())
@@ -76,6 +78,24 @@ class Holdings:
     def taken(self, resource: ResourceName) -> Collection[DeviceID]:
         """Everything of it that is not free. A live view."""
         return self._owners.setdefault(resource, {})
+
+    def taken_at_the_start(self, resource: ResourceName, devices: Sequence[DeviceID]) -> int:
+        """How many of the first of these are certainly not free. Quick while the list is the same object and nothing
+        of the resource is given back."""
+        owners = self._owners.setdefault(resource, {})
+        known, index = self._cursors.get(resource, (devices, 0))
+        if known is not devices:
+            index = 0
+        while index < len(devices) and devices[index] in owners:
+            index += 1
+        self._cursors[resource] = devices, index
+        return index
+
+    def entries(self) -> list[Entry]:
+        """For the checkpoint, in the order of creation. Read it, do not change it."""
+        if self._entries is None:
+            self._entries = [each.entry for each in self._held.values()]
+        return self._entries
 
     def counts(self) -> dict[ResourceName, int]:
         return {resource: len(owners) for resource, owners in self._owners.items() if owners}
@@ -109,28 +129,35 @@ class Holdings:
             _own(owners, device, pod).reserved += 1
 
     def unreserve(self, resource: ResourceName, devices: Iterable[DeviceID]) -> None:
-        owners = self._owners[resource]
         for device in devices:
-            owners[device].reserved -= 1
-            _drop_unused(owners, device)
+            self._owners[resource][device].reserved -= 1
+            self._drop_unused(resource, device)
 
     def add(self, holding: Holding) -> None:
         owners = self._owners.setdefault(holding.resource, {})
         for device in holding.devices:
             _own(owners, device, holding.pod).times += 1
         self._held[holding.key] = holding
+        if self._entries is not None:
+            self._entries.append(holding.entry)
         self._pods.setdefault(holding.pod, {})[holding.key] = holding
 
     def remove(self, holding: Holding) -> None:
         del self._held[holding.key]
+        self._entries = None
         pod = self._pods[holding.pod]
         del pod[holding.key]
         if not pod:
             del self._pods[holding.pod]
-        owners = self._owners[holding.resource]
         for device in holding.devices:
-            owners[device].times -= 1
-            _drop_unused(owners, device)
+            self._owners[holding.resource][device].times -= 1
+            self._drop_unused(holding.resource, device)
+
+    def _drop_unused(self, resource: ResourceName, device: DeviceID) -> None:
+        owner = self._owners[resource][device]
+        if not owner.times and not owner.reserved:
+            del self._owners[resource][device]
+            self._cursors.pop(resource, None)
 
     def releasing(self, pod: PodUID) -> bool:
         return pod in self._releasing
@@ -147,8 +174,3 @@ def _own(owners: dict[DeviceID, _Owner], device: DeviceID, pod: PodUID) -> _Owne
     if owner.pod != pod:
         raise AssertionError(f"device {device} is of pod {owner.pod} and cannot be of pod {pod} too")
     return owner
-
-
-def _drop_unused(owners: dict[DeviceID, _Owner], device: DeviceID) -> None:
-    if not owners[device].times and not owners[device].reserved:
-        del owners[device]

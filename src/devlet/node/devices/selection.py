@@ -30,6 +30,7 @@ class Want(Struct, frozen=True):
     reusable: Sequence[DeviceID] = ()
     affinity: Mask | None = None
     prefers: bool = False  # the plugin can be asked
+    skip: int = 0  # so many of the first healthy ones are known to be taken
 
 
 class Ask(Struct, frozen=True):
@@ -65,7 +66,7 @@ def choose(want: Want, preferred: Sequence[DeviceID] | None = None) -> tuple[Dev
     needed = want.count - len(chosen)
     if not needed:
         return tuple(chosen)
-    free = filterfalse(want.taken.__contains__, want.healthy)  # there may be thousands
+    free = filterfalse(want.taken.__contains__, want.healthy[want.skip :])  # there may be thousands
     if want.affinity is None and not want.prefers:
         available = list(islice(free, min(needed, len(want.healthy))))
     else:

@@ -68,3 +68,32 @@ def test_a_device_under_two_nodes_is_one_device_near_to_both() -> None:
 @pytest.mark.spec("DP-8.51")
 def test_an_unknown_device_has_no_owner() -> None:
     assert Holdings().owner(GPU, DeviceID("d1")) is None
+
+
+def test_devices_that_are_taken_at_the_start_of_a_list_are_skipped_until_one_is_given_back() -> None:
+    holdings = Holdings()
+    devices = tuple(DeviceID(f"d{number}") for number in range(4))
+    held = [holding(A, "d0"), holding(B, "d1")]
+    assert holdings.taken_at_the_start(GPU, devices) == 0
+    for each in held:
+        holdings.add(each)
+    assert holdings.taken_at_the_start(GPU, devices) == 2
+    assert holdings.taken_at_the_start(GPU, (*devices[::-1],)) == 0
+    holdings.reserve(A, GPU, [devices[2]])
+    assert holdings.taken_at_the_start(GPU, devices) == 3
+    holdings.remove(held[0])
+    assert holdings.taken_at_the_start(GPU, devices) == 0
+    holdings.add(held[0])
+    holdings.unreserve(GPU, [devices[2]])
+    assert holdings.taken_at_the_start(GPU, devices) == 2
+
+
+def test_entries_are_those_of_the_holdings_whatever_came_and_went() -> None:
+    holdings = Holdings()
+    held = [holding(A, "d0"), holding(B, "d1"), holding(A, "d2", container="side")]
+    for each in held:
+        holdings.add(each)
+    assert holdings.entries() == [each.entry for each in held]
+    holdings.remove(held[1])
+    holdings.add(held[1])
+    assert holdings.entries() == [each.entry for each in holdings] == [held[i].entry for i in (0, 2, 1)]
