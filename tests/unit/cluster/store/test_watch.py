@@ -35,6 +35,20 @@ async def collect(store: Store, start: str, until: str) -> list[WatchEvent]:
                         return seen
 
 
+async def test_history_that_grew_old_while_the_store_was_closed_is_dropped_when_it_is_opened(path: Path) -> None:
+    clock = FakeClock()
+    async with open_store(path, SHORT, clock) as store:
+        start = await start_of(store)
+        for name in ("a", "b"):
+            await store.create(CONFIG_MAPS, config_map(name), "default")
+    await clock.advance(20)
+    async with open_store(path, SHORT, clock) as store:
+        await clock.sleeping(1)
+        with pytest.raises(Expired, match=f"too old resource version: {start}"):
+            async with store.watch(CONFIG_MAPS, "default", WatchOptions(resource_version=start)) as events:
+                await anext(aiter(events))
+
+
 async def test_a_version_whose_history_is_gone_is_expired(path: Path) -> None:
     clock = FakeClock()
     async with open_store(path, SHORT, clock) as store:

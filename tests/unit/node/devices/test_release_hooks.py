@@ -158,6 +158,21 @@ async def test_hooks_of_the_resource_and_of_all_run_in_order_until_one_fails(mod
 
 
 @pytest.mark.anyio
+async def test_whatever_goes_wrong_in_a_hook_is_a_failure_of_the_hook(module: Module) -> None:
+    class Strange(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("not even this")
+
+    def released(given: Release) -> None:
+        raise Strange
+
+    module.released = released
+    hooks = parse([{"resource": "*", "python": "operators_hooks:released"}])
+    with pytest.raises(Unavailable, match=r"release hook of \*: RuntimeError"):
+        await hooks.run(release())
+
+
+@pytest.mark.anyio
 async def test_without_hooks_nothing_happens() -> None:
     await parse([]).run(release())
 

@@ -11,9 +11,9 @@ from devlet.node.devices.manager import DeviceManager
 from devlet.node.pods.manager import Settings
 from devlet.node.pods.worker import Stage
 from devlet.objects.documents import Document
-from devlet.objects.identifiers import ContainerName, PodUID
+from devlet.objects.identifiers import ContainerName, DeviceID, PodUID
 from devlet.objects.kinds import PODS
-from devlet.plugins.devices import Grant, Options
+from devlet.plugins.devices import Device, Grant, Options
 from devlet.testing.waiting import until
 
 if TYPE_CHECKING:
@@ -197,6 +197,32 @@ async def test_a_release_that_hangs_does_not_keep_the_node_from_starting(
         async with node.running(use=lambda devices: Stuck(devices, gate)):
             await node.create(make_pod("p"))
             await node.phase("p", "Running")
+
+
+async def test_a_pod_that_is_deleted_does_not_wait_for_a_plugin_that_hangs(
+    node: "NodeHarness", make_pod: MakePod
+) -> None:
+    async with node.running() as now, node.plugged(now, 1) as plugin:
+        plugin.hang("Allocate")
+        await node.create(make_pod("p", 1))
+        await plugin.until_asked("Allocate")
+        await node.store.delete(PODS, "p", "default")
+        await node.gone("p")
+        assert now.devices.allocated_counts() == {}
+        plugin.recover("Allocate")
+
+
+async def test_a_container_that_could_not_start_is_tried_again_as_soon_as_its_plugin_is_back(
+    node: "NodeHarness", make_pod: MakePod
+) -> None:
+    async with node.running() as now, node.plugged(now, 1, options=Options(pre_start=True)) as plugin:
+        plugin.fail("PreStartContainer")
+        await node.create(make_pod("p", 1))
+        await node.status("p", lambda status: "CreateContainerConfigError" in str(status))
+        plugin.recover("PreStartContainer")
+        await node.pass_time(2)  # of the ten seconds that it would wait
+        plugin.set_devices([*plugin.devices, Device(DeviceID("another"))])
+        await node.phase("p", "Running")
 
 
 def test_the_stages_are_those_of_the_drawing() -> None:
