@@ -17,6 +17,7 @@ from devlet.cluster.client import Cluster
 from devlet.cluster.events import Recorder
 from devlet.daemon.config import Config
 from devlet.daemon.node_settings import NodeSettings
+from devlet.daemon.root import REGISTRY
 from devlet.kit.clock import Clock
 from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
@@ -44,7 +45,6 @@ __all__ = ["NodeAgent"]
 log = logging.getLogger(__name__)
 
 DEVICE_PLUGINS = "device-plugins"
-REGISTRY = "plugins_registry"
 POD_RESOURCES = "pod-resources"
 COMPONENT = "devlet"
 

@@ -104,11 +104,6 @@ class Holdings:
         owner = self._owners.get(resource, {}).get(device)
         return owner.pod if owner else None
 
-    def is_held(self, resource: ResourceName, device: DeviceID) -> bool:
-        """As opposed to reserved, or free."""
-        owner = self._owners.get(resource, {}).get(device)
-        return owner is not None and owner.times > 0
-
     def pods(self) -> list[PodUID]:
         return list(self._pods)
 

@@ -43,10 +43,10 @@ def test_two_containers_of_a_pod_may_hold_one_device() -> None:
 def test_a_reservation_takes_a_device_and_is_not_a_holding() -> None:
     holdings = Holdings()
     holdings.reserve(A, GPU, [DeviceID("d1")])
-    assert "d1" in holdings.taken(GPU) and not holdings.is_held(GPU, DeviceID("d1"))
+    assert "d1" in holdings.taken(GPU) and not holdings.of_pod(A)
     holdings.add(holding(A, "d1"))
     holdings.unreserve(GPU, [DeviceID("d1")])
-    assert holdings.is_held(GPU, DeviceID("d1"))
+    assert "d1" in holdings.taken(GPU) and holdings.of_pod(A)
 
 
 def test_holdings_come_in_the_order_of_their_creation() -> None:

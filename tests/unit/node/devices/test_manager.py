@@ -283,6 +283,17 @@ async def test_a_stream_that_ends_is_opened_again_without_a_registration(node: N
         assert await admit(manager, pod()) == {"dev-0"}
 
 
+async def test_a_plugin_that_comes_and_goes_leaves_one_timer_behind(node: Node) -> None:
+    clock = FakeClock()
+    async with node.manager(clock) as manager, FakeDevicePlugin(node.directory, GPU, 2) as plugin:
+        for _ in range(5):
+            await manager.register(offer(plugin))
+            await listed(manager, 2)
+            manager.deregister(offer(plugin))
+        await clock.sleeping(1)
+        assert len(clock.wakes_at) == 1
+
+
 async def test_after_the_grace_period_a_resource_without_plugin_is_gone(node: Node) -> None:
     clock = FakeClock()
     async with node.manager(clock) as manager:
