@@ -9,6 +9,10 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from devlet.objects.prepared import PreparedDevice
+
+__all__ = ["Checkpoint", "ClaimEntry", "Form", "PreparedDevice", "by_name"]
+
 
 class Form(StrEnum):
     """Versions of the file, by the first Kubernetes that wrote them. All but the present one say "v1"."""
@@ -18,16 +22,6 @@ class Form(StrEnum):
     V1_28 = "1.28"  # with resource handles
     V1_27 = "1.27"  # names of CDI devices by driver
     BETA = "1.27-beta"  # names of CDI devices of one driver
-
-
-class PreparedDevice(Struct, frozen=True):
-    """What a driver answered for one device of a claim. Without requests it is for all of them."""
-
-    pool: str
-    device: str
-    share: str | None
-    requests: tuple[str, ...] | None
-    cdi_devices: tuple[str, ...] | None
 
 
 class ClaimEntry(Struct, frozen=True):

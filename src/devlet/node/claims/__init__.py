@@ -1,0 +1,1 @@
+"""Resource claims on this node: prepared by their drivers before a pod starts, and unprepared after its end."""

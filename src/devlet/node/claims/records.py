@@ -1,0 +1,66 @@
+"""What the claim manager tells others: of each claim on this node, of what a container has of claims, of who waits."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+from devlet.objects.identifiers import ClaimName, ClaimUID, DriverName, PodUID
+from devlet.objects.prepared import PreparedDevice
+
+__all__ = ["ClaimKey", "ClaimRecord", "ClaimState", "ContainerClaim", "DriverPart", "PodWait"]
+
+
+class ClaimKey(Struct, frozen=True, order=True, gc=False):
+    """As pods name a claim. One of the same name that is made later is another claim, with another UID."""
+
+    namespace: str
+    name: ClaimName
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class ClaimState(StrEnum):
+    PREPARING = "Preparing"
+    PREPARED = "Prepared"
+    FAILED = "Failed"  # the last try to prepare or unprepare it; it is repeated
+    UNPREPARING = "Unpreparing"
+
+
+class DriverPart(Struct, frozen=True):
+    """What one driver does for a claim. `devices` None: it has not answered yet."""
+
+    driver: DriverName
+    devices: tuple[PreparedDevice, ...] | None
+
+
+class ClaimRecord(Struct, frozen=True):
+    """A claim that is in the checkpoint. `since` is when it came to its state, None if that was before a restart."""
+
+    key: ClaimKey
+    uid: ClaimUID
+    state: ClaimState
+    drivers: tuple[DriverPart, ...]
+    pods: tuple[PodUID, ...]
+    since: datetime | None = None
+    message: str = ""
+
+
+class ContainerClaim(Struct, frozen=True):
+    """What a container has of one claim. `pod_claim` is the entry's name in the pod; empty for the claim behind its
+    extended resources. `request` is empty if the container names none, and so has all of them."""
+
+    pod_claim: str
+    request: str
+    key: ClaimKey
+    drivers: tuple[DriverPart, ...]  # with the devices of this request alone
+
+
+class PodWait(Struct, frozen=True):
+    """A pod that cannot start because its claims are not prepared."""
+
+    pod: PodUID
+    claims: tuple[ClaimKey, ...]
+    since: datetime
+    message: str
