@@ -14,9 +14,12 @@ DevletError
 ├── Unavailable            nobody: try again later (503, 504, retryable)
 │   └── TooManyRequests        not so much, or not now (429)
 ├── NotAllocated           nobody: devices do not suffice, or not now; the pod is refused
+├── NotPrepared            nobody: claims of a pod are not prepared, or not unprepared, yet; tried again
+├── NotCreated             the driver's author, or nobody: the runtime cannot make a container; tried again
 ├── PluginError            the plugin's author: its process, socket or answer
 │   ├── PluginUnavailable      not connected, or too slow (retryable)
 │   └── PluginRefused          it answered with an error of its own, or with nonsense
+│       └── PluginUnimplemented    it does not have the service or method that was called
 ├── InUse                  the operator: another process holds it
 └── StateCorrupt           the operator: a file on this node is damaged or not ours
 
@@ -117,6 +120,14 @@ class NotAllocated(DevletError):
     """The devices that a container asks for cannot be given to it."""
 
 
+class NotPrepared(DevletError):
+    """The claims of a pod cannot be prepared, or unprepared, as things are."""
+
+
+class NotCreated(DevletError):
+    """The runtime cannot make a container with what it is to get, as things are: CreateContainerError in its status."""
+
+
 class PluginError(DevletError):
     """`plugin` is what it serves: a resource name, or a driver's name."""
 
@@ -132,6 +143,10 @@ class PluginUnavailable(PluginError):
 
 class PluginRefused(PluginError):
     """It answered, and the answer is an error or makes no sense."""
+
+
+class PluginUnimplemented(PluginRefused):
+    """It says that it does not have the service or method: the same call can never succeed, another one may."""
 
 
 class InUse(DevletError):

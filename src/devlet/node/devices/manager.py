@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
-from msgspec import Struct, structs
+from msgspec import structs
 
 from devlet.errors import DevletError, NotAllocated, PluginError, PluginRefused, StateCorrupt, Unavailable
 from devlet.kit.backoff import Backoff
@@ -29,6 +29,7 @@ from devlet.node.devices.listing import device_records, plugin_records, resource
 from devlet.node.devices.records import DeviceRecord, PluginRecord
 from devlet.node.devices.releases import Hooks, NoHooks, Release
 from devlet.node.devices.selection import Ask
+from devlet.node.reports import Report
 from devlet.objects.container import Container, ResourceStatus
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
 from devlet.objects.pod import Pod
@@ -37,7 +38,7 @@ from devlet.plugins.device_plugin import DevicePlugin, Offer, connected
 from devlet.plugins.devices import Device, Grant
 from devlet.state.checkpoint_file import CheckpointFile, GroupSaver
 
-__all__ = ["CHECKPOINT", "DeviceManager", "Report", "Settings"]
+__all__ = ["CHECKPOINT", "DeviceManager", "Settings"]
 
 log = logging.getLogger(__name__)
 
@@ -51,14 +52,6 @@ class Settings:
     plugin: device_plugin.Settings = field(default=device_plugin.Settings())
     reconnect: Backoff = field(default=Backoff(0.2, 10.0))
     hook_retry: Backoff = field(default=Backoff(1.0, 60.0))
-
-
-class Report(Struct, frozen=True, gc=False):
-    """Something the operator should see as an event of the node."""
-
-    type: str  # Normal or Warning
-    reason: str
-    message: str
 
 
 class DeviceManager:

@@ -18,7 +18,7 @@ from devlet.errors import DevletError
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.node.admission import Admission, Topology
-from devlet.node.pods.parts import Devices, Parts, Settings
+from devlet.node.pods.parts import ClaimHealth, Claims, Devices, Parts, Settings
 from devlet.node.pods.worker import PodWorker
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName, PodUID
@@ -40,6 +40,7 @@ class PodManager:
         cluster: Cluster,
         node_name: NodeName,
         devices: Devices,
+        claims: Claims,
         topology: Topology,
         runtime: Runtime,
         recorder: Recorder,
@@ -47,10 +48,13 @@ class PodManager:
         settings: Settings = Settings(),
         *,
         node: Callable[[], Node],
+        claim_health: ClaimHealth = lambda pod, container: (),
     ) -> None:
         admission = Admission(devices, topology, node)
         limiter = anyio.CapacityLimiter(settings.at_once)
-        self._parts = Parts(cluster, devices, admission, runtime, recorder, clock, limiter, settings)
+        self._parts = Parts(
+            cluster, devices, claims, claim_health, admission, runtime, recorder, clock, limiter, settings
+        )
         self._pods = Informer(cluster, PODS, lambda document: document, field_selector=f"spec.nodeName={node_name}")
         self._workers: dict[PodUID, PodWorker] = {}
 
@@ -63,6 +67,8 @@ class PodManager:
             for document in present:
                 self._see(document, tasks)
             tasks.start_soon(self._follow_devices)
+            tasks.start_soon(self._follow_claims)
+            tasks.start_soon(self._reconcile_claims)
             async with self._pods.changes() as changes:
                 task_status.started()
                 async for change in changes:
@@ -83,6 +89,11 @@ class PodManager:
         for uid in pods:
             if worker := self._workers.get(uid):
                 worker.poke()
+
+    def claim_changed(self, pod: PodUID) -> None:
+        """A claim that the pod waits for is not what it was. Returns at once."""
+        if worker := self._workers.get(pod):
+            worker.claims_changed()
 
     async def _recover(self, pods: list[Pod], tasks: TaskGroup) -> None:
         """Before the first worker starts: what runs, and who holds what."""
@@ -107,7 +118,6 @@ class PodManager:
         done.set()
 
     async def _cancel_after(self, seconds: float, scope: anyio.CancelScope) -> None:
-        """A release that takes its time delays nobody for longer than this."""
         await self._parts.clock.sleep(seconds)
         scope.cancel()
 
@@ -125,6 +135,25 @@ class PodManager:
             await self._parts.devices.changed()
             for worker in self._workers.values():
                 worker.devices_changed()
+
+    async def _follow_claims(self) -> None:
+        """A driver that pods wait for may be there, or a claim free that stood in the way."""
+        version = 0
+        while True:
+            version = await self._parts.claims.changed(version)
+            for worker in self._workers.values():
+                worker.claims_changed()
+
+    async def _reconcile_claims(self) -> None:
+        """What pods that are gone have left behind: now, when something has changed, and every now and then."""
+        claims, settings = self._parts.claims, self._parts.settings
+        while True:
+            version = claims.version
+            await claims.reconcile(frozenset(self._workers))
+            async with anyio.create_task_group() as waiting:
+                waiting.start_soon(self._cancel_after, settings.reconcile, waiting.cancel_scope)
+                await claims.changed(version)
+                waiting.cancel_scope.cancel()
 
     def _apply(self, change: Changed[Document], tasks: TaskGroup) -> None:
         if change.old is not None and (change.new is None or _uid(change.new) != _uid(change.old)):

@@ -1,6 +1,6 @@
 """What a pod's worker works with: the parts of the node, as far as it needs them."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -19,7 +19,7 @@ from devlet.objects.identifiers import ContainerName, PodUID, ResourceName
 from devlet.objects.pod import Pod
 from devlet.runtime.containers import Runtime
 
-__all__ = ["Devices", "Parts", "Settings"]
+__all__ = ["ClaimHealth", "Claims", "Devices", "Parts", "Settings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,10 @@ class Settings:
     look_again: float = 10.0  # seconds between two looks at a plugin that is awaited
     clean_up: float = 10.0  # seconds that new pods wait at the start for what ended pods still hold
     restarts: lifecycle.Settings = field(default=lifecycle.Settings())
+    prepare: Backoff = field(default=Backoff(1.0, 60.0))  # of claims, where no sign comes that it may work by now
+    unprepare: Backoff = field(default=Backoff(1.0, 30.0))
+    soonest: float = 0.1  # seconds between two tries to prepare or unprepare a pod's claims, where signs come
+    reconcile: float = 60.0  # seconds between two looks at what pods that are gone have left behind
 
 
 class Devices(admission.Devices, Protocol):
@@ -49,10 +53,35 @@ class Devices(admission.Devices, Protocol):
     def learn(self, pods: Iterable[Pod]) -> None: ...
 
 
+class Claims(Protocol):
+    """The claim manager."""
+
+    async def prepare(self, pod: Pod) -> None: ...
+
+    async def unprepare(self, pod: PodUID) -> None: ...
+
+    async def reconcile(self, keep: Collection[PodUID]) -> None: ...
+
+    @property
+    def version(self) -> int: ...
+
+    async def changed(self, since: int) -> int: ...
+
+    def is_prepared(self, pod: Pod) -> bool: ...
+
+    def cdi_devices(self, pod: Pod, container: Container) -> tuple[str, ...]: ...
+
+
+ClaimHealth = Callable[[Pod, Container], Sequence[ResourceStatus]]
+"""How the devices are that a container has of claims."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     cluster: Cluster
     devices: Devices
+    claims: Claims
+    claim_health: ClaimHealth
     admission: Admission
     runtime: Runtime
     recorder: Recorder

@@ -37,7 +37,7 @@ class Facts(Struct, frozen=True):
     previous: Mapping[ContainerName, Run]
     waiting: Mapping[ContainerName, ContainerStateWaiting]
     outcome: str | None
-    health: Callable[[ContainerName], Sequence[ResourceStatus]]
+    health: Callable[[Container], Sequence[ResourceStatus]]
 
 
 def phase_of(pod: Pod, facts: Facts) -> str:
@@ -165,7 +165,7 @@ class _Containers:
 
     def _health(self, container: Container, before: ContainerStatus) -> list[Document]:
         """Of a pod that is over, what was known last: its devices are somebody else's by now."""
-        held = self._facts.health(container.name)
+        held = self._facts.health(container)
         if not held and self._facts.outcome is not None:
             held = before.allocated_resources_status
         return [_without_empty(msgspec.json.decode(msgspec.json.encode(each))) for each in held]  # lists, not tuples

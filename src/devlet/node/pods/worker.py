@@ -1,11 +1,12 @@
 """One pod on this node, from its admission to its end. Each pod has a worker, and a worker does one thing at a time.
 
     NEW ──admitted, or found running──▶ ADMITTED ──over, deleted, gone──▶ ENDING ──devices released──▶ ENDED
-     └───────────────────────────── rejected, finished, gone ──────────────▲
+     │                                  claims are prepared                 ▲   claims are unprepared
+     └───────────────────────────── rejected, finished, gone ───────────────┘
 
 A worker looks at its pod when something happened to it (`update`, `poke`) or when its time has come, and does what is
-next. Each look may fail and is repeated then, so every step must bear being done twice. Devices are released before the
-cluster hears that the pod is over: whoever is scheduled in its place finds them free.
+next. Each look may fail and is repeated then, so every step must bear being done twice. Claims are unprepared and
+devices released before the cluster hears that the pod is over: whoever is scheduled in its place finds them free.
 """
 
 import logging
@@ -14,14 +15,16 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 import anyio
+from msgspec.structs import replace
 
 from devlet.cluster.events import NORMAL, WARNING
 from devlet.errors import DevletError, Unavailable
 from devlet.kit.facts import bound, facts
 from devlet.node.pods import lifecycle, status
 from devlet.node.pods.api_object import ApiObject
+from devlet.node.pods.attempts import Attempts
 from devlet.node.pods.container_config import config
-from devlet.node.pods.lifecycle import CRASHING, History, Plan, Start
+from devlet.node.pods.lifecycle import CRASHING, CREATING, History, Plan, Start
 from devlet.node.pods.parts import Parts
 from devlet.node.rejection import Rejection
 from devlet.objects.container import ContainerStateWaiting
@@ -36,6 +39,8 @@ log = logging.getLogger(__name__)
 
 AWAITS_PLUGIN = "WaitingForDevicePlugin"
 NOT_STARTED = "CreateContainerConfigError"
+NOT_PREPARED = "FailedPrepareDynamicResources"
+NOT_UNPREPARED = "FailedUnprepareDynamicResources"
 _SOON = timedelta(seconds=1)  # not to be tried again for every change, where there are many
 
 
@@ -60,6 +65,12 @@ class PodWorker:
         self._deleted = False
         self._admitting = anyio.CancelScope()
         self._wake = anyio.Event()
+        settings = parts.settings
+        self._prepared = False
+        self._preparing = Attempts(settings.prepare, settings.soonest)
+        self._unpreparing = Attempts(settings.unprepare, settings.soonest)
+        self._claims_before: object = None  # of the pod, when they were to be prepared last
+        self._not_prepared = ContainerStateWaiting()
 
     @property
     def pod(self) -> Pod:
@@ -86,7 +97,7 @@ class PodWorker:
             self._object.is_gone = True
         else:
             self._object.see(document)
-        if self._must_stop:
+        if self._must_stop():
             self._admitting.cancel()  # a plugin may take its time; nobody waits for its answer any more
         self.poke()
 
@@ -98,6 +109,11 @@ class PodWorker:
         for name, history in due.items():
             self._histories[name] = lifecycle.to_be_tried(history)
         if due or self.stage is Stage.NEW or self._awaited:
+            self.poke()
+
+    def claims_changed(self) -> None:
+        """A driver, or a claim, that the pod's start or end waits for may be there."""
+        if self._preparing.hurry() or self._unpreparing.hurry():
             self.poke()
 
     def poke(self) -> None:
@@ -151,7 +167,7 @@ class PodWorker:
         if self.stage is Stage.ADMITTED:
             wake = await self._advance()
         if self.stage is Stage.ENDING:
-            await self._end()
+            wake = await self._end()
         if self.stage is Stage.ENDED and self.has_work:
             await self._object.delete()
             self._deleted = True
@@ -227,16 +243,19 @@ class PodWorker:
 
     async def _advance(self) -> datetime | None:
         parts = self._parts
-        while not self._must_stop:
+        while not self._must_stop():
             runs = await parts.runtime.runs(self.pod)
             plan = self._plan(runs)
             if plan.outcome is not None:
                 await self._conclude(plan)
                 return None
-            if not plan.start:
+            again = await self._prepare(runs)
+            if self._must_stop():
+                break
+            if again is not None or not plan.start:
                 self._tell_crashes(plan)
-                await self._write(plan, runs)
-                return plan.wake
+                await self._write(plan if again is None else self._held_up(plan), runs)
+                return min((each for each in (plan.wake, again) if each is not None), default=None)
             if awaited := tuple(parts.devices.awaited(self.pod)):
                 again = await self._await_plugins(awaited, runs, admitted=True)
                 return min(again, plan.wake or again)
@@ -247,7 +266,39 @@ class PodWorker:
         await self._stop()
         return None
 
-    @property
+    async def _prepare(self, runs: lifecycle.Runs) -> datetime | None:
+        """The pod's claims, before its first container starts. When to try again; None if that is not necessary. What
+        runs already had its claims prepared: it is asked for again only if that is no longer known."""
+        parts, pod = self._parts, self.pod
+        if self._prepared or (_lives(runs) and parts.claims.is_prepared(pod)):
+            self._prepared = True
+            return None
+        claims = (pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status)
+        if not self._preparing.is_due(parts.clock.now()) and claims == self._claims_before:
+            return self._preparing.due
+        self._claims_before = claims
+        self._admitting = anyio.CancelScope()
+        try:
+            with self._admitting:
+                await parts.claims.prepare(pod)
+                self._prepared = True
+        except DevletError as e:
+            return self._failed_to_prepare(e)
+        self._preparing.succeeded()
+        return None
+
+    def _failed_to_prepare(self, error: DevletError) -> datetime:
+        self._not_prepared = ContainerStateWaiting(reason=CREATING, message=str(error))
+        self._object.tell(WARNING, NOT_PREPARED, f"Failed to prepare dynamic resources: {error}")
+        due = self._preparing.failed(self._parts.clock.now())
+        log.info("claims not prepared", extra=facts(err=error, again=due))
+        return due
+
+    def _held_up(self, plan: Plan) -> Plan:
+        """The plan of a pod whose claims are not prepared: nothing starts."""
+        held = {each.container.name: self._not_prepared for each in plan.start}
+        return replace(plan, start=(), waiting={**plan.waiting, **held})
+
     def _must_stop(self) -> bool:
         return self._object.is_gone or self.pod.metadata.is_deleting or self.pod.is_finished
 
@@ -258,8 +309,9 @@ class PodWorker:
         parts, container = self._parts, start.container
         history = self._histories.get(container.name, History())
         try:
+            claimed = parts.claims.cdi_devices(self.pod, container)
             options = await parts.devices.start(self.pod, container)
-            await parts.runtime.start(self.pod, container, start.number, config(options))
+            await parts.runtime.start(self.pod, container, start.number, config(options, claimed))
         except DevletError as e:
             problem = ContainerStateWaiting(reason=NOT_STARTED, message=str(e))
             self._histories[container.name] = lifecycle.failed(history, problem, parts.clock.now())
@@ -293,7 +345,7 @@ class PodWorker:
             self._previous,
             plan.waiting,
             plan.outcome,
-            lambda container: parts.devices.statuses(pod.uid, container),
+            lambda container: (*parts.devices.statuses(pod.uid, container.name), *parts.claim_health(pod, container)),
         )
         return status.document(pod, known, self._object.document, parts.clock.now())
 
@@ -321,11 +373,28 @@ class PodWorker:
         self.stage = Stage.ENDING
         log.info("pod stopped", extra=facts(phase=outcome))
 
-    async def _end(self) -> None:
+    async def _end(self) -> datetime | None:
+        """When to try again, if its claims could not be unprepared."""
         parts, uid = self._parts, self.pod.uid
+        if not self._unpreparing.is_due(parts.clock.now()):
+            return self._unpreparing.due
+        try:
+            await parts.claims.unprepare(uid)
+        except DevletError as e:
+            self._object.tell(WARNING, NOT_UNPREPARED, f"Failed to unprepare dynamic resources: {e}")
+            due = self._unpreparing.failed(parts.clock.now())
+            log.warning("claims not unprepared", extra=facts(err=e, again=due))
+            return due
+        self._unpreparing.succeeded()
         await parts.devices.release(uid)
         parts.admission.forget(uid)
         if self._final is not None:
             await self._object.write_status(self._final)
         await parts.runtime.forget(uid)
         self.stage = Stage.ENDED
+        return None
+
+
+def _lives(runs: lifecycle.Runs) -> bool:
+    """Whether its containers were started in this boot of the machine."""
+    return any(run.exit is None or not run.exit.is_lost for run in runs.values())

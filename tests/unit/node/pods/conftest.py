@@ -15,6 +15,8 @@ from devlet.cluster.events import Recorder
 from devlet.cluster.store.store import Store, open_store
 from devlet.kit.backoff import Backoff
 from devlet.kit.parts import running
+from devlet.node.claims.claim_reader import ClaimReader
+from devlet.node.claims.manager import ClaimManager
 from devlet.node.devices import manager as device_manager
 from devlet.node.devices.manager import DeviceManager
 from devlet.node.pods.manager import PodManager, Settings
@@ -27,6 +29,7 @@ from devlet.objects.meta import ObjectMeta
 from devlet.objects.node import Node, NodeStatus
 from devlet.plugins import device_plugin
 from devlet.plugins.device_plugin import Offer
+from devlet.plugins.dra_registry import DraRegistry
 from devlet.runtime.none import NoneRuntime
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
@@ -53,6 +56,8 @@ class Running:
     """A node that runs."""
 
     devices: DeviceManager
+    claims: ClaimManager
+    drivers: DraRegistry
     pods: PodManager
     runtime: NoneRuntime
 
@@ -94,6 +99,8 @@ class NodeHarness:
                 each.health_changed(uids)
 
         devices = DeviceManager(self.directory, self.clock, QUICK, on_health=on_health)
+        drivers = DraRegistry(self.clock)
+        claims = ClaimManager(self.root, drivers, ClaimReader(self.cluster).read_claim, self.clock)
         topology = TopologyManager("none", "container", {}, simulated(1))
         recorder = Recorder(self.store, "devlet", NODE, self.clock)
         runtime = NoneRuntime(self.clock, self.boot, self.root / "state")
@@ -101,6 +108,7 @@ class NodeHarness:
             self.cluster,
             NodeName(NODE),
             use(devices),
+            claims,
             topology,
             runtime,
             recorder,
@@ -109,8 +117,9 @@ class NodeHarness:
             node=self.node,
         )
         pods.append(manager)
-        async with running(recorder.run), running(devices.run), running(manager.run):
-            yield Running(devices, manager, runtime)
+        async with running(recorder.run), running(devices.run), running(drivers.run), running(claims.run):
+            async with running(manager.run):
+                yield Running(devices, claims, drivers, manager, runtime)
 
     @asynccontextmanager
     async def plugged(self, node: Running, devices: int = 2, **options: Any) -> AsyncIterator[FakeDevicePlugin]:

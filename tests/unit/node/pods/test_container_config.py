@@ -1,3 +1,5 @@
+import pytest
+
 from devlet.node.devices.container_options import ContainerOptions
 from devlet.node.pods.container_config import config
 from devlet.objects.edits import DeviceNode, Mount
@@ -24,3 +26,14 @@ def test_all_that_plugins_give_reaches_the_runtime() -> None:
         annotations=(("k", "v"),),
         cdi_devices=("vendor.com/gpu=0",),
     )
+
+
+@pytest.mark.spec("DN-7.1.1")
+def test_cdi_devices_of_claims_come_before_those_of_plugins_and_each_comes_once() -> None:
+    options = ContainerOptions(env=(("A", "1"),), cdi_devices=("v/c=2", "v/c=0", "v/c=3"))
+    found = config(options, ["v/c=1", "v/c=0", "v/c=1"])
+    assert found == Config(env=(("A", "1"),), cdi_devices=("v/c=1", "v/c=0", "v/c=2", "v/c=3"))
+
+
+def test_a_container_that_has_only_claims_gets_their_cdi_devices() -> None:
+    assert config(None, ("v/c=1", "v/c=1", "v/c=0")) == Config(cdi_devices=("v/c=1", "v/c=0"))

@@ -7,7 +7,7 @@ import pytest
 from devlet.node.pods import status
 from devlet.node.pods.status import Facts, document, patch, phase_of, rejected
 from devlet.node.rejection import Rejection
-from devlet.objects.container import ContainerStateWaiting, ResourceHealth, ResourceStatus
+from devlet.objects.container import Container, ContainerStateWaiting, ResourceHealth, ResourceStatus
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.pod import Pod
@@ -114,8 +114,8 @@ def test_a_restarted_container_shows_how_the_run_before_ended() -> None:
 
 @pytest.mark.spec("DP-8.22")
 def test_devices_and_their_health_stand_beside_every_container() -> None:
-    def health(container: ContainerName) -> tuple[ResourceStatus, ...]:
-        devices = (ResourceHealth(resource_id=f"dev-{container}", health="Unhealthy"),)
+    def health(container: Container) -> tuple[ResourceStatus, ...]:
+        devices = (ResourceHealth(resource_id=f"dev-{container.name}", health="Unhealthy"),)
         return (ResourceStatus(name="vendor.com/gpu", resources=devices),)
 
     runs = {INIT: DONE, HELPER: RUNNING, MAIN: RUNNING}

@@ -1,0 +1,63 @@
+"""What a driver answered for a claim, checked before it is believed. Pure.
+
+Drivers of old APIs answer with CDI devices alone. If such a driver has one device in the claim it can only be that."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import structs
+
+from devlet.errors import InvalidInput
+from devlet.node.claims.checks import Usable, main
+from devlet.objects.claim import DeviceResult
+from devlet.objects.identifiers import DriverName
+from devlet.objects.prepared import PreparedDevice
+from devlet.plugins.dra import ClaimProblem
+from devlet.runtime.cdi import names
+
+__all__ = ["MAX_DEVICES", "checked"]
+
+MAX_DEVICES = 1024  # of one driver in a claim; a claim has at most 32 results
+
+
+def checked(
+    devices: Sequence[PreparedDevice], driver: DriverName, claim: Usable, *, legacy: bool = False
+) -> tuple[PreparedDevice, ...] | ClaimProblem:
+    """The devices as they are kept, or what is wrong with them."""
+    if len(devices) > MAX_DEVICES:
+        return ClaimProblem(f"its answer has {len(devices)} devices, more than {MAX_DEVICES}")
+    found = [_named(device, claim.results.get(driver, ())) if legacy else device for device in devices]
+    problems = [problem for device in found for problem in _problems(device, claim, legacy=legacy)]
+    if problems:
+        return ClaimProblem("; ".join(dict.fromkeys(problems)))
+    return tuple(_kept(device) for device in found)
+
+
+def _named(device: PreparedDevice, results: Sequence[DeviceResult]) -> PreparedDevice:
+    if len(results) != 1 or device.pool or device.device:
+        return device
+    return structs.replace(device, pool=results[0].pool, device=results[0].device)
+
+
+def _problems(device: PreparedDevice, claim: Usable, *, legacy: bool) -> Iterator[str]:
+    what = f"device {device.pool}/{device.device}"
+    if not legacy and not (device.pool and device.device):
+        yield f"its answer has a device without {'pool' if not device.pool else 'name'} ({what})"
+    for request in device.requests or ():
+        if main(request) not in claim.requests:
+            yield f"{what} is for request {request!r}, which the claim does not have"
+    known: set[str] = set()
+    for name in device.cdi_devices or ():
+        if name in known:
+            yield f"{what} names the CDI device {name} twice"
+        known.add(name)
+        try:
+            names.parse(name)
+        except InvalidInput as e:
+            yield f"{what}: {e}"
+
+
+def _kept(device: PreparedDevice) -> PreparedDevice:
+    if not any("/" in request for request in device.requests or ()):
+        return device
+    requests = tuple(dict.fromkeys(map(main, device.requests or ())))
+    return structs.replace(device, requests=requests)

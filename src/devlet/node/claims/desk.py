@@ -1,0 +1,96 @@
+"""What preparing and unpreparing work with: the book and its file, the drivers, and a lock for each claim."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import anyio
+
+from devlet.kit.key_locks import KeyLocks
+from devlet.node.claims.book import Book
+from devlet.node.claims.problems import Problem
+from devlet.node.claims.progress import Progress
+from devlet.node.claims.records import ClaimKey
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.identifiers import ClaimUID, DriverName
+from devlet.objects.prepared import PreparedDevice
+from devlet.plugins.dra import ClaimProblem, ClaimRef, Service
+from devlet.state.checkpoint_file import GroupSaver
+
+__all__ = ["Batches", "Desk", "Driver", "Drivers", "Read", "Settings"]
+
+Read = Callable[[ClaimKey], Awaitable[ResourceClaim]]
+Batches = dict[DriverName, list[ClaimKey]]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    extended: bool = True  # gate DRAExtendedResource
+    workloads: bool = False  # gate DRAWorkloadResourceClaims
+    reads_at_once: int = 16  # of one pod's claims from the cluster
+    cleanups_at_once: int = 16  # of pods that are gone
+
+
+class Driver(Protocol):
+    """One instance of a DRA driver. A PluginError is about all claims of the call."""
+
+    @property
+    def service(self) -> Service: ...
+
+    async def prepare(
+        self, claims: Sequence[ClaimRef]
+    ) -> Mapping[ClaimUID, tuple[PreparedDevice, ...] | ClaimProblem]: ...
+
+    async def unprepare(self, claims: Sequence[ClaimRef]) -> Mapping[ClaimUID, ClaimProblem | None]: ...
+
+
+class Drivers(Protocol):
+    def pick(self, name: DriverName) -> Driver:
+        """PluginUnavailable if it is not registered."""
+        ...
+
+    def is_usable(self, name: DriverName) -> bool:
+        """Whether an instance is connected."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Grows with each change."""
+        ...
+
+    async def changed(self, since: int) -> int:
+        """The version, as soon as it is greater."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    book: Book
+    saver: GroupSaver
+    drivers: Drivers
+    read: Read
+    progress: Progress
+    settings: Settings
+    locks: KeyLocks[ClaimKey]
+
+    def reference(self, key: ClaimKey, driver: DriverName) -> ClaimRef:
+        """How the driver is told of a claim that is in the book."""
+        entry = self.book[key]
+        devices = (entry.drivers or {}).get(driver) or ()
+        names = tuple(name for device in devices for name in device.cdi_devices or ())
+        return ClaimRef(key.namespace, key.name, ClaimUID(entry.uid), names)
+
+
+async def at_once(
+    batches: Batches, call: Callable[[DriverName, list[ClaimKey]], Awaitable[list[Problem]]]
+) -> list[Problem]:
+    """One call for each driver."""
+    problems: list[Problem] = []
+
+    async def one(driver: DriverName, batch: list[ClaimKey]) -> None:
+        problems.extend(await call(driver, batch))
+
+    async with anyio.create_task_group() as tasks:
+        for driver, batch in batches.items():
+            tasks.start_soon(one, driver, batch)
+    return problems

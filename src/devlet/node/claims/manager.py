@@ -1,0 +1,247 @@
+"""The claim manager: has the drivers prepare a pod's claims before it starts, and unprepare them after its end.
+
+What is about to happen is on disk before a driver is called, so whatever a crash interrupts is found and undone. A
+claim is used by one operation at a time; operations on different claims do not wait for each other.
+
+    pod ─▶ take its claims ─▶ read and check them ─▶ refer ══ saved ══▶ drivers, at once ─▶ confirm ══ saved ══▶ start
+    end ─▶ take its claims ─▶ those nobody else uses: drivers ─▶ forget ══ saved ══▶ the pod may go
+
+What went well is kept, whatever went wrong beside it: the next try asks only those drivers that are missing. A call to
+a driver is seen through, also when its pod is deleted meanwhile; otherwise unprepare could overtake prepare."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskStatus
+
+from devlet.errors import DevletError, NotPrepared, StateCorrupt, Unavailable
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.kit.key_locks import KeyLocks
+from devlet.node.claims import reading, wanted
+from devlet.node.claims.book import Book, parts
+from devlet.node.claims.desk import Desk, Drivers, Read, Settings
+from devlet.node.claims.preparing import prepare
+from devlet.node.claims.progress import Progress
+from devlet.node.claims.records import ClaimKey, ClaimRecord, ContainerClaim, PodWait
+from devlet.node.claims.unpreparing import unprepare
+from devlet.node.claims.wanted import Wanted
+from devlet.node.reports import Report
+from devlet.objects.container import Container
+from devlet.objects.identifiers import DeviceIdentity, PodUID
+from devlet.objects.pod import Pod
+from devlet.state import claim_checkpoint
+from devlet.state.checkpoint_file import CheckpointFile, GroupSaver
+from devlet.state.claim_salvage import salvage
+
+__all__ = ["CHECKPOINT", "ClaimManager", "Drivers", "Settings"]
+
+log = logging.getLogger(__name__)
+
+CHECKPOINT = "dra_manager_state"
+ANY = "<any>"
+PREPARE, UNPREPARE = "PrepareResources", "UnprepareResources"
+
+
+class ClaimManager:
+    """`read` gets a claim from the cluster, never from a cache. `observe` hears of each operation: name, seconds, and
+    whether it failed. `watch` hears which claims a pod waits for. The callbacks must not block."""
+
+    def __init__(
+        self,
+        directory: Path,
+        drivers: Drivers,
+        read: Read,
+        clock: Clock,
+        settings: Settings = Settings(),
+        *,
+        file: CheckpointFile | None = None,
+        report: Callable[[Report], None] = lambda report: None,
+        observe: Callable[[str, float, bool], None] = lambda name, seconds, failed: None,
+        watch: Callable[[PodUID, Collection[ClaimKey]], None] = lambda pod, claims: None,
+    ) -> None:
+        self._clock = clock
+        self._settings = settings
+        self._report = report
+        self._observe = observe
+        self._watch = watch
+        self._book = Book()
+        self._file = file or CheckpointFile(directory / CHECKPOINT)
+        self._saver = GroupSaver(self._file, self._book.content, clock=clock)
+        self._progress = Progress(clock)
+        self._desk = Desk(self._book, self._saver, drivers, read, self._progress, settings, KeyLocks())
+        self._drivers = drivers
+        self._version = 1
+        self._changed = anyio.Event()
+        self.damage: tuple[str, ...] = ()
+
+    # Life
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Ready when it is known what was prepared before. Unavailable if that can be neither read nor written."""
+        await anyio.to_thread.run_sync(self._file.prepare)
+        await self._restore()
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(self._saver.run)
+            await self._saver.save()  # a kubelet leaves a file on a new node, too
+            task_status.started()
+            await self._follow_drivers()
+
+    async def _restore(self) -> None:
+        blob = await anyio.to_thread.run_sync(self._file.read)
+        try:
+            self._book.restore(claim_checkpoint.decode(blob).claims if blob is not None else None)
+        except StateCorrupt as e:
+            await self._salvage(blob or b"", e)
+        aside = await anyio.to_thread.run_sync(self._file.set_aside_files)
+        self.damage = tuple(f"{path} was damaged and set aside" for path in aside)
+        log.info("claims restored", extra=facts(claims=len(self._book)))
+
+    async def _salvage(self, blob: bytes, error: StateCorrupt) -> None:
+        """What can still be read is enough to unprepare it. Pods that run have theirs prepared again."""
+        path = await anyio.to_thread.run_sync(self._file.set_aside, self._clock.now())
+        found = await anyio.to_thread.run_sync(salvage, blob)
+        self._book.restore(found.claims)
+        lost = f"; lost: {'; '.join(found.lost)}" if found.lost else ""
+        message = f"{error}; kept as {path}. {len(found.claims)} claims could be read from it{lost}"
+        log.error("checkpoint damaged", extra=facts(path=path, err=error, claims=len(found.claims)))
+        self._report(Report("Warning", "ClaimCheckpointDamaged", message))
+
+    @property
+    def version(self) -> int:
+        """Grows when something changed that somebody may wait for: a driver, or a claim that was unprepared."""
+        return self._version
+
+    async def changed(self, since: int) -> int:
+        """The version, as soon as it is another one."""
+        while self._version == since:
+            await self._changed.wait()
+        return self._version
+
+    async def _follow_drivers(self) -> None:
+        seen = self._drivers.version
+        while True:
+            seen = await self._drivers.changed(seen)
+            self._tell()
+
+    def _tell(self) -> None:
+        self._version += 1
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    # Prepare
+
+    async def prepare(self, pod: Pod) -> None:
+        """All claims of the pod. Idempotent. A DevletError says what is missing; then nothing was changed, or it is
+        kept for the next try and undone by `unprepare`."""
+        keys = wanted.keys(pod, extended=self._settings.extended)
+        with self._observed(PREPARE), self._waiting(pod.uid, keys):
+            await prepare(pod, self._desk)
+
+    # Unprepare
+
+    async def unprepare(self, pod: PodUID) -> None:
+        """All claims that the pod refers to: those that nobody else uses are unprepared. Idempotent. NotPrepared says
+        what could not be; then the pod still refers to it."""
+        self._stop_waiting(pod)
+        with self._observed(UNPREPARE):
+            await self._unprepare(pod)
+
+    async def _unprepare(self, pod: PodUID) -> None:
+        if await unprepare(pod, self._desk):
+            self._tell()
+
+    async def reconcile(self, keep: Collection[PodUID]) -> None:
+        """Unprepare what pods that are not among these have left behind: they went while devlet was down."""
+        limiter = anyio.CapacityLimiter(self._settings.cleanups_at_once)
+
+        async def clean(pod: PodUID) -> None:
+            try:
+                async with limiter:
+                    await self._unprepare(pod)
+            except (NotPrepared, Unavailable) as e:
+                log.warning("claims of a pod that is gone not unprepared", extra=facts(podUID=pod, err=e))
+            else:
+                log.info("claims of a pod that is gone unprepared", extra=facts(podUID=pod))
+
+        async with anyio.create_task_group() as tasks:
+            for pod in sorted(self._book.pods() - frozenset(keep)):
+                tasks.start_soon(clean, pod)
+
+    # Reading
+
+    def is_prepared(self, pod: Pod) -> bool:
+        """Whether all claims of the pod are referred to by it and were prepared, be it before a restart."""
+        try:
+            claims = wanted.wanted(pod, extended=self._settings.extended)
+        except DevletError:
+            return False
+        return all(self._is_prepared(one.key, pod.uid) for one in claims)
+
+    def _is_prepared(self, key: ClaimKey, pod: PodUID) -> bool:
+        entry = self._book.get(key)
+        if entry is None or pod not in (entry.pods or ()):
+            return False
+        return all(part.devices is not None for part in parts(entry))
+
+    def holds(self, pod: PodUID) -> bool:
+        """Whether there is something to unprepare for it."""
+        return bool(self._book.claims_of(pod))
+
+    def cdi_devices(self, pod: Pod, container: Container) -> tuple[str, ...]:
+        """Each once, always in the same order. NotPrepared if a claim is not."""
+        return reading.cdi_devices(self._container_claims(pod, container))
+
+    def container_claims(self, pod: Pod, container: Container) -> tuple[ContainerClaim, ...]:
+        """As far as they are prepared."""
+        return tuple(claim for _, claim in self._container_claims(pod, container) if claim is not None)
+
+    def _container_claims(self, pod: Pod, container: Container) -> Iterator[tuple[Wanted, ContainerClaim | None]]:
+        claims = wanted.wanted(pod, extended=self._settings.extended)
+        return reading.container_claims(pod, container, claims, self._book.get)
+
+    def users(self, devices: Collection[DeviceIdentity]) -> frozenset[PodUID]:
+        return self._book.users(devices)
+
+    def in_use(self) -> dict[str, int]:
+        """How many prepared claims there are, by driver, and in all."""
+        found: Counter[str] = Counter({ANY: 0})
+        for _, entry in self._book:
+            if all(part.devices is not None for part in parts(entry)):
+                found.update([ANY, *(entry.drivers or {})])
+        return dict(found)
+
+    def records(self) -> list[ClaimRecord]:
+        return [self._progress.record(key, entry) for key, entry in sorted(self._book, key=lambda pair: pair[0])]
+
+    def waits(self) -> list[PodWait]:
+        return self._progress.waits()
+
+    # Telling
+
+    @contextmanager
+    def _observed(self, name: str) -> Iterator[None]:
+        began, failed = self._clock.monotonic(), True
+        try:
+            yield
+            failed = False
+        finally:
+            self._observe(name, self._clock.monotonic() - began, failed)
+
+    @contextmanager
+    def _waiting(self, pod: PodUID, claims: Sequence[ClaimKey]) -> Iterator[None]:
+        try:
+            yield
+        except DevletError as e:
+            self._progress.waits_for(pod, claims, str(e))
+            self._watch(pod, claims)
+            raise
+        self._stop_waiting(pod)
+
+    def _stop_waiting(self, pod: PodUID) -> None:
+        self._progress.forget_pod(pod)
+        self._watch(pod, ())

@@ -1,0 +1,177 @@
+"""Prepare the claims of one pod: check, write down, call the drivers, write down what they answered.
+
+Until something is written down a refusal leaves no trace, so the pod can be deleted even if its driver never comes. A
+claim is given back as soon as all of its drivers have answered, so that others need not wait for the slowest one."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import anyio
+
+from devlet.errors import DevletError, NotFound, NotPrepared, PluginError
+from devlet.kit.key_locks import Held
+from devlet.node.claims import answers, checks, wanted
+from devlet.node.claims.checks import Usable
+from devlet.node.claims.desk import Batches, Desk, at_once
+from devlet.node.claims.problems import Problem, raise_for, text_for
+from devlet.node.claims.records import ClaimKey, ClaimState
+from devlet.node.claims.wanted import Wanted
+from devlet.objects.identifiers import DriverName, PodUID
+from devlet.objects.pod import Pod
+from devlet.plugins.dra import ClaimProblem
+from devlet.state.claim_entry import ClaimEntry
+
+__all__ = ["prepare"]
+
+Claims = Mapping[ClaimKey, Usable]
+
+
+async def prepare(pod: Pod, desk: Desk) -> None:
+    """As `ClaimManager.prepare`."""
+    claims = wanted.wanted(pod, extended=desk.settings.extended)
+    if not claims:
+        return
+    async with desk.locks.hold(one.key for one in claims) as held:
+        usable = await _usable(pod, claims, desk)
+        todo = _todo(usable, desk)
+        await _write_down(pod.uid, usable, desk)
+        with anyio.CancelScope(shield=True):
+            problems = await _Calls(usable, held, desk).prepare(todo)
+            if todo:
+                await desk.saver.save()
+    raise_for(problems)
+
+
+async def _usable(pod: Pod, claims: Sequence[Wanted], desk: Desk) -> dict[ClaimKey, Usable]:
+    """The claims as the cluster has them now. What is wrong with all of them is told at once."""
+    found: dict[ClaimKey, Usable] = {}
+    problems: list[NotPrepared] = []
+    limiter = anyio.CapacityLimiter(desk.settings.reads_at_once)
+
+    async def look(one: Wanted) -> None:
+        try:
+            async with limiter:
+                claim = await desk.read(one.key)
+            found[one.key] = checks.check(claim, one, pod, workloads=desk.settings.workloads)
+            _check_entry(one.key, found[one.key], desk)
+        except DevletError as e:
+            problems.append(_about(one.key, e))
+
+    async with anyio.create_task_group() as tasks:
+        for one in claims:
+            tasks.start_soon(look, one)
+    if problems:
+        raise NotPrepared("; ".join(sorted(set(map(str, problems))))) from problems[0]
+    return {one.key: found[one.key] for one in claims}
+
+
+def _about(key: ClaimKey, error: DevletError) -> NotPrepared:
+    if isinstance(error, NotPrepared):
+        return error
+    verb = "was not found" if isinstance(error, NotFound) else "could not be fetched"
+    return NotPrepared(f"ResourceClaim {key.name} {verb}: {error}")
+
+
+def _check_entry(key: ClaimKey, claim: Usable, desk: Desk) -> None:
+    """Whether what is prepared under this name is this claim, with these devices."""
+    if (entry := desk.book.get(key)) is None:
+        return
+    if entry.uid != claim.uid:
+        raise NotPrepared(f"old ResourceClaim with same name {key.name} and different UID {entry.uid} still exists")
+    others = entry.drivers.keys() - claim.results.keys() if entry.drivers else set()
+    if others or desk.book.is_outdated(key, claim.results):
+        raise NotPrepared(
+            f"ResourceClaim {key.name} got other devices while it is prepared with the ones before, for pods"
+            f" {', '.join(sorted(entry.pods or ()))}"
+        )
+
+
+def _todo(claims: Claims, desk: Desk) -> Batches:
+    """Who has to be called. A driver that cannot be is an error before anything is written down."""
+    todo: Batches = {}
+    for key, claim in claims.items():
+        for driver in claim.results:
+            if not desk.book.is_confirmed(key, driver):
+                todo.setdefault(driver, []).append(key)
+    if problems := [problem for name in todo if (problem := _unusable(name, desk))]:
+        raise NotPrepared("; ".join(problems))
+    return todo
+
+
+def _unusable(name: DriverName, desk: Desk) -> str:
+    try:
+        desk.drivers.pick(name)
+    except PluginError as e:
+        return e.message
+    return "" if desk.drivers.is_usable(name) else f"DRA driver {name} is registered, but not connected"
+
+
+async def _write_down(pod: PodUID, claims: Claims, desk: Desk) -> None:
+    before = {key: desk.book.get(key) for key in claims}
+    new = [key for key, claim in claims.items() if desk.book.refer(key, claim.uid, claim.results, pod)]
+    if not new:
+        return
+    try:
+        await desk.saver.save()
+    except BaseException:
+        _undo(pod, {key: before[key] for key in new}, desk)
+        raise
+
+
+def _undo(pod: PodUID, before: Mapping[ClaimKey, ClaimEntry | None], desk: Desk) -> None:
+    """No driver was called for it. Where the pod was known before, an earlier try may have called one."""
+    for key, entry in before.items():
+        if entry is None or pod not in (entry.pods or ()):
+            desk.book.unrefer(key, pod)
+    desk.saver.save_soon()
+
+
+class _Calls:
+    """The calls for one pod."""
+
+    def __init__(self, claims: Claims, held: Held[ClaimKey], desk: Desk) -> None:
+        self._claims = claims
+        self._held = held
+        self._desk = desk
+        self._left: Counter[ClaimKey] = Counter()  # drivers that have not answered yet
+        self._problems: list[Problem] = []
+
+    async def prepare(self, todo: Batches) -> list[Problem]:
+        self._left.update(key for batch in todo.values() for key in batch)
+        self._settle(self._claims.keys() - self._left.keys())
+        for key in self._left:
+            self._desk.progress.note(key, ClaimState.PREPARING)
+        await at_once(todo, self._call)
+        return self._problems
+
+    async def _call(self, driver: DriverName, batch: list[ClaimKey]) -> list[Problem]:
+        found = await self._ask(driver, batch)
+        self._problems += found
+        self._left.subtract(batch)
+        self._settle(key for key in batch if not self._left[key])
+        return found
+
+    def _settle(self, claims: Iterable[ClaimKey]) -> None:
+        """All of their drivers have answered."""
+        for key in claims:
+            text = text_for(key, self._problems)
+            self._desk.progress.note(key, ClaimState.FAILED if text else ClaimState.PREPARED, text)
+            self._held.release(key)
+
+    async def _ask(self, name: DriverName, batch: list[ClaimKey]) -> list[Problem]:
+        try:
+            driver = self._desk.drivers.pick(name)
+            found = await driver.prepare([self._desk.reference(key, name) for key in batch])
+        except PluginError as e:
+            return [Problem(name, key, e.message) for key in batch]
+        problems = []
+        for key in batch:
+            claim = self._claims[key]
+            answer = found[claim.uid]
+            if not isinstance(answer, ClaimProblem):
+                answer = answers.checked(answer, name, claim, legacy=driver.service.is_legacy)
+            if isinstance(answer, ClaimProblem):
+                problems.append(Problem(name, key, answer.message))
+            else:
+                self._desk.book.confirm(key, name, answer, claim.results[name])
+        return problems

@@ -1,0 +1,70 @@
+"""Unprepare the claims of a pod that is over: those that no other pod uses, by the drivers that know them.
+
+What to do stands in the book alone. The claim objects may be gone by then, and so may the pod."""
+
+from collections.abc import Sequence
+
+import anyio
+
+from devlet.errors import PluginError
+from devlet.node.claims.desk import Batches, Desk, at_once
+from devlet.node.claims.problems import Problem, raise_for, text_for
+from devlet.node.claims.records import ClaimKey, ClaimState
+from devlet.objects.identifiers import DriverName, PodUID
+
+__all__ = ["unprepare"]
+
+
+async def unprepare(pod: PodUID, desk: Desk) -> bool:
+    """As `ClaimManager.unprepare`. Whether there was anything to do."""
+    if not (claims := desk.book.claims_of(pod)):
+        return False
+    async with desk.locks.hold(claims):
+        mine = sorted(desk.book.claims_of(pod) & claims)
+        with anyio.CancelScope(shield=True):
+            problems = await _call(_batches([key for key in mine if _is_last(key, pod, desk)], desk), desk)
+            for key in mine:
+                _let_go(key, pod, problems, desk)
+            await desk.saver.save()
+    raise_for(problems)
+    return True
+
+
+def _is_last(key: ClaimKey, pod: PodUID, desk: Desk) -> bool:
+    return not (desk.book[key].pods or frozenset()) - {pod}
+
+
+def _batches(claims: Sequence[ClaimKey], desk: Desk) -> Batches:
+    found: Batches = {}
+    for key in claims:
+        desk.progress.note(key, ClaimState.UNPREPARING)
+        for driver in map(DriverName, desk.book[key].drivers or {}):
+            found.setdefault(driver, []).append(key)
+    return found
+
+
+def _let_go(key: ClaimKey, pod: PodUID, problems: Sequence[Problem], desk: Desk) -> None:
+    if text := text_for(key, problems):
+        desk.progress.note(key, ClaimState.FAILED, text)
+        return
+    desk.book.unrefer(key, pod)
+    if desk.book.get(key) is None:
+        desk.progress.forget(key)
+
+
+async def _call(batches: Batches, desk: Desk) -> list[Problem]:
+    async def ask(name: DriverName, batch: list[ClaimKey]) -> list[Problem]:
+        references = {key: desk.reference(key, name) for key in batch}
+        try:
+            found = await desk.drivers.pick(name).unprepare(list(references.values()))
+        except PluginError as e:
+            return [Problem(name, key, e.message) for key in batch]
+        problems = []
+        for key, reference in references.items():
+            if (problem := found[reference.uid]) is not None:
+                problems.append(Problem(name, key, problem.message))
+            else:
+                desk.book.forget_driver(key, name)
+        return problems
+
+    return await at_once(batches, ask)

@@ -1,0 +1,67 @@
+import pytest
+
+from devlet.node.claims.answers import MAX_DEVICES, checked
+from devlet.node.claims.checks import Usable, check
+from devlet.node.claims.wanted import Wanted
+from devlet.objects.prepared import PreparedDevice
+from devlet.plugins.dra import ClaimProblem
+from devlet.testing.claim_specimens import GPU, claim, device, key, pod
+
+
+def usable(*requests: str, count: int = 1) -> Usable:
+    wanted = Wanted("gpu", key("claim"), must_be_owned=False)
+    return check(claim(requests=requests or ("req",), drivers=[GPU] * count), wanted, pod())
+
+
+def problem(*devices: PreparedDevice, of: Usable | None = None) -> str:
+    found = checked(devices, GPU, of or usable())
+    assert isinstance(found, ClaimProblem)
+    return found.message
+
+
+def test_what_a_driver_answers_is_kept_as_it_is() -> None:
+    devices = (device("d", "v.com/c=a", "v.com/c=b", requests=("req",), share="s"), device("e"))
+    assert checked(devices, GPU, usable()) == devices
+    assert checked((), GPU, usable()) == ()
+
+
+@pytest.mark.spec("DN-11.20")
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (PreparedDevice("", "d"), "a device without pool"),
+        (PreparedDevice("pool", ""), "a device without name"),
+        (device("d", "not-cdi"), "'not-cdi' is not the name of a CDI device"),
+        (device("d", "v.com/c="), "is not the name of a CDI device"),
+        (device("d", "v.com/c=a", "v.com/c=a"), "names the CDI device v.com/c=a twice"),
+        (device("d", requests=("other",)), "request 'other', which the claim does not have"),
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_a_problem_of_its_claim(wrong: PreparedDevice, text: str) -> None:
+    assert text in problem(wrong)
+
+
+def test_all_problems_are_told() -> None:
+    text = problem(PreparedDevice("", "d"), device("e", "x"))
+    assert "without pool" in text and "'x'" in text
+
+
+@pytest.mark.spec("DN-3.5")
+def test_a_subrequest_is_cut_to_its_request() -> None:
+    (kept,) = checked((device("d", requests=("main/sub", "main/other")),), GPU, usable("main/sub"))  # type: ignore[misc]
+    assert kept.requests == ("main",)
+
+
+def test_the_same_cdi_device_may_stand_for_two_devices() -> None:
+    assert isinstance(checked((device("d", "v.com/c=all"), device("e", "v.com/c=all")), GPU, usable()), tuple)
+
+
+def test_a_device_of_an_old_api_is_named_if_it_can_be_only_one() -> None:
+    nameless = PreparedDevice("", "", cdi_devices=("v.com/c=a",))
+    (found,) = checked((nameless,), GPU, usable(), legacy=True)  # type: ignore[misc]
+    assert (found.pool, found.device, found.cdi_devices) == ("pool", "dev-0", ("v.com/c=a",))
+    assert checked((nameless,), GPU, usable(count=2), legacy=True) == (nameless,)
+
+
+def test_there_is_a_limit_on_devices() -> None:
+    assert str(MAX_DEVICES) in problem(*[device(f"d{i}") for i in range(MAX_DEVICES + 1)])

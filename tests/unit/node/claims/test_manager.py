@@ -1,0 +1,625 @@
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from devlet.errors import NotPrepared, PluginRefused, PluginUnavailable, Unavailable
+from devlet.kit.parts import running
+from devlet.node.claims.manager import CHECKPOINT, ClaimManager, Settings
+from devlet.node.claims.records import ClaimState
+from devlet.node.reports import Report
+from devlet.objects.identifiers import DeviceIdentity, DeviceName, PodUID, PoolName
+from devlet.plugins.dra import Service
+from devlet.state import claim_checkpoint
+from devlet.state.checkpoint_file import CheckpointFile
+from devlet.state.claim_entry import ClaimEntry
+from devlet.testing.claim_specimens import GPU, NIC, claim, device, key, pod
+from devlet.testing.fake_clock import FakeClock
+from devlet.testing.scripted_drivers import Claims, ScriptedDriver, ScriptedDrivers
+
+pytestmark = pytest.mark.anyio
+
+POD = PodUID("pod-1")
+
+
+class File(CheckpointFile):
+    """Counts writes, and fails when told to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.writes = 0
+        self.full = False
+
+    def write(self, content: bytes) -> None:
+        if self.full:
+            raise Unavailable(f"{self.path} cannot be written: No space left on device")
+        self.writes += 1
+        super().write(content)
+
+
+class Bench:
+    """All that a claim manager needs, and what it said."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.clock = FakeClock()
+        self.gpu, self.nic = ScriptedDriver(GPU), ScriptedDriver(NIC)
+        self.drivers = ScriptedDrivers(self.gpu, self.nic)
+        self.claims = Claims(claim())
+        self.file = File(root / CHECKPOINT)
+        self.observed: list[tuple[str, bool]] = []
+        self.watched: dict[str, tuple[Any, ...]] = {}
+        self.reports: list[Report] = []
+
+    @asynccontextmanager
+    async def manager(self, settings: Settings = Settings()) -> AsyncIterator[ClaimManager]:
+        made = ClaimManager(
+            self.root,
+            self.drivers,
+            self.claims.read,
+            self.clock,
+            settings,
+            file=self.file,
+            report=self.reports.append,
+            observe=lambda name, seconds, failed: self.observed.append((name, failed)),
+            watch=lambda uid, keys: self.watched.__setitem__(uid, tuple(keys)),
+        )
+        async with running(made.run):
+            yield made
+
+    def on_disk(self) -> dict[str, ClaimEntry]:
+        blob = (self.root / CHECKPOINT).read_bytes()
+        return {entry.name: entry for entry in claim_checkpoint.decode(blob).claims or ()}
+
+
+@pytest.fixture
+def bench(root: Path) -> Bench:
+    return Bench(root)
+
+
+async def refused(manager: ClaimManager, *args: Any) -> str:
+    with pytest.raises(NotPrepared) as caught:
+        await manager.prepare(*args)
+    return str(caught.value)
+
+
+# Start
+
+
+@pytest.mark.spec("DN-4.03")
+async def test_a_new_node_gets_the_file_of_a_new_kubelet(bench: Bench) -> None:
+    async with bench.manager():
+        pass
+    file = json.loads((bench.root / CHECKPOINT).read_bytes())
+    assert file["Checksum"] == 4010664294
+    assert (bench.root / CHECKPOINT).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.spec("DN-10.M01")
+async def test_a_directory_that_cannot_be_written_is_an_error_at_the_start(bench: Bench) -> None:
+    bench.file.full = True
+    with pytest.raises(ExceptionGroup) as caught:
+        async with bench.manager():
+            raise AssertionError("it started")
+    assert caught.group_contains(Unavailable, match="cannot be written")
+
+
+# Prepare
+
+
+@pytest.mark.spec("DN-3.3")
+async def test_a_claim_is_prepared_and_written_down_before_and_after(bench: Bench) -> None:
+    seen: list[ClaimEntry] = []
+    bench.gpu.block()
+    async with bench.manager() as manager, anyio.create_task_group() as tasks:
+        tasks.start_soon(manager.prepare, pod())
+        await bench.gpu.called.wait()
+        seen.append(bench.on_disk()["claim"])
+        assert manager.records()[0].state is ClaimState.PREPARING
+        bench.gpu.gate.set()
+    assert manager.records()[0].state is ClaimState.PREPARED
+    assert seen == [ClaimEntry("uid-claim", "claim", "default", frozenset({"pod-1"}), {GPU: None})]
+    assert bench.on_disk()["claim"].drivers == {GPU: (device("dev-claim", f"{GPU}/c=uid-claim"),)}
+
+
+@pytest.mark.spec("DN-10.M09")
+async def test_what_is_prepared_is_not_asked_for_again_and_costs_no_write(bench: Bench) -> None:
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+        before = bench.file.writes
+        await manager.prepare(pod())
+        assert bench.gpu.calls == [("prepare", ("claim",))] and bench.file.writes == before
+
+
+@pytest.mark.spec("DN-11.14")
+async def test_a_pod_without_claims_costs_no_write_and_is_observed(bench: Bench) -> None:
+    async with bench.manager() as manager:
+        before = bench.file.writes
+        await manager.prepare(pod(claims={}))
+        await manager.unprepare(POD)
+        assert bench.file.writes == before
+    assert bench.observed == [("PrepareResources", False), ("UnprepareResources", False)]
+
+
+@pytest.mark.spec("DN-10.M02")
+@pytest.mark.spec("DN-12.1")
+async def test_a_claim_that_does_not_exist_is_named_and_counted_as_an_error(bench: Bench) -> None:
+    async with bench.manager() as manager:
+        assert "ResourceClaim missing was not found" in await refused(manager, pod(claims={"gpu": "missing"}))
+    assert bench.observed == [("PrepareResources", True)]
+
+
+@pytest.mark.spec("DN-10.M03")
+@pytest.mark.spec("DN-3.3")
+async def test_a_refused_pod_leaves_no_trace(bench: Bench) -> None:
+    bench.claims.put(claim(drivers=("other.example.com",)))
+    async with bench.manager() as manager:
+        before = bench.file.writes
+        assert await refused(manager, pod()) == "DRA driver other.example.com is not registered"
+        assert not manager.holds(POD) and manager.records() == [] and bench.file.writes == before
+
+
+async def test_a_driver_that_is_not_connected_is_not_called(bench: Bench) -> None:
+    bench.drivers.disconnected.add(GPU)
+    async with bench.manager() as manager:
+        assert "is registered, but not connected" in await refused(manager, pod())
+        assert bench.gpu.calls == [] and not manager.holds(POD)
+
+
+@pytest.mark.spec("DN-10.M04")
+async def test_an_answer_without_devices_is_success_and_is_remembered(bench: Bench) -> None:
+    bench.gpu.answers["claim"] = ()
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+        assert manager.is_prepared(pod()) and manager.cdi_devices(pod(), pod().containers[0]) == ()
+    assert bench.on_disk()["claim"].drivers == {GPU: ()}
+
+
+@pytest.mark.spec("DN-10.M08")
+@pytest.mark.spec("DN-9.3.05")
+async def test_a_claim_that_no_container_uses_is_prepared(bench: Bench) -> None:
+    async with bench.manager() as manager:
+        await manager.prepare(pod(uses=[]))
+    assert bench.gpu.calls == [("prepare", ("claim",))]
+
+
+async def test_a_claim_without_devices_needs_no_driver(bench: Bench) -> None:
+    bench.claims.put(claim(drivers=()))
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+        assert manager.is_prepared(pod()) and manager.holds(POD)
+        await manager.unprepare(POD)
+        assert not manager.holds(POD)
+
+
+@pytest.mark.spec("DN-10.M15")
+@pytest.mark.spec("DN-9.3.25")
+async def test_a_pod_with_a_prepared_and_a_new_claim_has_the_new_one_prepared(bench: Bench) -> None:
+    bench.claims = Claims(claim("old", pods=("pod-1", "pod-2")), claim("new", pods=("pod-2",)))
+    async with bench.manager() as manager:
+        await manager.prepare(pod("pod-1", {"a": "old"}))
+        await manager.prepare(pod("pod-2", {"a": "old", "b": "new"}))
+    assert bench.gpu.calls == [("prepare", ("old",)), ("prepare", ("new",))]
+
+
+@pytest.mark.spec("DN-11.03")
+async def test_a_claim_under_two_names_is_asked_for_once(bench: Bench) -> None:
+    async with bench.manager() as manager:
+        await manager.prepare(pod(claims={"a": "claim", "b": "claim"}))
+        await manager.unprepare(POD)
+    assert bench.gpu.calls == [("prepare", ("claim",)), ("unprepare", ("claim",))]
+
+
+@pytest.mark.spec("DN-9.2.18")
+async def test_claims_go_to_each_driver_in_one_call_and_to_all_drivers_at_once(bench: Bench) -> None:
+    bench.claims = Claims(claim("a", drivers=(GPU, NIC)), claim("b"))
+    bench.gpu.block()
+    bench.nic.block()
+    async with bench.manager() as manager, anyio.create_task_group() as tasks:
+        tasks.start_soon(manager.prepare, pod(claims={"a": "a", "b": "b"}))
+        await bench.gpu.called.wait()
+        await bench.nic.called.wait()
+        bench.gpu.gate.set()
+        bench.nic.gate.set()
+    assert bench.gpu.calls == [("prepare", ("a", "b"))] and bench.nic.calls == [("prepare", ("a",))]
+
+
+@pytest.mark.spec("DN-11.12")
+async def test_what_went_well_is_kept_and_only_the_rest_is_asked_for_again(bench: Bench) -> None:
+    bench.claims = Claims(claim("a", drivers=(GPU, NIC)), claim("b"))
+    bench.gpu.problems["b"] = "too hot"
+    bench.nic.error = PluginUnavailable(NIC, "gone")
+    both = pod(claims={"a": "a", "b": "b"})
+    async with bench.manager() as manager:
+        text = await refused(manager, both)
+        assert text == f"claim a: driver {NIC}: gone; claim b: driver {GPU}: too hot"
+        assert [(r.state, r.message) for r in manager.records()] == [
+            (ClaimState.FAILED, f"driver {NIC}: gone"),
+            (ClaimState.FAILED, f"driver {GPU}: too hot"),
+        ]
+        assert bench.on_disk()["a"].drivers == {GPU: (device("dev-a", f"{GPU}/c=uid-a"),), NIC: None}
+        bench.gpu.problems.clear()
+        bench.nic.error = None
+        await manager.prepare(both)
+    assert bench.gpu.calls == [("prepare", ("a", "b")), ("prepare", ("b",))]
+    assert bench.nic.calls == [("prepare", ("a",)), ("prepare", ("a",))]
+
+
+@pytest.mark.spec("DN-10.M11")
+async def test_a_second_try_replaces_the_devices_of_the_first(bench: Bench) -> None:
+    bench.claims.put(claim(drivers=(GPU, NIC)))
+    bench.nic.problems["claim"] = "no"
+    async with bench.manager() as manager:
+        await refused(manager, pod())
+        bench.nic.problems.clear()
+        await manager.prepare(pod())
+        assert len(manager.cdi_devices(pod(), pod().containers[0])) == 2
+
+
+@pytest.mark.spec("DN-10.M13")
+@pytest.mark.spec("DN-9.3.07")
+async def test_an_old_claim_of_the_same_name_stands_in_the_way(bench: Bench) -> None:
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+        bench.claims.put(claim(uid="new", pods=("pod-2",)))
+        text = await refused(manager, pod("pod-2"))
+        assert text == "old ResourceClaim with same name claim and different UID uid-claim still exists"
+        assert len(bench.gpu.calls) == 1 and not manager.holds(PodUID("pod-2"))
+        await manager.unprepare(POD)
+        await manager.prepare(pod("pod-2"))
+    assert bench.on_disk()["claim"].uid == "new"
+
+
+async def test_a_claim_that_got_other_devices_while_it_is_used_is_refused(bench: Bench) -> None:
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+        bench.claims.put(claim(devices="other", pods=("pod-2",)))
+        assert "got other devices while it is prepared" in await refused(manager, pod("pod-2"))
+        bench.claims.put(claim(drivers=(NIC,), pods=("pod-2",)))
+        assert "for pods pod-1" in await refused(manager, pod("pod-2"))
+
+
+@pytest.mark.spec("DN-10.M14")
+async def test_a_share_is_kept(bench: Bench) -> None:
+    bench.gpu.answers["claim"] = (device("d", share="s"),)
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+    assert bench.on_disk()["claim"].drivers == {GPU: (device("d", share="s"),)}
+
+
+@pytest.mark.spec("DN-11.20")
+async def test_an_answer_that_makes_no_sense_fails_its_claim_alone(bench: Bench) -> None:
+    bench.claims = Claims(claim("a"), claim("b"))
+    bench.gpu.answers["a"] = (device("d", "nonsense"),)
+    async with bench.manager() as manager:
+        text = await refused(manager, pod(claims={"a": "a", "b": "b"}))
+    assert "'nonsense' is not the name of a CDI device" in text and "claim b" not in text
+    assert bench.on_disk()["b"].drivers != {GPU: None}
+
+
+@pytest.mark.spec("DN-10.M12")
+@pytest.mark.spec("DN-3.6")
+async def test_the_claim_of_extended_resources_is_prepared_read_and_unprepared(bench: Bench) -> None:
+    mapping = {"containerName": "main", "resourceName": "gpu.example.com/gpu", "requestName": "req"}
+    status = {"extendedResourceClaimStatus": {"resourceClaimName": "claim", "requestMappings": [mapping]}}
+    one = pod(claims={}, status=status, resources={"requests": {"gpu.example.com/gpu": "1"}})
+    async with bench.manager() as manager:
+        await manager.prepare(one)
+        assert manager.cdi_devices(one, one.containers[0]) == (f"{GPU}/c=uid-claim",)
+        assert [c.pod_claim for c in manager.container_claims(one, one.containers[0])] == [""]
+        await manager.unprepare(POD)
+    assert bench.gpu.calls == [("prepare", ("claim",)), ("unprepare", ("claim",))]
+
+
+async def test_a_driver_of_an_old_api_hears_again_what_it_answered(bench: Bench) -> None:
+    bench.gpu.service = Service.V1ALPHA1
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+        await manager.unprepare(POD)
+    assert [each.cdi_devices for each in bench.gpu.references] == [(), (f"{GPU}/c=uid-claim",)]
+
+
+async def test_what_a_pod_waits_for_is_told_since_when_and_watched(bench: Bench) -> None:
+    bench.claims.put(claim(allocated=False))
+    async with bench.manager() as manager:
+        await refused(manager, pod())
+        (wait,) = manager.waits()
+        assert (wait.pod, wait.claims, wait.message) == (POD, (key("claim"),), "ResourceClaim claim is not allocated")
+        assert bench.watched == {"pod-1": (key("claim"),)}
+        bench.claims.put(claim())
+        await manager.prepare(pod())
+        assert manager.waits() == [] and bench.watched == {"pod-1": ()}
+
+
+# Unprepare
+
+
+@pytest.mark.spec("DN-10.M21")
+async def test_a_claim_is_unprepared_and_forgotten_when_its_last_pod_ends(bench: Bench) -> None:
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+        await manager.unprepare(POD)
+        await manager.unprepare(POD)
+        assert not manager.holds(POD) and manager.records() == []
+    assert bench.gpu.calls == [("prepare", ("claim",)), ("unprepare", ("claim",))]
+    assert bench.on_disk() == {} and bench.gpu.prepared == set()
+
+
+@pytest.mark.spec("DN-10.M17")
+@pytest.mark.spec("DN-9.3.20")
+async def test_a_claim_that_others_use_is_not_unprepared(bench: Bench) -> None:
+    bench.claims.put(claim(pods=("pod-1", "pod-2")))
+    async with bench.manager() as manager:
+        await manager.prepare(pod("pod-1"))
+        await manager.prepare(pod("pod-2"))
+        await manager.unprepare(POD)
+        assert bench.on_disk()["claim"].pods == frozenset({"pod-2"})
+        assert bench.gpu.calls == [("prepare", ("claim",))]
+        await manager.unprepare(PodUID("pod-2"))
+    assert bench.gpu.calls[1:] == [("unprepare", ("claim",))]
+
+
+@pytest.mark.spec("DN-11.01")
+async def test_a_pod_that_was_refused_never_unprepares_the_claim_of_another(bench: Bench) -> None:
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+        await refused(manager, pod("intruder"))
+        await manager.unprepare(PodUID("intruder"))
+        assert bench.gpu.calls == [("prepare", ("claim",))] and manager.is_prepared(pod())
+
+
+@pytest.mark.spec("DN-11.01")
+async def test_a_second_try_to_unprepare_never_takes_a_shared_claim_from_others(bench: Bench) -> None:
+    bench.claims = Claims(claim("shared", pods=("pod-1", "pod-2")), claim("own", drivers=(NIC,)))
+    async with bench.manager() as manager:
+        await manager.prepare(pod("pod-1", {"a": "shared", "b": "own"}))
+        await manager.prepare(pod("pod-2", {"a": "shared"}))
+        bench.nic.problems["own"] = "busy"
+        for _ in range(2):
+            with pytest.raises(NotPrepared, match=f"claim own: driver {NIC}: busy"):
+                await manager.unprepare(POD)
+        assert [call for call in bench.gpu.calls if call[0] == "unprepare"] == []
+        assert bench.on_disk()["shared"].pods == frozenset({"pod-2"})
+        bench.nic.problems.clear()
+        await manager.unprepare(POD)
+        assert set(bench.on_disk()) == {"shared"}
+
+
+@pytest.mark.spec("DN-10.M16")
+async def test_without_its_driver_a_claim_cannot_be_unprepared(bench: Bench) -> None:
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+        del bench.drivers.registered[GPU]
+        with pytest.raises(NotPrepared, match=f"DRA driver {GPU} is not registered"):
+            await manager.unprepare(POD)
+        assert manager.holds(POD) and manager.records()[0].state is ClaimState.FAILED
+    assert set(bench.on_disk()) == {"claim"}
+
+
+async def test_a_driver_that_has_unprepared_is_not_asked_again(bench: Bench) -> None:
+    bench.claims.put(claim(drivers=(GPU, NIC)))
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+        bench.nic.error = PluginRefused(NIC, "not now")
+        with pytest.raises(NotPrepared, match="not now"):
+            await manager.unprepare(POD)
+        assert list(bench.on_disk()["claim"].drivers or ()) == [NIC]
+        bench.nic.error = None
+        await manager.unprepare(POD)
+    assert bench.gpu.calls.count(("unprepare", ("claim",))) == 1
+
+
+@pytest.mark.spec("DN-11.02")
+async def test_a_claim_that_is_being_unprepared_is_prepared_anew_for_the_next_pod(bench: Bench) -> None:
+    bench.claims.put(claim(pods=("pod-1", "pod-2")))
+    async with bench.manager() as manager, anyio.create_task_group() as tasks:
+        await manager.prepare(pod())
+        bench.gpu.block()
+        tasks.start_soon(manager.unprepare, POD)
+        await bench.gpu.called.wait()
+        assert manager.records()[0].state is ClaimState.UNPREPARING
+        tasks.start_soon(manager.prepare, pod("pod-2"))
+        await anyio.wait_all_tasks_blocked()
+        assert len(bench.gpu.calls) == 2
+        bench.gpu.gate.set()
+    assert [verb for verb, _ in bench.gpu.calls] == ["prepare", "unprepare", "prepare"]
+    assert bench.gpu.prepared == {"uid-claim"} and bench.on_disk()["claim"].pods == frozenset({"pod-2"})
+
+
+async def test_a_claim_is_free_for_others_before_the_slowest_driver_of_the_pod_has_answered(bench: Bench) -> None:
+    bench.claims = Claims(claim("a", pods=("pod-1", "pod-2")), claim("b", drivers=(NIC,)))
+    bench.nic.block()
+    async with bench.manager() as manager, anyio.create_task_group() as tasks:
+        tasks.start_soon(manager.prepare, pod("pod-1", {"a": "a", "b": "b"}))
+        await bench.nic.called.wait()
+        with anyio.fail_after(5):
+            await manager.prepare(pod("pod-2", {"a": "a"}))
+        bench.nic.gate.set()
+    assert bench.gpu.calls == [("prepare", ("a",))]
+
+
+async def test_two_pods_that_come_at_once_have_their_claim_prepared_once(bench: Bench) -> None:
+    uids = [f"pod-{i}" for i in range(5)]
+    bench.claims.put(claim(pods=uids))
+    async with bench.manager() as manager, anyio.create_task_group() as tasks:
+        for uid in uids:
+            tasks.start_soon(manager.prepare, pod(uid))
+    assert bench.gpu.calls == [("prepare", ("claim",))] and bench.on_disk()["claim"].pods == frozenset(uids)
+
+
+@pytest.mark.spec("DN-10.M23")
+async def test_many_pods_are_prepared_and_unprepared_at_once_with_few_writes(bench: Bench) -> None:
+    uids = [f"pod-{i}" for i in range(64)]
+    bench.claims = Claims(*[claim(f"c-{uid}", pods=(uid,)) for uid in uids])
+    async with bench.manager() as manager:
+        before = bench.file.writes
+        async with anyio.create_task_group() as tasks:
+            for uid in uids:
+                tasks.start_soon(manager.prepare, pod(uid, {"a": f"c-{uid}"}))
+        assert len(bench.on_disk()) == 64 and bench.file.writes - before < 32
+        async with anyio.create_task_group() as tasks:
+            for uid in uids:
+                tasks.start_soon(manager.unprepare, PodUID(uid))
+    assert bench.on_disk() == {} and bench.gpu.prepared == set()
+
+
+# Interruptions
+
+
+async def test_a_call_to_a_driver_is_seen_through_when_its_pod_is_deleted(bench: Bench) -> None:
+    bench.gpu.block()
+    async with bench.manager() as manager, anyio.create_task_group() as tasks:
+        scope = anyio.CancelScope()
+
+        async def prepare() -> None:
+            with scope:
+                await manager.prepare(pod())
+
+        tasks.start_soon(prepare)
+        await bench.gpu.called.wait()
+        scope.cancel()
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(manager.unprepare, POD)
+        await anyio.wait_all_tasks_blocked()
+        assert [verb for verb, _ in bench.gpu.calls] == ["prepare"]
+        bench.gpu.gate.set()
+    assert [verb for verb, _ in bench.gpu.calls] == ["prepare", "unprepare"] and bench.on_disk() == {}
+
+
+async def test_a_pod_that_is_deleted_while_it_waits_for_a_claim_leaves_no_trace(bench: Bench) -> None:
+    bench.claims.put(claim(pods=("pod-1", "pod-2")))
+    bench.gpu.block()
+    async with bench.manager() as manager, anyio.create_task_group() as tasks:
+        tasks.start_soon(manager.prepare, pod())
+        await bench.gpu.called.wait()
+        with anyio.move_on_after(0.01):
+            await manager.prepare(pod("pod-2"))
+        assert not manager.holds(PodUID("pod-2"))
+        bench.gpu.gate.set()
+
+
+@pytest.mark.parametrize("fails", ["before the call", "after the call"])
+async def test_a_full_disk_is_told_and_what_was_not_written_down_is_not_done(bench: Bench, fails: str) -> None:
+    bench.gpu.block()
+    problems: list[Unavailable] = []
+
+    async def prepare(manager: ClaimManager) -> None:
+        try:
+            await manager.prepare(pod())
+        except Unavailable as e:
+            problems.append(e)
+
+    async with bench.manager() as manager:
+        async with anyio.create_task_group() as tasks:
+            bench.file.full = fails == "before the call"
+            tasks.start_soon(prepare, manager)
+            if fails == "after the call":
+                await bench.gpu.called.wait()
+                bench.file.full = True
+            bench.gpu.gate.set()
+        assert "No space left on device" in str(problems[0])
+        assert manager.holds(POD) is (fails == "after the call")
+        assert len(bench.gpu.calls) == (1 if fails == "after the call" else 0)
+        bench.file.full = False
+        await manager.prepare(pod())
+        assert len(bench.gpu.calls) == 1
+    assert bench.on_disk()["claim"].drivers != {GPU: None}
+
+
+# Restarts
+
+
+async def restarted(bench: Bench, then: Callable[[ClaimManager], Any]) -> None:
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+    async with bench.manager() as manager:
+        await then(manager)
+
+
+async def test_what_was_prepared_before_a_restart_is_known_after_it(bench: Bench) -> None:
+    async def then(manager: ClaimManager) -> None:
+        assert manager.is_prepared(pod()) and manager.holds(POD)
+        assert manager.cdi_devices(pod(), pod().containers[0]) == (f"{GPU}/c=uid-claim",)
+        assert manager.in_use() == {"<any>": 1, GPU: 1}
+
+    await restarted(bench, then)
+
+
+@pytest.mark.spec("DN-3.9")
+async def test_after_a_restart_a_driver_is_asked_again_before_another_pod_starts(bench: Bench) -> None:
+    bench.claims.put(claim(pods=("pod-1", "pod-2")))
+
+    async def then(manager: ClaimManager) -> None:
+        await manager.prepare(pod("pod-2"))
+        assert len(bench.gpu.calls) == 2
+
+    await restarted(bench, then)
+
+
+@pytest.mark.spec("DN-3.7")
+async def test_what_pods_that_are_gone_left_behind_is_unprepared(bench: Bench) -> None:
+    async def then(manager: ClaimManager) -> None:
+        await manager.reconcile([POD])
+        assert manager.holds(POD)
+        await manager.reconcile([])
+        assert not manager.holds(POD)
+
+    await restarted(bench, then)
+    assert bench.gpu.calls == [("prepare", ("claim",)), ("unprepare", ("claim",))]
+    assert ("UnprepareResources", False) not in bench.observed
+
+
+async def test_what_cannot_be_cleaned_up_now_is_left_for_the_next_time(bench: Bench) -> None:
+    async def then(manager: ClaimManager) -> None:
+        del bench.drivers.registered[GPU]
+        await manager.reconcile([])
+        assert manager.holds(POD)
+        before = manager.version
+        bench.drivers.add(bench.gpu)
+        assert await manager.changed(before) != before
+        await manager.reconcile([])
+        assert not manager.holds(POD)
+
+    await restarted(bench, then)
+
+
+@pytest.mark.spec("DN-11.15")
+async def test_a_damaged_file_is_set_aside_and_what_can_be_read_of_it_is_cleaned_up(bench: Bench) -> None:
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+    path = bench.root / CHECKPOINT
+    path.write_bytes(path.read_bytes().replace(b'"Checksum":', b'"Checksum":1'))
+    async with bench.manager() as manager:
+        assert manager.is_prepared(pod())
+        assert len(manager.damage) == 1 and "was damaged and set aside" in manager.damage[0]
+        assert (
+            bench.reports[0].reason == "ClaimCheckpointDamaged" and "1 claims could be read" in bench.reports[0].message
+        )
+        await manager.reconcile([])
+    assert bench.gpu.prepared == set() and len([name for name in os.listdir(bench.root) if "damaged" in name]) == 1
+
+
+# Reading
+
+
+@pytest.mark.spec("DN-10.C03")
+@pytest.mark.spec("DN-12.3")
+async def test_prepared_claims_are_counted_by_driver_and_in_all(bench: Bench) -> None:
+    bench.claims = Claims(claim("a", drivers=(GPU, NIC)), claim("b"), claim("c", drivers=(NIC,)))
+    bench.nic.problems["c"] = "no"
+    async with bench.manager() as manager:
+        assert manager.in_use() == {"<any>": 0}
+        await manager.prepare(pod(claims={"a": "a", "b": "b"}))
+        await refused(manager, pod(claims={"c": "c"}))
+        assert manager.in_use() == {"<any>": 2, GPU: 2, NIC: 1}
+
+
+async def test_the_users_of_a_device_are_known(bench: Bench) -> None:
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+        assert manager.users([DeviceIdentity(GPU, PoolName("pool"), DeviceName("dev-claim"))]) == {POD}

@@ -1,0 +1,48 @@
+import pytest
+
+from devlet.node.claims.progress import Progress
+from devlet.node.claims.records import ClaimState
+from devlet.objects.identifiers import PodUID
+from devlet.state.claim_entry import ClaimEntry
+from devlet.testing.claim_specimens import GPU, device, key
+from devlet.testing.fake_clock import FakeClock
+
+pytestmark = pytest.mark.anyio
+
+ENTRY = ClaimEntry("u", "c", "default", frozenset({"b", "a"}), {GPU: (device("d"),)})
+
+
+async def test_a_state_is_told_since_it_began() -> None:
+    clock = FakeClock()
+    progress = Progress(clock)
+    began = clock.now()
+    progress.note(key("c"), ClaimState.FAILED, "one")
+    await clock.advance(5)
+    progress.note(key("c"), ClaimState.FAILED, "two")
+    found = progress.record(key("c"), ENTRY)
+    assert (found.state, found.since, found.message, found.pods) == (ClaimState.FAILED, began, "two", ("a", "b"))
+    progress.note(key("c"), ClaimState.PREPARED)
+    assert progress.record(key("c"), ENTRY).since == clock.now()
+
+
+async def test_without_a_note_the_entry_says_how_far_it_is() -> None:
+    progress = Progress(FakeClock())
+    progress.note(key("c"), ClaimState.FAILED, "x")
+    progress.forget(key("c"))
+    found = progress.record(key("c"), ENTRY)
+    assert (found.state, found.since, found.message) == (ClaimState.PREPARED, None, "")
+    half = ClaimEntry("u", "c", "default", None, {GPU: None})
+    assert progress.record(key("c"), half).state is ClaimState.PREPARING
+
+
+async def test_a_pod_waits_since_its_first_failure() -> None:
+    clock = FakeClock()
+    progress = Progress(clock)
+    began = clock.now()
+    progress.waits_for(PodUID("a"), [key("c")], "one")
+    await clock.advance(5)
+    progress.waits_for(PodUID("b"), [], "other")
+    progress.waits_for(PodUID("a"), [key("c")], "two")
+    assert [(w.pod, w.since, w.message) for w in progress.waits()] == [("a", began, "two"), ("b", clock.now(), "other")]
+    progress.forget_pod(PodUID("a"))
+    assert [w.pod for w in progress.waits()] == ["b"]
