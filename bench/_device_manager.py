@@ -13,6 +13,7 @@ from pathlib import Path
 
 import anyio
 from bench._embedded import tune_gc
+from bench._report import written_bytes
 
 from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
@@ -75,9 +76,9 @@ async def run(options: argparse.Namespace) -> dict[str, float]:
         await until(checkpoint.stat, lambda now: now.st_ino != before.st_ino)  # the list is written down, too
         todo = pods(resource, options.pods)
         tune_gc()
-        written = -_written_bytes()
+        written = -written_bytes()
         seconds = await admit_all(manager, todo, options.at_once)
-        written += _written_bytes()
+        written += written_bytes()
     return {
         "existing": existing,
         "seconds": seconds,
@@ -86,12 +87,6 @@ async def run(options: argparse.Namespace) -> dict[str, float]:
         "written_bytes": written,
         "checkpoint_bytes": (await checkpoint.stat()).st_size,
     }
-
-
-def _written_bytes() -> int:
-    """By this process so far, to files and sockets."""
-    found = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
-    return int(found["wchar"])
 
 
 def _options() -> argparse.Namespace:

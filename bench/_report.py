@@ -114,10 +114,12 @@ class Row:
         self.runs.setdefault(side, []).append(figure)
 
     def ratio(self, side: str) -> float | None:
-        """Our median to theirs; above 1 ours is better. None if one of the two was not measured."""
+        """Our median to theirs; above 1 ours is better. None if one of the two was not measured, or is zero."""
         if OURS not in self.runs or side not in self.runs:
             return None
         ours, theirs = statistics.median(self.runs[OURS]), statistics.median(self.runs[side])
+        if not ours or not theirs:
+            return None
         return ours / theirs if self.more_is_better else theirs / ours
 
 
@@ -151,6 +153,12 @@ def resident_mebibytes(pid: int | str = "self", which: str = "VmRSS") -> float:
     """What the process has now; with `VmHWM` the most that it ever had."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{which}:"))
+
+
+def written_bytes() -> int:
+    """By this process so far, to files and sockets."""
+    found = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(found["wchar"])
 
 
 def write(path: Path, about: Machine, disk: Disk, rows: Sequence[Row], settings: Mapping[str, object]) -> None:

@@ -18,9 +18,10 @@ def transcript() -> list[tuple[str, str]]:
 
 
 def test_the_examples_print_what_the_page_says(tmp_path: Path) -> None:
-    devices, claims = re.findall(r"```json\n(.*?)\n```", PAGE, re.DOTALL)
+    devices, claims, health = re.findall(r"```json\n(.*?)\n```", PAGE, re.DOTALL)
     (tmp_path / "kubelet_internal_checkpoint").write_text(devices)
     (tmp_path / "dra_manager_state").write_text(claims)
+    (tmp_path / "dra_health_state").write_text(health)
     devlet = shlex.join([sys.executable, "-m", "devlet"])
     for command, expected in transcript():
         line = re.sub(r"^devlet\b", lambda _: devlet, command)

@@ -87,6 +87,7 @@ def put_checkpoint(root: Path) -> None:
     file.write(Encoder().encode([entry], {"example.com/gpu": ["gpu-0", "gpu-1"]}))
     claim = claim_checkpoint.ClaimEntry("9d3b07aa", "train-gpu", "default", frozenset({"6b1c2f9e"}), None)
     CheckpointFile(root / "dra_manager_state").write(claim_checkpoint.Encoder().encode([claim]))
+    CheckpointFile(root / "dra_health_state").write(b'{"gpu.example.com":{"Devices":{}}}')
 
 
 @pytest.mark.parametrize("line", [line for line in EXAMPLES if line.split()[1] not in ON_OBJECTS])

@@ -1,4 +1,4 @@
-"""The examples of docs/devices.md, typed in as a reader would, print what the page says."""
+"""The examples of docs/devices.md and docs/cdi.md, typed in as a reader would, print what the page says."""
 
 import os
 import re
@@ -12,21 +12,23 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs" / "devices.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+DEVICES = (DOCS / "devices.md").read_text()
+CDI = (DOCS / "cdi.md").read_text()
 PROGRAMS = Path(__file__).parents[2] / ".cache" / "peers" / "bin"
 FOREIGN = "Your own plugin"  # the section that needs one of the programs
-SECTIONS = ("Try it", "NUMA", "Release hooks")
+SECTIONS = [(DEVICES, "Try it"), (DEVICES, "NUMA"), (DEVICES, "Release hooks"), (CDI, "Try it")]
 
 
-def section(title: str) -> str:
-    found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
-    assert found, f"docs/devices.md has no section {title}"
+def section(page: str, title: str) -> str:
+    found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    assert found, f"the page has no section {title}"
     return found[1]
 
 
-def steps(title: str) -> list[tuple[str, str]]:
+def steps(page: str, title: str) -> list[tuple[str, str]]:
     """(command, what it prints) of all console blocks of a section."""
-    typed = "\n".join(re.findall(r"```console\n(.*?)```", section(title), re.DOTALL))
+    typed = "\n".join(re.findall(r"```console\n(.*?)```", section(page, title), re.DOTALL))
     pieces = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", typed, re.MULTILINE)
     return [(command, output.rstrip("\n")) for command, output in pieces]
 
@@ -86,18 +88,19 @@ def timeless(text: str) -> str:
     return re.sub(r"\b\d+s$", "1s", text, flags=re.MULTILINE)
 
 
-def check(title: str, root: Path) -> None:
-    write_files(root, PAGE)
+def check(page: str, title: str, root: Path) -> None:
+    write_files(root, page)
     with ExitStack() as stack:
         terminal = Terminal(root, stack)
-        for command, expected in steps(title):
-            assert timeless(terminal.type(command)) == expected, command
+        for command, expected in steps(page, title):
+            shown = expected.replace("/tmp/dv1", str(root))
+            assert timeless(terminal.type(command)) == shown, command
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize("title", SECTIONS)
-def test_the_examples_of_a_section_print_what_the_page_says(title: str, root: Path) -> None:
-    check(title, root)
+@pytest.mark.parametrize(("page", "title"), SECTIONS, ids=[f"{page[2:5]}-{title}" for page, title in SECTIONS])
+def test_the_examples_of_a_section_print_what_the_page_says(page: str, title: str, root: Path) -> None:
+    check(page, title, root)
 
 
 @pytest.mark.peers
@@ -106,9 +109,11 @@ def test_the_example_with_a_foreign_plugin_prints_what_the_page_says(root: Path)
     if not (PROGRAMS / "generic-device-plugin").is_file():
         expected = os.environ.get("CI") or os.environ.get("DEVLET_PEERS") == "required"
         (pytest.fail if expected else pytest.skip)("generic-device-plugin not built: run `make peers`")
-    check(FOREIGN, root)
+    check(DEVICES, FOREIGN, root)
 
 
-def test_every_section_with_commands_is_run() -> None:
-    titles = re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
-    assert {title for title in titles if "```console" in section(title)} == {FOREIGN, *SECTIONS}
+@pytest.mark.parametrize("page", [DEVICES, CDI], ids=["devices", "cdi"])
+def test_every_section_with_commands_is_run(page: str) -> None:
+    titles = re.findall(r"^## (.*)$", page, re.MULTILINE)
+    run = {title for of, title in SECTIONS if of == page} | ({FOREIGN} if page == DEVICES else set())
+    assert {title for title in titles if "```console" in section(page, title)} == run

@@ -1,5 +1,6 @@
 """Device plugins and pods on a whole node, a real process: restarts and kills of either side, in every order."""
 
+import json
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -13,7 +14,7 @@ from devlet.cluster.client import DeleteOptions
 from devlet.cluster.store.store import open_store
 from devlet.objects.identifiers import DeviceID
 from devlet.objects.kinds import PODS
-from devlet.plugins.devices import Device, Grant, Options
+from devlet.plugins.devices import Device, Options
 from devlet.runtime.none import EXIT_CODE
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.node_process import NodeProcess, devices_in_status, plugin_process, pod
@@ -57,6 +58,13 @@ async def has(node: NodeProcess, name: str) -> set[str]:
     written = [entry for entry in node.checkpoint().entries or () if entry.pod == document["metadata"]["uid"]]
     assert {id for entry in written for ids in (entry.devices or {}).values() for id in ids or ()} == shown
     return shown
+
+
+def write_specs(node: NodeProcess, *devices: str) -> None:
+    edits = [{"name": id, "containerEdits": {"env": [f"GPU_{id}=1"]}} for id in devices]
+    spec = {"cdiVersion": "0.5.0", "kind": GPU, "containerEdits": {"env": ["DRIVER=7"]}, "devices": edits}
+    (node.root / "cdi").mkdir(exist_ok=True)
+    (node.root / "cdi" / "gpu.json").write_text(json.dumps(spec))
 
 
 def restarts(document: dict[str, Any]) -> int:
@@ -193,14 +201,45 @@ async def test_devices_of_pods_that_were_deleted_meanwhile_are_free(node: NodePr
 
 @pytest.mark.spec("DP-8.80")
 async def test_cdi_names_are_what_the_container_gets_also_after_a_restart(node: NodeProcess) -> None:
+    write_specs(node, "dev-0", "dev-1")
     async with gpus(node) as plugin:
-        plugin.grant = lambda ids: Grant(cdi_devices=tuple(f"{GPU}={id}" for id in ids))
+        plugin.grant = plugin.cdi_grant
         [device] = await run(node, "first")
         expected = {"cdiDevices": [f"{GPU}={device}"]}
         assert (await node.holders())["first"]["options"] == expected
         await node.kill()
         await node.start()
         assert (await node.holders())["first"]["options"] == expected
+
+
+@pytest.mark.spec("DN-7.3.4")
+async def test_a_container_waits_until_its_cdi_device_can_be_resolved_and_gets_the_same_after_a_restart(
+    node: NodeProcess,
+) -> None:
+    async with gpus(node) as plugin:
+        plugin.grant = plugin.cdi_grant
+        await node.create(pod("first", {GPU: 2}))
+
+        async def state() -> str:
+            statuses = (await node.pod("first") or {}).get("status", {}).get("containerStatuses") or [{}]
+            return str(statuses[0].get("state", {}))
+
+        told = await until(state, lambda text: "unresolvable" in text)
+        assert f"{GPU}=dev-0: no such device" in told and f"read from /etc/cdi, /var/run/cdi, {node.root}/cdi" in told
+        [note] = (await node.holders())["first"]["notes"]
+        assert note.startswith(f"cannot be started: unresolvable CDI devices {GPU}=dev-0, {GPU}=dev-1")
+        write_specs(node, "dev-0", "dev-1")
+
+        async def nudged() -> str:
+            plugin.set_devices(2 + len(plugin.devices) % 2)  # or else it is tried again in a while
+            return await state()
+
+        await until(nudged, lambda text: "running" in text)
+        expected = {"process": {"env": ["DRIVER=7", "GPU_dev-0=1", "GPU_dev-1=1"]}}
+        assert (await node.holders())["first"]["oci"] == expected
+        await node.kill()
+        await node.start()
+        assert (await node.holders())["first"]["oci"] == expected
 
 
 # Health

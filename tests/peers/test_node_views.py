@@ -39,7 +39,7 @@ class Views:
     def plugins(self) -> list[Document]:
         return plugin_documents([PluginRecord(GPU, Path("/p/g.sock"), "v1beta1", PluginState.CONNECTED, SINCE)])
 
-    def holders(self) -> list[Document]:
+    async def holders(self) -> list[Document]:
         return []
 
 

@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"devlet.dev/peers/kubernetes/program"
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -48,10 +47,10 @@ func prepare(arguments []string) error {
 	directory := flags.String("directory", "", "to write the checkpoint into")
 	name := flags.String("resource", "", "of the plugin")
 	existing := flags.Int("existing", 0, "allocations, of one device each")
-	if err := parse(flags, arguments); err != nil {
+	if err := program.Parse(flags, arguments); err != nil {
 		return err
 	}
-	if err := within("existing", *existing, 0, mostDevices); err != nil {
+	if err := program.Within("existing", *existing, 0, mostDevices); err != nil {
 		return err
 	}
 	wanted := document{Registered: map[string][]string{*name: {}}}
@@ -74,14 +73,17 @@ func bench(arguments []string) error {
 	name := flags.String("resource", "", "of the plugin, which has to run already")
 	count := flags.Int("pods", 64, "how many to admit, with one device each")
 	concurrency := flags.Int("concurrency", 1, "pods that wait for admission at a time; the kubelet admits one at a time")
-	if err := parse(flags, arguments); err != nil {
+	if err := program.Parse(flags, arguments); err != nil {
 		return err
 	}
-	if err := errors.Join(within("pods", *count, 1, mostDevices), within("concurrency", *concurrency, 1, 1024)); err != nil {
-		return err
+	inRange := errors.Join(
+		program.Within("pods", *count, 1, mostDevices), program.Within("concurrency", *concurrency, 1, 1024),
+	)
+	if inRange != nil {
+		return inRange
 	}
 	if err := sameDirectory(*directory, api.DevicePluginPath); err != nil {
-		return badUsage{err}
+		return program.Misused("%w", err)
 	}
 	return (&run{name: *name, count: *count, concurrency: *concurrency}).report(*directory)
 }
@@ -179,7 +181,7 @@ func (r *run) admitAll(manager devicemanager.Manager, next int) (result, error) 
 	var waiting sync.WaitGroup
 	var done result
 	var firstFailure error
-	before, err := writtenBytes()
+	before, err := program.WrittenBytes()
 	if err != nil {
 		return done, err
 	}
@@ -206,19 +208,9 @@ func (r *run) admitAll(manager devicemanager.Manager, next int) (result, error) 
 	waiting.Wait()
 	done.Seconds = time.Since(start).Seconds()
 	done.Rate = float64(done.Admitted) / done.Seconds
-	after, err := writtenBytes()
+	after, err := program.WrittenBytes()
 	done.Written = after - before
 	return done, errors.Join(err, firstFailure)
-}
-
-// writtenBytes of this process so far: the line wchar.
-func writtenBytes() (int64, error) {
-	text, err := os.ReadFile("/proc/self/io")
-	fields := strings.Fields(string(text))
-	if err != nil || len(fields) < 4 {
-		return 0, errors.Join(err, fmt.Errorf("/proc/self/io: unexpected content %q", text))
-	}
-	return strconv.ParseInt(fields[3], 10, 64)
 }
 
 type ready struct{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"devlet.dev/peers/kubernetes/program"
 	"k8s.io/kubernetes/pkg/kubelet/checkpointmanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager/checkpoint"
 )
@@ -28,7 +29,7 @@ type entry struct {
 
 func readCheckpoints(directories []string) error {
 	if len(directories) == 0 {
-		return badUsage{errors.New("expected DIR...")}
+		return program.Misused("expected DIR...")
 	}
 	var failed error
 	encoder := json.NewEncoder(os.Stdout)
@@ -58,7 +59,7 @@ func readCheckpoint(directory string) (*document, error) {
 
 func writeCheckpoints(directories []string) error {
 	if len(directories) == 0 {
-		return badUsage{errors.New("expected DIR...")}
+		return program.Misused("expected DIR...")
 	}
 	decoder := json.NewDecoder(os.Stdin)
 	for _, directory := range directories {

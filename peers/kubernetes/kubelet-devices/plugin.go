@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"devlet.dev/peers/kubernetes/program"
 	"github.com/fsnotify/fsnotify"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -40,15 +41,15 @@ func runPlugin(arguments []string) error {
 	resource := flags.String("resource", "", "its name, as in example.com/gpu")
 	count := flags.Int("devices", 8, "how many; they are called dev-0, dev-1, …")
 	numa := flags.String("numa", "none", "NUMA nodes that the devices are spread over, as in 0,1")
-	if err := parse(flags, arguments); err != nil {
+	if err := program.Parse(flags, arguments); err != nil {
 		return err
 	}
-	if err := within("devices", *count, 0, mostDevices); err != nil {
+	if err := program.Within("devices", *count, 0, mostDevices); err != nil {
 		return err
 	}
 	devices, err := makeDevices(*count, *numa)
 	if err != nil {
-		return badUsage{err}
+		return program.Misused("%w", err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	"devlet.dev/peers/kubernetes/program"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	v1 "k8s.io/kubelet/pkg/apis/podresources/v1"
@@ -21,7 +21,7 @@ const (
 func podResources(arguments []string) error {
 	wanted := map[string]int{"list": 2, "allocatable": 2, "get": 4, "list-v1alpha1": 2}
 	if len(arguments) < 2 || len(arguments) != wanted[arguments[1]] {
-		return badUsage{errors.New("expected SOCKET list | allocatable | get NAMESPACE NAME | list-v1alpha1")}
+		return program.Misused("expected SOCKET list | allocatable | get NAMESPACE NAME | list-v1alpha1")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()

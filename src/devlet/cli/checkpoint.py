@@ -28,7 +28,7 @@ def _example(*lines: str) -> str:
 @click.group(invoke_without_command=True, epilog=_example(f"show {_KUBELET}", f"verify {_KUBELET_CLAIMS}"))
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Look at, check, convert and repair checkpoints of devices and of claims, of any version.
+    """Look at, check, convert and repair checkpoints of devices, of claims and of health, of any version.
 
     No cluster and no running node is needed. The content of a file says which kind of checkpoint it is."""
     if context.invoked_subcommand is None:
@@ -73,7 +73,7 @@ def _load(file: Path, name: str | None) -> _Loaded:
 @_file_options
 @click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml"]), help="The format; a table if not given.")
 def show(file: Path, name: str | None, output: str | None) -> None:
-    """Print who holds which devices, or which devices of which claims."""
+    """Print who holds which devices, or which devices of which claims, or how the devices of claims are."""
     loaded = _load(file, name).check()
     if output in ("json", "yaml"):
         click.echo(_text(loaded.format.document(loaded.blob), output))
@@ -113,7 +113,7 @@ def convert(file: Path, name: str | None, output: Path | None, force: bool) -> N
 
     Versions of kubelet_internal_checkpoint before v2 did not record NUMA nodes: their devices have none. Versions of
     dra_manager_state before 1.31 did not record pools, devices and requests: each driver has one device without names,
-    which serves all requests."""
+    which serves all requests. A dra_health_state gets the members that a kubelet before 1.36 did not write."""
     loaded = _load(file, name).check()
     content = loaded.format.convert(loaded.blob)
     if output is None:

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from devlet.errors import InvalidInput, StateCorrupt
-from devlet.state import claim_checkpoint, claim_salvage, device_checkpoint, device_salvage
+from devlet.state import claim_checkpoint, claim_salvage, device_checkpoint, device_salvage, health_file, health_salvage
 from devlet.state.device_checkpoint import Checkpoint, Damage, Encoder, Failure, Form
+from devlet.state.health_salvage import ByDriver
 
 
 class Verdict(NamedTuple):
@@ -120,8 +121,48 @@ class ClaimManagerFormat:
         return Rescue(content, _claims(len(found.claims)), found.lost)
 
 
+class HealthFormat:
+    """It has no versions: a member that an older kubelet did not write has its default."""
+
+    name = "dra_health_state"
+
+    _NAMES = re.compile(
+        rb'"(LastUpdated|HealthCheckTimeout)"|"Devices"\s*:\s*(\{\s*("[^"]*"\s*:\s*\{|\}))', re.IGNORECASE
+    )
+
+    def recognises(self, blob: bytes) -> bool:
+        return bool(self._NAMES.search(blob))
+
+    def verify(self, blob: bytes) -> Verdict:
+        try:
+            found = health_file.decode(blob)
+        except StateCorrupt as e:
+            return Verdict(False, f"damaged ({Failure.DECODE}): {e}")
+        return Verdict(True, f"valid, no checksum, {_health_contents(found)}", tuple(_health_warnings(found)))
+
+    def table(self, blob: bytes, *, wide: bool) -> Iterator[str]:
+        from devlet.cli.views import health_state as view
+
+        return view.table(health_file.decode(blob))
+
+    def document(self, blob: bytes) -> dict[str, Any]:
+        from devlet.cli.views import health_state as view
+
+        return {"format": self.name} | view.document(health_file.decode(blob))
+
+    def convert(self, blob: bytes) -> bytes:
+        return health_file.encode(health_file.decode(blob))
+
+    def rescue(self, blob: bytes) -> Rescue:
+        found = health_salvage.salvage(blob)
+        content = health_file.encode(found.drivers) if found.drivers else b""
+        return Rescue(content, _health_contents(found.drivers), found.lost)
+
+
 # In the order in which they are tried: old checkpoints of claims have `entries` too.
-FORMATS: dict[str, Format] = {found.name: found for found in (ClaimManagerFormat(), DeviceManagerFormat())}
+FORMATS: dict[str, Format] = {
+    found.name: found for found in (ClaimManagerFormat(), HealthFormat(), DeviceManagerFormat())
+}
 
 
 def recognised(blob: bytes, name: str | None) -> Format:
@@ -178,3 +219,15 @@ def _claim_warnings(found: claim_checkpoint.Checkpoint) -> Iterator[str]:
     for claim in found.claims or ():
         if counted[claim.namespace, claim.name] is not claim:
             yield f"claim {claim.namespace}/{claim.name} with UID {claim.uid} will be dropped: a later one has its name"
+
+
+def _health_contents(found: ByDriver) -> str:
+    devices = _counted(sum(map(len, found.values())), "device", "devices")
+    return f"{devices}, {_counted(len(found), 'driver', 'drivers')}"
+
+
+def _health_warnings(found: ByDriver) -> Iterator[str]:
+    for driver, devices in found.items():
+        for device in devices:
+            if not device.pool or not device.device:
+                yield f"device {device.pool or '?'}/{device.device or '?'} of {driver} will be dropped: it has no name"

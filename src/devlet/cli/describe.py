@@ -36,6 +36,8 @@ VIEWS = {
     "devices.devlet.dev": "device",
     "plugins.devlet.dev": "plugin",
     "holders.devlet.dev": "holder",
+    "drivers.devlet.dev": "driver",
+    "preparedclaims.devlet.dev": "prepared_claim",
 }
 
 _EXAMPLES = """\b
@@ -44,6 +46,8 @@ Examples:
   devlet describe resourceslices
   devlet describe node/n1
   devlet describe device gpu-0
+  devlet describe claim train-gpu
+  devlet describe driver gpu.example.com
 """
 
 

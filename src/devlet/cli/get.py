@@ -23,6 +23,8 @@ Examples:
   devlet get pods -w
   devlet get devices
   devlet get holders -A
+  devlet get claims -A
+  devlet get drivers,slices
 """
 
 

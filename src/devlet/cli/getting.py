@@ -12,7 +12,7 @@ from devlet.cli import node_views, selection
 from devlet.cli.output import Found, Printer, Shown, emit, printer
 from devlet.cli.resources import VIEWS_GROUP, Resources
 from devlet.cli.selection import Scope, Wanted
-from devlet.cli.session import TABLE, Document, Query, Session
+from devlet.cli.session import JSON, TABLE, Document, Query, Session
 from devlet.errors import DevletError, InvalidInput, NotFound
 
 
@@ -47,7 +47,8 @@ def get(session: Session, namespace: str, request: Request) -> None:
         request.field_selector,
     )
     wanted = _wanted(session, namespace, scope, request)
-    reader = _Reader(session, printing, order, ignore_not_found=request.ignore_not_found)
+    wide = request.output == "wide"
+    reader = _Reader(session, printing, order, wide=wide, ignore_not_found=request.ignore_not_found)
     if request.watch or request.watch_only:
         _follow(reader, wanted, existing=not request.watch_only)
         return
@@ -85,10 +86,13 @@ def _order(path: str) -> Order:
 class _Reader:
     """What is there is read; what is not becomes one of the errors."""
 
-    def __init__(self, session: Session, printing: Printer, order: Order | None, *, ignore_not_found: bool) -> None:
+    def __init__(
+        self, session: Session, printing: Printer, order: Order | None, *, wide: bool, ignore_not_found: bool
+    ) -> None:
         self.session = session
         self.printing = printing
         self.errors: list[DevletError] = []
+        self.wide = wide
         self._order = order
         self._ignore_not_found = ignore_not_found
 
@@ -101,16 +105,30 @@ class _Reader:
                 self.errors.append(e)
             yield from self._order(found) if self._order else node_views.ordered(found)
 
+    def joins(self, want: Wanted) -> bool:
+        """Its table is not the server's."""
+        return want.resource.joined and self.printing.accept == TABLE
+
     def _documents(self, scope: Scope, want: Wanted) -> Iterator[Document]:
+        if not self.joins(want):
+            yield from self._answers(scope, want, self.printing.accept)
+            return
+        from devlet.cli.joined_tables import joined
+
+        answers = list(self._answers(scope, want, JSON))
+        objects = [o for answer in answers for o in Found(want.resource, answer).objects]
+        yield joined(self.session, scope, want, objects, wide=self.wide)
+
+    def _answers(self, scope: Scope, want: Wanted, accept: str) -> Iterator[Document]:
         if not want.names:
             query = [*scope.query, *self._whole_objects()]
             path = want.resource.collection(scope.namespace)
             with node_views.served(want.resource):
-                yield from self.session.pages(path, query, accept=self.printing.accept)
+                yield from self.session.pages(path, query, accept=accept)
         for name in want.names:
             try:
                 path = want.resource.item(scope.namespace, name)
-                yield self.session.get(path, self._whole_objects(), accept=self.printing.accept)
+                yield self.session.get(path, self._whole_objects(), accept=accept)
             except NotFound as e:
                 if not self._ignore_not_found:
                     self.errors.append(e)
@@ -126,6 +144,13 @@ def _follow(reader: _Reader, wanted: Sequence[Place], *, existing: bool) -> None
 
     scope, want = wanted[0]
     session, printing = reader.session, reader.printing
+    if reader.joins(want):
+        from devlet.cli.joined_tables import followed
+
+        tables = followed(session, scope, want, wide=reader.wide)
+        for table in tables if existing else islice(tables, 1, None):
+            emit(printing, printing.one(Found(want.resource, table)))
+        return
     query = list(scope.query)
     if want.names:
         session.get(want.resource.item(scope.namespace, want.names[0]))  # to say so if it does not exist

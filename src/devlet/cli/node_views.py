@@ -1,4 +1,4 @@
-"""What people call a device or a plugin, and the order in which they expect them.
+"""What people call a device, a plugin or a driver, and the order in which they expect them.
 
 In the API a device has the name of its resource and its id in one, `gpu.example.com:gpu:gpu-0`. Its id alone will do,
 and so will its resource, for all devices of it.
@@ -99,9 +99,10 @@ def _all(session: Session, resource: Resource) -> Iterator[Document]:
 
 
 def _called(view: Document) -> list[str]:
-    """What a device or plugin answers to besides its name."""
+    """What a device, plugin or driver answers to besides its name."""
     spec = view.get("spec") or {}
     resource, id_, socket = (str(spec.get(key) or "") for key in ("resource", "id", "socket"))
+    socket = socket or str(spec.get("endpoint") or "")
     return [text for text in (resource, id_, f"{resource}/{id_}", socket, socket.rpartition("/")[2]) if text]
 
 

@@ -32,6 +32,7 @@ class Resource(NamedTuple):
     verbs: frozenset[str] = frozenset()
     short_names: frozenset[str] = frozenset()
     categories: frozenset[str] = frozenset()
+    joined: bool = False  # asked for by an alias: its table is one of ours, see `joined_tables`
 
     @property
     def api_version(self) -> str:
@@ -66,7 +67,25 @@ VIEWS = (
     Resource(VIEWS_GROUP, "v1alpha1", "devices", "device", "Device", namespaced=False),
     Resource(VIEWS_GROUP, "v1alpha1", "plugins", "plugin", "Plugin", namespaced=False),
     Resource(VIEWS_GROUP, "v1alpha1", "holders", "holder", "Holder", namespaced=True),
+    Resource(VIEWS_GROUP, "v1alpha1", "drivers", "driver", "Driver", namespaced=False),
+    Resource(
+        VIEWS_GROUP,
+        "v1alpha1",
+        "preparedclaims",
+        "preparedclaim",
+        "PreparedClaim",
+        namespaced=True,
+        short_names=frozenset({"pclaims"}),
+    ),
 )
+
+# What people say → type and group. A type of that name which the server has goes first.
+ALIASES = {
+    "claim": ("resourceclaims", "resource.k8s.io"),
+    "claims": ("resourceclaims", "resource.k8s.io"),
+    "slice": ("resourceslices", "resource.k8s.io"),
+    "slices": ("resourceslices", "resource.k8s.io"),
+}
 
 
 class Resources:
@@ -91,7 +110,7 @@ class Resources:
         if dot:
             found = self._in_group(name, rest)
         else:
-            found = _first(self.core, name) or _first(self.groups, name)
+            found = _first(self.core, name) or _first(self.groups, name) or self._alias(name)
         if found is None:
             hint = _WHOSE_VIEW if view_named(text) else self._guess(name)
             raise NotFound(f'the server doesn\'t have a resource type "{text}"{hint}')
@@ -118,6 +137,10 @@ class Resources:
             if exact and resource.answers_to(name):
                 return resource
         return None
+
+    def _alias(self, name: str) -> Resource | None:
+        found = self._in_group(*ALIASES[name]) if name in ALIASES else None
+        return found and found._replace(joined=True)
 
     def _guess(self, name: str) -> str:
         from difflib import get_close_matches

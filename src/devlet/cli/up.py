@@ -44,6 +44,13 @@ Examples:
     metavar="LIST",
     help="The embedded cluster's controllers: '*' all, NAME, -NAME all but that one. [default: *]",
 )
+@click.option("--cdi-root", metavar="DIR", help="Where CDI specs of devices are. [default: cdi in the root]")
+@click.option(
+    "--feature-gates",
+    metavar="NAME=true|false,...",
+    help="Kubernetes' feature gates: DRAExtendedResource, DRAWorkloadResourceClaims, ResourceHealthStatus,"
+    " ResourceHealthStatusMessage. [default: as in 1.36]",
+)
 @click.option(
     "--topology-policy",
     metavar="POLICY",

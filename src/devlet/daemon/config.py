@@ -7,14 +7,14 @@ sources pass through the same parser, so a bad one is reported in the same words
 import os
 import re
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from devlet.cluster.store.settings import Settings
-from devlet.daemon import config_file, controllers, node_settings
+from devlet.daemon import config_file, controllers, feature_gates, node_settings
 from devlet.daemon.node_settings import NodeSettings
 from devlet.daemon.root import default_root
 from devlet.errors import InvalidInput
@@ -38,6 +38,7 @@ class Config:
     controllers: frozenset[str] = frozenset(controllers.NAMES)
     api_address: tuple[str, int] = ("127.0.0.1", 0)  # port 0: a free one, and from then on the same
     api_idle: float = 30.0  # seconds that a connection to the API may be without a request
+    cdi_root: Path | None = None  # where CDI specs are; None: below the root
     store: Settings = field(default=Settings())
     node: NodeSettings = field(default=NodeSettings())
 
@@ -52,6 +53,7 @@ class Key:
     variable: str
     parse: Callable[[Any], Any]
     is_list: bool = False  # of mappings, in the file only
+    is_mapping: bool = False  # to single values; its entries come from all sources together
 
     @property
     def flag(self) -> str:
@@ -65,26 +67,37 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ, file
     file = file or (Path(environ["DEVLET_CONFIG"]) if environ.get("DEVLET_CONFIG") else None)
     settings = _read(file) if file else {}
     for key in KEYS:
-        if setting := settings.get(key.name):
-            values[key.field] = _parsed(key, setting.value, f"{setting.place}: {key.name}")
-        if key.variable and (text := environ.get(key.variable)):
-            values[key.field] = _parsed(key, text, key.variable)
-        if (flag := flags.get(key.flag)) is not None:
-            values[key.field] = _parsed(key, flag, f"--{key.flag.replace('_', '-')}")
+        for value, origin in _given(key, settings, environ, flags):
+            parsed = _parsed(key, value, origin)
+            values[key.field] = values.get(key.field, {}) | parsed if key.is_mapping else parsed
     values.setdefault("root", default_root(environ))
     values.setdefault("node_name", _host_name())
     return _config(values)
 
 
+def _given(
+    key: Key, settings: Mapping[str, config_file.Setting], environ: Mapping[str, str], flags: Mapping[str, Any]
+) -> Iterator[tuple[Any, str]]:
+    """The values of a key with their origins, the later one wins."""
+    if setting := settings.get(key.name):
+        yield setting.value, f"{setting.place}: {key.name}"
+    if key.variable and (text := environ.get(key.variable)):
+        yield text, key.variable
+    if (flag := flags.get(key.flag)) is not None:
+        yield flag, f"--{key.flag.replace('_', '-')}"
+
+
 def _read(file: Path) -> dict[str, config_file.Setting]:
-    lists = [key.name for key in KEYS if key.is_list]
-    return config_file.read(file, [key.name for key in KEYS], lists)
+    lists, mappings = ([k.name for k in KEYS if k.is_list], [k.name for k in KEYS if k.is_mapping])
+    return config_file.read(file, [key.name for key in KEYS], lists, mappings)
 
 
 def _config(values: dict[str, Any]) -> Config:
     store, node = _taken(values, "store."), _taken(values, "node.")
     if options := _taken(node, "topology_options."):
         node["topology_options"] = dict(NodeSettings().topology_options) | options
+    if gates := node.get("feature_gates"):
+        node["feature_gates"] = feature_gates.defaults() | gates
     return Config(**values, store=Settings(**store), node=NodeSettings(**node))
 
 
@@ -178,6 +191,8 @@ KEYS = (
     Key("verbosity", "verbosity", "DEVLET_VERBOSITY", _verbosity),
     Key("api_address", "apiAddress", "DEVLET_API_ADDRESS", _address),
     Key("controllers", "controllers", "DEVLET_CONTROLLERS", _controllers),
+    Key("cdi_root", "cdiRoot", "DEVLET_CDI_ROOT", _path),
+    Key("node.feature_gates", "featureGates", "DEVLET_FEATURE_GATES", node_settings.gates, is_mapping=True),
     Key("node.topology_policy", "topologyPolicy", "DEVLET_TOPOLOGY_POLICY", node_settings.policy),
     Key("node.topology_scope", "topologyScope", "DEVLET_TOPOLOGY_SCOPE", node_settings.scope),
     Key(
@@ -195,6 +210,7 @@ KEYS = (
     Key("node.numa_nodes", "numaNodes", "DEVLET_NUMA_NODES", node_settings.numa_nodes),
     Key("node.max_pods", "maxPods", "", node_settings.max_pods),
     Key("node.release_hooks", "releaseHooks", "", _release_hooks, is_list=True),
+    Key("node.legacy_drivers", "legacyDrivers", "", node_settings.legacy_drivers, is_mapping=True),
     Key("stop_timeout", "timeouts.stop", "", _duration),
     Key("api_idle", "timeouts.apiIdle", "", _duration),
     Key("store.history_age", "timeouts.historyAge", "", _duration),
@@ -208,4 +224,9 @@ KEYS = (
     Key("node.plugin_pre_start", "timeouts.pluginPreStart", "", _duration),
     Key("node.plugin_grace", "timeouts.pluginGrace", "", _duration),
     Key("node.release_hook", "timeouts.releaseHook", "", _duration),
+    Key("node.dra_call", "timeouts.draCall", "", _duration),
+    Key("node.slice_wipe_delay", "timeouts.sliceWipeDelay", "", _duration),
+    Key("node.claim_reconcile", "timeouts.claimReconcile", "", _duration),
+    Key("node.health_retry", "timeouts.healthRetry", "", _duration),
+    Key("node.health_validity", "timeouts.healthValidity", "", _duration),
 )

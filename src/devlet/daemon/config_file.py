@@ -24,17 +24,24 @@ _HEADER = ("apiVersion", "kind")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    value: Any  # a YAML scalar; for a list, a tuple of settings, each of which has a mapping of plain values
+    """`value` is a YAML scalar; for a list, a tuple of settings, each of which has a mapping of plain values; for a
+    mapping, a dict of settings, each of which has a scalar."""
+
+    value: Any
     place: str  # FILE:LINE
 
 
-def read(path: Path, known: Sequence[str], lists: Collection[str] = ()) -> dict[str, Setting]:
+def read(
+    path: Path, known: Sequence[str], lists: Collection[str] = (), mappings: Collection[str] = ()
+) -> dict[str, Setting]:
     """The settings by dotted name (`timeouts.stop`). A name that is not `known` is an error. Those in `lists` are lists
-    of mappings, all others single values."""
-    return parse(_text(path), str(path), known, lists)
+    of mappings, those in `mappings` have keys that anybody may choose, all others are single values."""
+    return parse(_text(path), str(path), known, lists, mappings)
 
 
-def parse(text: str, origin: str, known: Sequence[str], lists: Collection[str] = ()) -> dict[str, Setting]:
+def parse(
+    text: str, origin: str, known: Sequence[str], lists: Collection[str] = (), mappings: Collection[str] = ()
+) -> dict[str, Setting]:
     """As `read`, from text; `origin` names it in errors."""
     settings: dict[str, Setting] = {}
     sections = {name.rpartition(".")[0] for name in known} - {""}
@@ -44,8 +51,7 @@ def parse(text: str, origin: str, known: Sequence[str], lists: Collection[str] =
             raise InvalidInput(f"{place}: {_unknown(name, [*_HEADER, *known])}")
         if name in settings:
             raise InvalidInput(f"{place}: {name} is set twice")
-        value = _items(node, name, origin) if name in lists else _scalar(node, name, place)
-        settings[name] = Setting(value, place)
+        settings[name] = Setting(_value(node, name, origin, lists, mappings), place)
     _check_header(settings, origin)
     return {name: setting for name, setting in settings.items() if name not in _HEADER}
 
@@ -92,6 +98,12 @@ def _settings(node: yaml.Node, origin: str, sections: set[str], prefix: str = ""
             yield name, value
 
 
+def _value(node: yaml.Node, name: str, origin: str, lists: Collection[str], mappings: Collection[str]) -> Any:
+    if name in lists:
+        return _items(node, name, origin)
+    return _entries(node, name, origin) if name in mappings else _scalar(node, name, _place(origin, node))
+
+
 def _scalar(node: yaml.Node, name: str, place: str) -> Any:
     if not isinstance(node, yaml.ScalarNode):
         raise InvalidInput(f"{place}: {name} must be a single value")
@@ -109,6 +121,16 @@ def _items(node: yaml.Node, name: str, origin: str) -> tuple[Setting, ...]:
         raise InvalidInput(f"{_place(origin, node)}: {name} must be a list")
     values = _Values(origin)
     return tuple(values.item(item, f"{name}[{index}]") for index, item in enumerate(node.value))
+
+
+def _entries(node: yaml.Node, name: str, origin: str) -> dict[str, Setting]:
+    found: dict[str, Setting] = {}
+    for entry, value in _settings(node, origin, set(), f"{name}."):
+        place, key = _place(origin, value), entry.removeprefix(f"{name}.")
+        if key in found:
+            raise InvalidInput(f"{place}: {entry} is set twice")
+        found[key] = Setting(_scalar(value, entry, place), place)
+    return found
 
 
 class _Values:

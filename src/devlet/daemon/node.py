@@ -1,4 +1,4 @@
-"""The node agent, put together: device manager, plugin sockets, pods, Node object, PodResources.
+"""The node agent, put together: device manager, claims, plugin sockets, pods, Node object, PodResources.
 
 The order of the start is the order in which things become true: who held what, which pods there are, what the node has;
 only then may plugins come. The registration socket is made last, because plugins take its creation as the sign to
@@ -16,6 +16,7 @@ import anyio
 from devlet.cluster.client import Cluster
 from devlet.cluster.events import Recorder
 from devlet.daemon.config import Config
+from devlet.daemon.node_claims import NodeClaims
 from devlet.daemon.node_settings import NodeSettings
 from devlet.daemon.root import REGISTRY
 from devlet.kit.clock import Clock
@@ -23,10 +24,12 @@ from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
 from devlet.node import host, node_status, views
 from devlet.node.devices import manager, release_hooks
-from devlet.node.devices.manager import DeviceManager, Report
+from devlet.node.devices.manager import DeviceManager
 from devlet.node.metrics import DeviceMetrics, TopologyCounters, show_plugins
 from devlet.node.node_status import NodeStatus
+from devlet.node.pods import parts
 from devlet.node.pods.manager import PodManager
+from devlet.node.reports import Report
 from devlet.node.topology import machine
 from devlet.node.topology.machine import Machine
 from devlet.node.topology.manager import TopologyManager
@@ -34,8 +37,11 @@ from devlet.objects.identifiers import NodeName, PodUID
 from devlet.plugins import device_plugin
 from devlet.plugins.device_plugin_handler import TYPE as DEVICE_PLUGIN
 from devlet.plugins.device_plugin_handler import DevicePluginHandler
-from devlet.plugins.registration import PluginWatcher
+from devlet.plugins.dra_registry import TYPE as DRA_DRIVER
+from devlet.plugins.registration import Handler, PluginWatcher
 from devlet.plugins.registration_server import RegistrationServer, remove_sockets
+from devlet.runtime.cdi.cache import Cache
+from devlet.runtime.cdi.spec_dir import DEFAULT_DIRECTORIES
 from devlet.runtime.none import STATE_FILE, NoneRuntime
 from devlet.serve.pod_resources import PodResourcesServer
 from devlet.serve.pod_resources_metrics import PodResourcesMetrics
@@ -44,6 +50,7 @@ __all__ = ["NodeAgent"]
 
 log = logging.getLogger(__name__)
 
+CDI = "cdi"
 DEVICE_PLUGINS = "device-plugins"
 POD_RESOURCES = "pod-resources"
 COMPONENT = "devlet"
@@ -78,8 +85,18 @@ class NodeAgent:
             report=self._report,
             observe_allocation=counters.allocation_took,
         )
+        self.claims = NodeClaims(
+            cluster,
+            config,
+            clock,
+            metrics,
+            wake=self._claim_changed,
+            health_changed=self._health_changed,
+            report=self._report,
+        )
         capacity = node_status.Settings(max_pods=settings.max_pods)
-        runtime = NoneRuntime(clock, self._host.boot_id, config.root / STATE_FILE)
+        specs = Cache((*DEFAULT_DIRECTORIES, config.cdi_root or config.root / CDI))
+        runtime = NoneRuntime(clock, self._host.boot_id, config.root / STATE_FILE, cdi=specs)
         self.status = NodeStatus(
             cluster, name, self.devices, self._host, runtime.version, self.recorder, clock, capacity
         )
@@ -92,35 +109,69 @@ class NodeAgent:
             clock=clock,
         )
         self.pods = PodManager(
-            cluster, name, self.devices, topology, runtime, self.recorder, clock, node=self.status.node
+            cluster,
+            name,
+            self.devices,
+            self.claims.manager,
+            topology,
+            runtime,
+            self.recorder,
+            clock,
+            parts.Settings(reconcile=settings.claim_reconcile),
+            node=self.status.node,
+            claim_health=self.claims.statuses,
         )
-        self.views = views.NodeViews(self.devices, self.pods)
+        self.views = views.NodeViews(
+            self.devices,
+            self.pods,
+            claims=self.claims.manager,
+            drivers=self.claims.drivers,
+            slices=self.claims.slices,
+            runtime=runtime,
+        )
         self.registration = RegistrationServer(
             self._directories.device_plugins, self.devices.register, count=counters.registration_requested
         )
-        handler = DevicePluginHandler(self.devices.register, self.devices.deregister)
-        self.watcher = PluginWatcher(self._directories.registry, {DEVICE_PLUGIN: handler}, clock=clock)
+        handlers: dict[str, Handler] = {
+            DEVICE_PLUGIN: DevicePluginHandler(self.devices.register, self.devices.deregister),
+            DRA_DRIVER: self.claims.drivers,
+        }
+        self.watcher = PluginWatcher(self._directories.registry, handlers, clock=clock)
         show_plugins(metrics, self.watcher.plugins)
         self.pod_resources = PodResourcesServer(
-            self._directories.pod_resources, self.pods, self.devices, PodResourcesMetrics(metrics), clock
+            self._directories.pod_resources,
+            self.pods,
+            self.devices,
+            PodResourcesMetrics(metrics),
+            clock,
+            dynamic=self.claims.dynamic_resources,
         )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Ready when pods are served and plugins may register."""
         await anyio.to_thread.run_sync(remove_sockets, self._directories.device_plugins)
-        async with running(self.recorder.run), running(self.devices.run), running(self.status.run):
+        async with (
+            running(self.recorder.run),
+            running(self.devices.run),
+            self.claims.running(),
+            running(self.status.run),
+        ):
             self._tell_early()
             async with (
                 running(self.pods.run),
                 running(self.pod_resources.run),
                 running(self.watcher.run),
                 running(self.registration.run),
+                running(self.claims.keeper.run),  # the first to stop: a driver that is told goodbye is not gone
             ):
                 yield
 
     def _health_changed(self, pods: frozenset[PodUID]) -> None:
         self.pods.health_changed(pods)
+
+    def _claim_changed(self, pod: PodUID) -> None:
+        self.pods.claim_changed(pod)
 
     def _tell_early(self) -> None:
         """What happened before the Node object was known, which events refer to."""

@@ -7,15 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from devlet.daemon import feature_gates
+from devlet.daemon.config_file import Setting
+from devlet.errors import InvalidInput
 from devlet.node.topology import masks
 from devlet.node.topology.manager import Scope
 from devlet.node.topology.options import DEFAULT_MAX_NODES, MAX_NODES, PREFER_CLOSEST
 from devlet.node.topology.policies import Policy
+from devlet.objects.names import driver_name
+from devlet.plugins.dra import Service
 
 POLICIES = tuple(map(str, Policy))
 SCOPES = tuple(map(str, Scope))
 MAX_NUMA_NODES = masks.MAX_NODE + 1
 MAX_PODS = 100_000
+LEGACY = tuple(map(str, (Service.V1ALPHA4, Service.V1ALPHA3, Service.V1ALPHA2, Service.V1ALPHA1)))
 
 
 def _options() -> dict[str, str]:
@@ -33,12 +39,19 @@ class NodeSettings:
     plugin_pre_start: float = 30.0
     plugin_grace: float = 300.0  # how long the devices of a plugin that went away still count
     release_hook: float = 30.0  # for one hook
+    dra_call: float = 45.0  # for one call to a DRA driver
+    slice_wipe_delay: float = 30.0  # how long a DRA driver may be gone before its slices are deleted
+    claim_reconcile: float = 60.0  # how often claims of pods that are gone are looked for
+    health_retry: float = 5.0  # before a health stream that ended is opened again
+    health_validity: float = 30.0  # of a report on a device's health that does not say it itself
     topology_policy: str = "none"
     topology_scope: str = "container"
     topology_options: Mapping[str, str] = field(default_factory=_options)
     numa_nodes: int = 0  # 0: those of the machine
     max_pods: int = 110  # as the kubelet
     release_hooks: tuple[Mapping[str, Any], ...] = ()
+    legacy_drivers: Mapping[str, str] = field(default_factory=dict)  # driver name → API version
+    feature_gates: Mapping[str, bool] = field(default_factory=feature_gates.defaults)  # all that there are
 
 
 def policy(value: Any) -> str:
@@ -65,6 +78,34 @@ def prefer_closest(value: Any) -> str:
 
 def max_allowable(value: Any) -> str:
     return str(_whole(value, "number of NUMA nodes", DEFAULT_MAX_NODES, MAX_NUMA_NODES))
+
+
+def legacy_drivers(entries: Mapping[str, Setting]) -> dict[str, str]:
+    """From the file, where each entry has its line."""
+    return {name: _legacy_driver(name, entry) for name, entry in entries.items()}
+
+
+def _legacy_driver(name: str, entry: Setting) -> str:
+    if not name or driver_name(name):
+        raise InvalidInput(f"{entry.place}: legacyDrivers: {name[:80]!r} is not the name of a DRA driver")
+    try:
+        return _one_of(entry.value, "DRA API version of old drivers", LEGACY)
+    except ValueError as e:
+        raise InvalidInput(f"{entry.place}: legacyDrivers.{name}: {e}") from e
+
+
+def gates(value: Any) -> dict[str, bool]:
+    """From a flag or variable, as `A=true,B=false`, or from the file, where each entry has its line."""
+    if not isinstance(value, dict):
+        return feature_gates.parse(value)
+    return {name: _gate(name, entry) for name, entry in value.items()}
+
+
+def _gate(name: str, entry: Setting) -> bool:
+    try:
+        return feature_gates.gate(name, entry.value)
+    except ValueError as e:
+        raise InvalidInput(f"{entry.place}: featureGates: {e}") from e
 
 
 def _one_of(value: Any, what: str, allowed: tuple[str, ...]) -> str:

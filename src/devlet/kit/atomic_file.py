@@ -8,20 +8,23 @@ import tempfile
 from pathlib import Path
 
 
-def write(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Durable when it returns. On an error the old file is as it was. The mode holds whatever the umask is."""
+def write(path: Path, content: bytes, mode: int = 0o600, *, durable: bool = True) -> None:
+    """Durable when it returns, unless that is not wanted: then a power cut may take the file. On an error the old file
+    is as it was. The mode holds whatever the umask is."""
     fd, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
         with open(fd, "wb") as file:
             file.write(content)
             file.flush()
             os.fchmod(fd, mode)
-            os.fsync(fd)
+            if durable:
+                os.fsync(fd)
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    sync_directory(path.parent)
+    if durable:
+        sync_directory(path.parent)
 
 
 def sync_directory(directory: Path) -> None:

@@ -4,54 +4,77 @@
     Plugin   VENDOR:NAME[~N]        one plugin instance; N from 2 for more than one of a resource
     Holder   the pod's own name     one pod that has devices, and what its containers get with them
 
+Holders are made in `holder_views`, DRA drivers and prepared claims in `claim_views`.
+
 Names are used in URLs, and kubectl refuses "/" and "%" in them: "/" between vendor and name becomes ":", and whatever
 else a device's id may hold is written as "~" and two hexadecimal digits per byte.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
-from urllib.parse import quote
 
-from devlet.node.devices.container_options import ContainerOptions
-from devlet.node.devices.order import natural
+from devlet.node import claim_views, holder_views
+from devlet.node.claims.records import ClaimRecord, PodWait
 from devlet.node.devices.records import DeviceRecord, PluginRecord, PluginState
+from devlet.node.holder_views import Holders, NoClaims, NoRuntime
+from devlet.node.view_documents import API_VERSION, by_name, document, escaped, moment
 from devlet.objects.documents import Document
-from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
+from devlet.objects.identifiers import ContainerName, DeviceID, DriverName, PodUID, ResourceName
 from devlet.objects.pod import Pod
-from devlet.objects.timestamps import format_time
+from devlet.plugins.dra import DriverRecord
 
-__all__ = ["API_VERSION", "NodeViews", "device_documents", "device_name", "holder_documents", "plugin_documents"]
-
-API_VERSION = "devlet.dev/v1alpha1"
-
-Held = Callable[[PodUID, ContainerName], Mapping[ResourceName, Mapping[DeviceID, Sequence[int]]]]
-Options = Callable[[PodUID, ContainerName], ContainerOptions | None]
+__all__ = ["API_VERSION", "NodeViews", "device_documents", "device_name", "plugin_documents"]
 
 
-class Devices(Protocol):
-    def device_records(self) -> Sequence[DeviceRecord]: ...
-
+class Devices(holder_views.Devices, Protocol):
     def plugin_records(self) -> Sequence[PluginRecord]: ...
-
-    def container_devices(
-        self, pod: PodUID, container: ContainerName
-    ) -> Mapping[ResourceName, Mapping[DeviceID, Sequence[int]]]: ...
-
-    def options(self, pod: PodUID, container: ContainerName) -> ContainerOptions | None: ...
 
 
 class Pods(Protocol):
     def active(self) -> Sequence[Pod]: ...
 
 
-class NodeViews:
-    """The documents as they are now, by name."""
+class Claims(holder_views.Claims, Protocol):
+    def records(self) -> Sequence[ClaimRecord]: ...
 
-    def __init__(self, devices: Devices, pods: Pods) -> None:
+    def waits(self) -> Sequence[PodWait]: ...
+
+
+class Drivers(Protocol):
+    def records(self) -> Sequence[DriverRecord]: ...
+
+
+class Slices(Protocol):
+    async def slices(self) -> Sequence[Document] | None:
+        """Those of this node; None if the cluster cannot be asked."""
+        ...
+
+    def records(self) -> Mapping[DriverName, datetime]:
+        """When the slices of a driver will be deleted."""
+        ...
+
+
+class NodeViews:
+    """The documents as they are now, by name. Without `claims` and `drivers` there are none of them."""
+
+    def __init__(
+        self,
+        devices: Devices,
+        pods: Pods,
+        *,
+        claims: Claims | None = None,
+        drivers: Drivers | None = None,
+        slices: Slices | None = None,
+        runtime: holder_views.Runtime = NoRuntime(),
+    ) -> None:
         self._devices = devices
         self._pods = pods
+        self._claims = claims
+        self._drivers = drivers
+        self._slices = slices
+        self._holders = Holders(devices, claims or NoClaims(), runtime)
 
     def devices(self) -> list[Document]:
         return device_documents(self._devices.device_records(), self._pods.active())
@@ -59,14 +82,25 @@ class NodeViews:
     def plugins(self) -> list[Document]:
         return plugin_documents(self._devices.plugin_records())
 
-    def holders(self) -> list[Document]:
-        records, devices = self._devices.device_records(), self._devices
-        return holder_documents(self._pods.active(), records, devices.container_devices, devices.options)
+    async def holders(self) -> list[Document]:
+        return await self._holders.documents(self._pods.active())
+
+    async def drivers(self) -> list[Document]:
+        slices = await self._slices.slices() if self._slices else None
+        claims, waits = (self._claims.records(), self._claims.waits()) if self._claims else ((), ())
+        known = claim_views.Known(claims, waits, slices, self._slices.records() if self._slices else None)
+        return claim_views.driver_documents(self._drivers.records() if self._drivers else (), known)
+
+    def prepared_claims(self) -> list[Document]:
+        if self._claims is None:
+            return []
+        records, waits = self._claims.records(), self._claims.waits()
+        return claim_views.prepared_claim_documents(records, waits, self._pods.active())
 
 
 def device_documents(records: Iterable[DeviceRecord], pods: Iterable[Pod]) -> list[Document]:
     by_uid = {pod.uid: pod for pod in pods}
-    return _by_name(_device(record, by_uid) for record in records)
+    return by_name(_device(record, by_uid) for record in records)
 
 
 def plugin_documents(records: Iterable[PluginRecord]) -> list[Document]:
@@ -76,53 +110,22 @@ def plugin_documents(records: Iterable[PluginRecord]) -> list[Document]:
     for record in sorted(records, key=lambda record: record.state is PluginState.STANDBY):
         numbers[record.resource] += 1
         documents.append(_plugin(record, numbers[record.resource]))
-    return _by_name(documents)
-
-
-def holder_documents(
-    pods: Iterable[Pod], records: Iterable[DeviceRecord], held: Held, options: Options
-) -> list[Document]:
-    since: dict[PodUID, list[datetime | None]] = {}
-    for record in records:
-        if record.pod is not None:
-            since.setdefault(record.pod, []).append(record.since)
-    made = (_holder(pod, since.get(pod.uid, []), list(_containers(pod, held, options))) for pod in pods)
-    return _by_name(document for document in made if document["status"]["containers"])
+    return by_name(documents)
 
 
 def device_name(resource: ResourceName, id: DeviceID) -> str:
-    return f"{_resource_name(resource)}:{_escaped(id)}"
+    return f"{_resource_name(resource)}:{escaped(id)}"
 
 
 def _resource_name(resource: ResourceName) -> str:
-    return _escaped(resource.replace("/", ":"))
-
-
-def _escaped(text: str) -> str:
-    """Reversible: a "~" that is there already is escaped as well."""
-    return quote(text, safe=":@+=,").replace("~", "%7E").replace("%", "~")
-
-
-def _by_name(documents: Iterable[Document]) -> list[Document]:
-    """As people count: gpu-2 before gpu-10."""
-    return sorted(documents, key=lambda d: (d["metadata"].get("namespace", ""), natural(d["metadata"]["name"])))
-
-
-def _document(kind: str, metadata: Document, spec: Document, status: Document) -> Document:
-    """Without what is not known."""
-    known = {key: value for key, value in status.items() if value is not None}
-    return {"kind": kind, "apiVersion": API_VERSION, "metadata": metadata, "spec": spec, "status": known}
-
-
-def _time(moment: datetime | None) -> str | None:
-    return format_time(moment) if moment else None
+    return escaped(resource.replace("/", ":"))
 
 
 def _device(record: DeviceRecord, pods: Mapping[PodUID, Pod]) -> Document:
     spec = {"resource": record.resource, "id": record.id, "numaNodes": list(record.nodes)}
     holder = _holder_of(record.pod, record.container, pods) if record.pod is not None else None
-    status = {"health": record.health, "state": str(record.state), "holder": holder, "since": _time(record.since)}
-    return _document("Device", {"name": device_name(record.resource, record.id)}, spec, status)
+    status = {"health": record.health, "state": str(record.state), "holder": holder, "since": moment(record.since)}
+    return document("Device", {"name": device_name(record.resource, record.id)}, spec, status)
 
 
 def _holder_of(uid: PodUID, container: ContainerName | None, pods: Mapping[PodUID, Pod]) -> Document:
@@ -144,52 +147,11 @@ def _plugin(record: PluginRecord, number: int) -> Document:
     }
     status = {
         "state": str(record.state),
-        "since": _time(record.since),
+        "since": moment(record.since),
         "healthy": record.healthy,
         "unhealthy": record.unhealthy,
         "held": record.held,
         "pid": record.pid,
         "message": record.message or None,
     }
-    return _document("Plugin", {"name": name}, spec, status)
-
-
-def _holder(pod: Pod, since: Sequence[datetime | None], containers: list[Document]) -> Document:
-    metadata: Document = {"name": pod.name, "namespace": pod.metadata.namespace}
-    if pod.metadata.labels:
-        metadata["labels"] = dict(pod.metadata.labels)
-    known = [moment for moment in since if moment is not None]
-    first = min(known) if known and len(known) == len(since) else None
-    status = {"phase": pod.status.phase or None, "since": _time(first), "containers": containers}
-    return _document("Holder", metadata, {"podUID": pod.uid}, status)
-
-
-def _containers(pod: Pod, held: Held, options: Options) -> Iterator[Document]:
-    for container in pod.containers:
-        devices = [
-            {"resource": r, "ids": sorted(ids, key=natural)} for r, ids in sorted(held(pod.uid, container.name).items())
-        ]
-        if not devices:
-            continue
-        document: Document = {"name": container.name, "devices": devices}
-        if (given := options(pod.uid, container.name)) is not None:
-            document["options"] = _options(given)
-        yield document
-
-
-def _options(options: ContainerOptions) -> Document:
-    found: Document = {
-        "env": [{"name": name, "value": value} for name, value in options.env],
-        "mounts": [
-            {"containerPath": mount.container_path, "hostPath": mount.host_path, "readOnly": mount.read_only}
-            for mount in options.mounts
-        ],
-        "devices": [
-            {"containerPath": node.container_path, "hostPath": node.host_path, "permissions": node.permissions}
-            for node in options.devices
-        ],
-        "annotations": dict(options.annotations),
-        "cdiDevices": list(options.cdi_devices),
-        "conflicts": list(options.conflicts),
-    }
-    return {key: value for key, value in found.items() if value}
+    return document("Plugin", {"name": name}, spec, status)

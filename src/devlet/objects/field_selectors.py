@@ -208,4 +208,6 @@ _FIELDS: dict[tuple[str, str], dict[str, str]] = {
     (VIEWS_GROUP, "Device"): _same("spec.resource", "spec.id", "status.state", "status.health"),
     (VIEWS_GROUP, "Plugin"): _same("spec.resource", "status.state"),
     (VIEWS_GROUP, "Holder"): _same("spec.podUID", "status.phase"),
+    (VIEWS_GROUP, "Driver"): _same("spec.driver", "status.state"),
+    (VIEWS_GROUP, "PreparedClaim"): _same("spec.uid", "status.state"),
 }

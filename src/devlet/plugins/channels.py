@@ -10,46 +10,66 @@ import os
 import socket
 import stat
 import struct
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import anyio
 import grpc
 from anyio import CancelScope
 
-from devlet.errors import PluginError, PluginRefused, PluginUnavailable
+from devlet.errors import PluginError, PluginRefused, PluginUnavailable, PluginUnimplemented
 from devlet.kit import socket_paths
+from devlet.plugins import socket_files
 
-__all__ = ["Connection", "connection", "listener_pid", "target"]
+__all__ = ["Connection", "Observe", "connection", "dial_options", "listener_pid", "target"]
+
+Observe: TypeAlias = Callable[[str, str, float], None]  # method path, gRPC code as Go spells it, seconds
 
 # What a dead process or socket causes; every other status is the plugin's own answer.
 _UNAVAILABLE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED}
 _RETRY = 0.02  # seconds between two tries to connect: a socket exists a moment before it is listened on
 _DETAILS_LIMIT = 2_000  # characters of a plugin's own error text
 _CREDENTIALS = struct.Struct("iII")  # pid, uid, gid
-_KINDS = {stat.S_IFDIR: "a directory", stat.S_IFREG: "a file", stat.S_IFIFO: "a pipe"}
+_CANCELED = "Canceled"
+_GO_NAMES = {
+    code: "OK" if code is grpc.StatusCode.OK else code.name.title().replace("_", "") for code in grpc.StatusCode
+} | {grpc.StatusCode.CANCELLED: _CANCELED}
 
 
 class Connection:
-    """What `connection` yields. `plugin` is how errors call it, `pid` who listens (None: not of this PID namespace)."""
+    """What `connection` yields. `plugin` is how errors call it, `pid` who listens (None: not of this PID namespace).
+    `observe` hears how each unary call ended."""
 
-    def __init__(self, plugin: str, path: Path, pid: int | None, channel: grpc.aio.Channel) -> None:
+    def __init__(
+        self, plugin: str, path: Path, pid: int | None, channel: grpc.aio.Channel, observe: Observe | None = None
+    ) -> None:
         self.plugin = plugin
         self.path = path
         self.pid = pid
         self._channel = channel
+        self._observe = observe
+        self._methods: dict[str, grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = {}
         self._waits: set[CancelScope] = set()
         self._stopped = False
         self._left = anyio.Event()
 
     async def call(self, method: str, request: bytes, *, timeout: float) -> bytes:
         """The answer of a unary method, given by its full path."""
-        with self._errors(method, timeout), self._waiting():
-            ask: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(method)
-            answer = await _answered(ask(request, timeout=timeout))
+        began, code = time.monotonic(), _CANCELED
+        try:
+            with self._errors(method, timeout), self._waiting():
+                answer = await _answered(self._method(method)(request, timeout=timeout))
+            code = _GO_NAMES[grpc.StatusCode.OK]
+        except PluginError as e:
+            code = _code(e)
+            raise
+        finally:
+            if self._observe:
+                self._observe(method, code, time.monotonic() - began)
         return answer
 
     async def stream(self, method: str, request: bytes) -> AsyncGenerator[bytes, None]:
@@ -75,6 +95,11 @@ class Connection:
         if self._waits:
             await self._left.wait()
         await self._channel.close()
+
+    def _method(self, path: str) -> grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]:
+        if (known := self._methods.get(path)) is None:
+            known = self._methods[path] = self._channel.unary_unary(path)
+        return known
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
@@ -111,7 +136,7 @@ async def connection(plugin: str, path: Path, *, within: float, max_message: int
     and speaks gRPC, for at most `within` seconds. What is not a socket fails at once."""
     deadline = anyio.current_time() + within
     pid = await _listened(plugin, path, deadline, within)
-    channel = grpc.aio.insecure_channel(target(path), options=_options(max_message, within))
+    channel = grpc.aio.insecure_channel(target(path), options=dial_options(max_message, within))
     dialled = Connection(plugin, path, pid, channel)
     try:
         with anyio.CancelScope(deadline=deadline) as scope:
@@ -184,11 +209,11 @@ def _check_kind(plugin: str, path: Path) -> None:
         raise PluginUnavailable(plugin, f"{path}: is a link to {os.readlink(path)}, which does not exist")
     mode = path.stat().st_mode
     if not stat.S_ISSOCK(mode):
-        kind = _KINDS.get(stat.S_IFMT(mode), "a device")
-        raise PluginUnavailable(plugin, f"{path}: is {kind}, not a socket")
+        raise PluginUnavailable(plugin, f"{path}: is {socket_files.kind(mode)}, not a socket")
 
 
-def _options(max_message: int, within: float) -> list[tuple[str, Any]]:
+def dial_options(max_message: int, within: float) -> list[tuple[str, Any]]:
+    """For a channel to a unix socket. `within` is the time of one try to connect."""
     return [
         # The default for unix sockets is a path, which some servers refuse.
         ("grpc.default_authority", "localhost"),
@@ -208,8 +233,19 @@ def _translated(plugin: str, method: str, timeout: float | None, error: grpc.aio
     code, details = error.code(), (error.details() or "")[:_DETAILS_LIMIT]
     if code is grpc.StatusCode.DEADLINE_EXCEEDED and timeout is not None:
         return PluginUnavailable(plugin, f"{method} was not answered within {timeout:g} s")
-    kind = PluginUnavailable if code in _UNAVAILABLE else PluginRefused
-    return kind(plugin, f"{method} failed: {details or code.name}")
+    return _kind(code)(plugin, f"{method} failed: {details or code.name}")
+
+
+def _kind(code: grpc.StatusCode) -> type[PluginError]:
+    if code is grpc.StatusCode.UNIMPLEMENTED:
+        return PluginUnimplemented
+    return PluginUnavailable if code in _UNAVAILABLE else PluginRefused
+
+
+def _code(error: PluginError) -> str:
+    """Of the status that was translated; an error of our own is the end of the connection."""
+    cause = error.__cause__
+    return _GO_NAMES[cause.code()] if isinstance(cause, grpc.aio.AioRpcError) else _CANCELED
 
 
 def _short(method: str) -> str:

@@ -9,6 +9,9 @@ devlet.dev/run-for.NAME, devlet.dev/exit-code.NAME    the same for one container
 Otherwise plain init containers end at once with 0 and all others run on until their pod is deleted, which ends them
 with 0. The memory over a restart of devlet is the status of the pods. What a status cannot tell is whether the machine
 was started anew since; that is in a small file: the machine's boot id, and which runs an earlier boot took along.
+
+What a container would have got is worked out when it is started, and kept. One whose CDI devices cannot be resolved
+then is not started, as with engines that run something.
 """
 
 import logging
@@ -29,7 +32,11 @@ from devlet.objects.identifiers import ContainerName, PodUID
 from devlet.objects.pod import Pod
 from devlet.objects.release import DEVLET
 from devlet.objects.timestamps import parse_time
+from devlet.runtime.cdi.apply import Document
+from devlet.runtime.cdi.cache import Cache
 from devlet.runtime.containers import Config, Exit, Run, lost, reason_for
+from devlet.runtime.description import Description, Wanted
+from devlet.runtime.descriptions import Descriptions
 
 __all__ = ["EXIT_CODE", "RUN_FOR", "STATE_FILE", "NoneRuntime", "ending"]
 
@@ -53,15 +60,17 @@ class _State(Struct, frozen=True, rename="camel"):
 
 
 class NoneRuntime:
-    """`state` None: every start is taken as one in the same boot."""
+    """`state` None: every start is taken as one in the same boot. `cdi` None: CDI devices are names and no more, and
+    what containers would get is not known."""
 
-    def __init__(self, clock: Clock, boot_id: str = "", state: Path | None = None) -> None:
+    def __init__(self, clock: Clock, boot_id: str = "", state: Path | None = None, *, cdi: Cache | None = None) -> None:
         self._clock = clock
         self._state = _State(boot_id)
         self._file = state
         self._recovered_at = clock.now()
         self._runs: dict[PodUID, Runs] = {}
         self._configs: dict[tuple[PodUID, ContainerName], Config | None] = {}
+        self._descriptions = Descriptions(cdi)
 
     @property
     def version(self) -> str:
@@ -93,10 +102,14 @@ class NoneRuntime:
         return dict(runs)
 
     async def start(self, pod: Pod, container: Container, number: int, config: Config | None) -> Run:
+        """NotCreated if it cannot have its CDI devices."""
         ending(pod, container)  # or else a mistake in an annotation would show only later
+        wanted = Wanted(pod, container, config)
+        description = await self._descriptions.make(wanted)
         run = Run(f"none://{pod.uid}/{container.name}", number, self._clock.now())
         self._runs.setdefault(pod.uid, {})[container.name] = self._at_present(pod, container, run)
         self._configs[pod.uid, container.name] = config
+        self._descriptions.keep(wanted, description)
         return self._runs[pod.uid][container.name]
 
     async def stop(self, pod: Pod) -> None:
@@ -107,12 +120,28 @@ class NoneRuntime:
 
     async def forget(self, pod: PodUID) -> None:
         self._runs.pop(pod, None)
+        self._descriptions.forget(pod)
         for key in [key for key in self._configs if key[0] == pod]:
             del self._configs[key]
 
     def config(self, pod: PodUID, container: ContainerName) -> Config | None:
         """What the container would have got when it was started last."""
         return self._configs.get((pod, container))
+
+    def oci(self, pod: PodUID, container: ContainerName) -> Document | None:
+        """The OCI spec that the container would have had when it was started last; None if that is not known, as after
+        a restart of devlet before anybody asked `described`."""
+        found = self._descriptions.get(pod, container)
+        return found.oci if found is not None else None
+
+    async def described(self, wanted: Sequence[Wanted]) -> list[Description]:
+        """What each container would have got. For those that were started in an earlier life of devlet: what it would
+        be now. For one that cannot be started: why."""
+        return await self._descriptions.all(wanted, lasting=self._is_running)
+
+    def _is_running(self, wanted: Wanted) -> bool:
+        run = self._runs.get(wanted.pod.uid, {}).get(wanted.container.name)
+        return run is not None and run.is_running
 
     def _at_present(self, pod: Pod, container: Container, run: Run) -> Run:
         """Annotations may change while it runs. One that is wrong by then changes nothing."""

@@ -49,7 +49,7 @@ def _state(value: Any, driver: str) -> tuple[DeviceHealth, ...]:
     with go_json.inside(driver):
         for name, member in go_json.members(value):
             if name == "devices":
-                found |= {key: _device(device) for key, device in go_json.pairs(member) or ()}
+                found |= {key: read_device(device) for key, device in go_json.pairs(member) or ()}
     return tuple(found.values())
 
 
@@ -58,7 +58,8 @@ _NAMES = {
 }
 
 
-def _device(value: Any) -> DeviceHealth:
+def read_device(value: Any) -> DeviceHealth:
+    """One device. Malformed if it is none."""
     texts = dict.fromkeys(("poolname", "devicename", "health", "message"), "")
     updated, timeout = _NEVER, 0
     for name, member in go_json.members(value):

@@ -12,19 +12,27 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 
-from devlet.errors import InvalidInput
+from devlet.errors import DevletError, InvalidInput
 from devlet.runtime import kubelet_paths
 from devlet.testing.free_ports import LOOPBACK, free_ports
-from devlet.testing.processes import Ready, RunningProcess, process, socket_accepts
+from devlet.testing.hooked_driver import HookedDriver
+from devlet.testing.processes import Ready, RunningProcess, line, process, socket_accepts
 
-__all__ = ["dra_example_driver", "dra_test_driver", "generic_device_plugin", "sample_device_plugin"]
+__all__ = [
+    "dra_example_driver",
+    "dra_test_driver",
+    "generic_device_plugin",
+    "hooked_test_driver",
+    "kubelet_claims_driver",
+    "sample_device_plugin",
+]
 
 Driver = AbstractAsyncContextManager[RunningProcess]
 
@@ -89,6 +97,63 @@ def dra_test_driver(
     return process(argv, log=root / f"{driver_name}.log", ready=_greetable(registry, driver_name))
 
 
+def hooked_test_driver(
+    binaries: Path,
+    root: Path,
+    kubeconfig: Path,
+    *,
+    node_name: str,
+    num_devices: int = 4,
+    driver_name: str = "test-driver.cdi.k8s.io",
+    uid: str = "",
+    stopped: bool = False,
+    cdi_root: Path | None = None,
+    flags: Sequence[str] = (),
+) -> AbstractAsyncContextManager[HookedDriver]:
+    """The same driver, with its fault hooks within reach. `uid` makes it one of several instances of a rolling update;
+    `stopped`: it begins with neither of its parts, for faults that have to be there first."""
+    instance = f"{driver_name}-{uid}" if uid else driver_name
+    registry, plugins = _registration(root, instance, driver_name)
+    control = root.absolute() / f"{instance}.control"
+    _check_length(control)
+    argv = [
+        _binary(binaries, "kubelet-claims"),
+        "test-driver",
+        f"--kubeconfig={kubeconfig.absolute()}",
+        f"--drivername={driver_name}",
+        f"--node-name={node_name}",
+        f"--plugin-registration-path={registry}",
+        f"--datadir={plugins}",
+        f"--cdi-dir={_cdi(root, cdi_root)}",
+        f"--num-devices={num_devices}",
+        f"--uid={uid}",
+        f"--control={control}",
+        f"--stopped={str(stopped).lower()}",
+        *flags,
+    ]
+    return _hooked(process(argv, name=instance, log=root / f"{instance}.log", ready=_obeys(control)), control)
+
+
+@asynccontextmanager
+async def _hooked(driver: Driver, control: Path) -> AsyncIterator[HookedDriver]:
+    async with driver as running:
+        yield HookedDriver(running, control)
+
+
+def kubelet_claims_driver(binaries: Path, root: Path, *, driver_name: str = "bench.example.com") -> Driver:
+    """A driver that answers at once with one device per claim, and needs no API server. It serves
+    `plugins/NAME/dra.sock`."""
+    registry, plugins = _registration(root, driver_name)
+    argv = [
+        _binary(binaries, "kubelet-claims"),
+        "driver",
+        f"--name={driver_name}",
+        f"--socket={plugins / driver_name / 'dra.sock'}",
+        f"--registration-socket={registry / f'{driver_name}-reg.sock'}",
+    ]
+    return process(argv, name=driver_name, log=root / f"{driver_name}.log", ready=line(f"serving {driver_name}"))
+
+
 def generic_device_plugin(
     binaries: Path, root: Path, devices: Sequence[Mapping[str, Any]], *, flags: Sequence[str] = ()
 ) -> Driver:
@@ -123,12 +188,12 @@ def _binary(binaries: Path, name: str) -> str:
     return str((binaries / name).absolute())
 
 
-def _registration(root: Path, driver_name: str) -> tuple[Path, Path]:
+def _registration(root: Path, instance: str, driver_name: str = "") -> tuple[Path, Path]:
     """The two directories a DRA driver needs; the test driver also wants its own one to exist."""
     registry, plugins = root.absolute() / "plugins_registry", root.absolute() / "plugins"
-    _check_length(registry / f"{driver_name}-reg.sock")
+    _check_length(registry / f"{instance}-reg.sock")
     registry.mkdir(parents=True, exist_ok=True)
-    (plugins / driver_name).mkdir(parents=True, exist_ok=True)
+    (plugins / (driver_name or instance)).mkdir(parents=True, exist_ok=True)
     return registry, plugins
 
 
@@ -152,6 +217,19 @@ def _cdi(root: Path, cdi_root: Path | None) -> Path:
 
 def _greetable(registry: Path, driver_name: str) -> Ready:
     return socket_accepts(registry / f"{driver_name}-reg.sock")
+
+
+def _obeys(control: Path) -> Ready:
+    """Ready when it takes commands, which it does not before all of it has started."""
+
+    async def answers(program: RunningProcess) -> bool:
+        try:
+            await HookedDriver(program, control).calls()
+        except DevletError:
+            return False
+        return True
+
+    return answers
 
 
 def _new_sockets(folder: Path, count: int) -> Ready:

@@ -267,6 +267,10 @@ class FakeDevicePlugin(Script):
                 log.info("plugin registered", extra=facts.facts(resourceName=self.resource, socket=str(self.path)))
                 return
 
+    def cdi_grant(self, ids: Sequence[str]) -> Grant:
+        """For `grant`: CDI devices with the resource's name as their kind, of which somebody has to write the specs."""
+        return Grant(cdi_devices=tuple(f"{self.resource}={id}" for id in ids))
+
     def _paths(self) -> set[Path]:
         return {self.path, (self._registry or self.directory) / self.path.name}
 
@@ -301,12 +305,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         registry=given.registry and given.registry.absolute(),
         follow=given.registry is None,
     )
-    anyio.run(_run, plugin)
+    anyio.run(_run, plugin, given.cdi)
 
 
-async def _run(make: Callable[[], FakeDevicePlugin]) -> None:
+async def _run(make: Callable[[], FakeDevicePlugin], cdi: bool) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with make() as plugin:
+            if cdi:
+                plugin.grant = plugin.cdi_grant
             log.info("plugin serving", extra=facts.facts(resourceName=plugin.resource, socket=str(plugin.path)))
             async for _ in signals:
                 break
@@ -322,6 +328,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--api", type=Api, default=Api.V1BETA1, help=", ".join(Api))
     parser.add_argument("--pre-start", action="store_true", help="ask for PreStartContainer")
     parser.add_argument("--preferred-allocation", action="store_true", help="offer GetPreferredAllocation")
+    parser.add_argument("--cdi", action="store_true", help="give CDI devices: RESOURCE=ID")
     parser.add_argument("--registry", type=Path, help="be found in this directory instead of registering")
     return parser
 

@@ -1,6 +1,7 @@
 import json
 import os
 import stat
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ from devlet.kit import file_lock
 from devlet.objects.edits import DeviceNode
 from devlet.plugins import grants
 from devlet.plugins.devices import Grant
-from devlet.state import claim_checkpoint
+from devlet.state import claim_checkpoint, health_file
 from devlet.state.claim_checkpoint import ClaimEntry, PreparedDevice
 from devlet.state.device_checkpoint import Encoder, Entry, Form, decode
+from devlet.state.health_file import DeviceHealth
 
 RESPONSE = grants.encode(Grant(env={"GPUS": "gpu-0"}, devices=(DeviceNode("/dev/gpu0", "/dev/nvidia3", "rw"),)))
 ENTRIES = [
@@ -35,6 +37,12 @@ CLAIMS = [
     for name in ("a", "b")
 ]
 WHOLE_CLAIMS = claim_checkpoint.Encoder().encode(CLAIMS)
+
+HEALTH = [
+    DeviceHealth("node1", "gpu-0", "Healthy", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), 30.0),
+    DeviceHealth("node1", "gpu-1", "Unhealthy", datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC), 600.0, "too hot"),
+]
+WHOLE_HEALTH = health_file.encode({"gpu.example.com": HEALTH})
 
 
 class Run:
@@ -280,6 +288,50 @@ def test_repair_keeps_the_complete_claims_and_the_damaged_file(run: Run, tmp_pat
     assert run.out.splitlines() == [
         f"{path}: written with 1 claim",
         "lost: claim b with UID uid-b: the file ends before it does",
+        f"the damaged file is {kept}",
+    ]
+
+
+@pytest.fixture
+def health(tmp_path: Path) -> Path:
+    path = tmp_path / "dra_health_state"
+    path.write_bytes(WHOLE_HEALTH)
+    return path
+
+
+def test_health_is_shown_by_device(run: Run, health: Path) -> None:
+    assert run("show", health) == 0
+    assert run.out.splitlines() == [
+        "DRIVER            POOL    DEVICE   HEALTH      SINCE                  TIMEOUT   MESSAGE",
+        "gpu.example.com   node1   gpu-0    Healthy     2026-01-02T03:04:05Z   30s       <none>",
+        "gpu.example.com   node1   gpu-1    Unhealthy   2026-01-02T03:04:06Z   600s      too hot",
+    ]
+    assert run("show", health, "-o", "json") == 0
+    document = json.loads(run.out)
+    assert document["format"] == "dra_health_state"
+    assert [each["message"] for each in document["drivers"]["gpu.example.com"]] == ["", "too hot"]
+
+
+def test_health_is_verified_and_converted(run: Run, health: Path, tmp_path: Path) -> None:
+    assert run("verify", health) == 0
+    assert run.out == f"{health}: dra_health_state valid, no checksum, 2 devices, 1 driver\n"
+    assert run("convert", health, "--output", tmp_path / "new") == 0
+    assert (tmp_path / "new").read_bytes() == WHOLE_HEALTH
+    health.write_bytes(WHOLE_HEALTH.replace(b'"node1"', b"7", 1))
+    assert run("verify", health) == 1
+    assert "gpu.example.com.PoolName: expected a string, found the number 7" in run.err
+
+
+def test_repair_drops_the_devices_that_cannot_be_read_and_keeps_the_rest(run: Run, health: Path) -> None:
+    damaged = WHOLE_HEALTH.replace(b'"node1"', b"7", 1)
+    health.write_bytes(damaged)
+    assert run("repair", health) == 0
+    assert health_file.decode(health.read_bytes()) == {"gpu.example.com": (HEALTH[1],)}
+    (kept,) = [found for found in health.parent.iterdir() if found != health]
+    assert kept.read_bytes() == damaged
+    assert run.out.splitlines() == [
+        f"{health}: written with 1 device, 1 driver",
+        "lost: device node1/gpu-0 of gpu.example.com: PoolName: expected a string, found the number 7",
         f"the damaged file is {kept}",
     ]
 

@@ -1,15 +1,20 @@
 import json
+from datetime import UTC, datetime
 
 import pytest
 
-from devlet.cli.checkpoint_formats import FORMATS, ClaimManagerFormat, DeviceManagerFormat, recognised
+from devlet.cli.checkpoint_formats import FORMATS, ClaimManagerFormat, DeviceManagerFormat, HealthFormat, recognised
 from devlet.errors import InvalidInput, StateCorrupt
-from devlet.state import claim_checkpoint
+from devlet.state import claim_checkpoint, health_file
 from devlet.state.claim_checkpoint import ClaimEntry
 from devlet.state.device_checkpoint import Encoder, Entry, decode
+from devlet.state.health_file import DeviceHealth
 
 DEVICES = DeviceManagerFormat()
 CLAIMS = ClaimManagerFormat()
+HEALTH = HealthFormat()
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+WHOLE_HEALTH = health_file.encode({"d.io": [DeviceHealth("p", name, "Healthy", NOON, 30.0) for name in "ab"]})
 CLAIM = ClaimEntry("u", "c", "ns", frozenset({"p"}), {"d.io": ()})
 WHOLE_CLAIMS = claim_checkpoint.Encoder().encode([CLAIM])
 OLD_CLAIMS = b'{"version":"v1","entries":[{"ClaimUID":"u","ClaimName":"c","Namespace":"ns"}],"checksum":1}'
@@ -42,11 +47,26 @@ def test_a_claim_checkpoint_is_recognised_even_if_it_is_damaged(blob: bytes) -> 
     assert recognised(blob, None).name == "dra_manager_state"
 
 
+@pytest.mark.parametrize(
+    "blob",
+    [
+        WHOLE_HEALTH,
+        WHOLE_HEALTH[:40],
+        WHOLE_HEALTH.lower(),
+        b'{"d.io":{"Devices":{}}}',
+        b'{"d.io":{"Devices":{"p/d":{"PoolName":"p"}}}}',
+        b'\0\0"LastUpdated"\0',
+    ],
+)
+def test_a_file_of_health_is_recognised_even_if_it_is_damaged(blob: bytes) -> None:
+    assert recognised(blob, None).name == "dra_health_state"
+
+
 @pytest.mark.parametrize("blob", [b"", b" ", b"{}", b'{"Data":"{}","Checksum":1}', b"\0"])
 def test_what_is_not_recognised_can_be_named(blob: bytes) -> None:
     with pytest.raises(InvalidInput, match="say which with --format"):
         recognised(blob, None)
-    for name in ("kubelet_internal_checkpoint", "dra_manager_state"):
+    for name in ("kubelet_internal_checkpoint", "dra_manager_state", "dra_health_state"):
         assert recognised(blob, name) is FORMATS[name]
 
 
@@ -121,3 +141,38 @@ def test_what_is_damaged_is_neither_shown_nor_converted() -> None:
     for act in (DEVICES.document, DEVICES.convert, lambda blob: list(DEVICES.table(blob, wide=False))):
         with pytest.raises(StateCorrupt):
             act(WHOLE[:-1])
+
+
+def test_a_verdict_on_health_counts_and_warns_of_what_a_node_drops() -> None:
+    assert HEALTH.verify(WHOLE_HEALTH) == (True, "valid, no checksum, 2 devices, 1 driver", ())
+    assert HEALTH.verify(b"null").text == "valid, no checksum, 0 devices, 0 drivers"
+    nameless = health_file.encode({"d.io": [DeviceHealth("p", "", "Healthy", NOON)]})
+    assert HEALTH.verify(nameless).warnings == ("device p/? of d.io will be dropped: it has no name",)
+    damaged = HEALTH.verify(WHOLE_HEALTH[:-1])
+    assert not damaged.valid
+    assert damaged.text.startswith("damaged (decode): the health of devices cannot be read: it is not JSON at line 1")
+
+
+def test_health_of_an_old_kubelet_gets_the_members_of_the_present_one() -> None:
+    old = b'{"d.io":{"Devices":{"p/a":{"PoolName":"p","DeviceName":"a","Health":"Healthy"}}}}'
+    assert json.loads(HEALTH.convert(old))["d.io"]["Devices"]["p/a"] == {
+        "PoolName": "p",
+        "DeviceName": "a",
+        "Health": "Healthy",
+        "LastUpdated": "0001-01-01T00:00:00Z",
+        "HealthCheckTimeout": 0,
+        "Message": "",
+    }
+
+
+def test_a_rescue_of_health_has_a_file_that_can_be_read() -> None:
+    rescue = HEALTH.rescue(WHOLE_HEALTH[:-20])
+    assert [each.device for each in health_file.decode(rescue.content)["d.io"]] == ["a"]
+    assert (rescue.kept, rescue.lost) == ("1 device, 1 driver", ("device p/b of d.io: the file ends before it does",))
+    assert HEALTH.rescue(b"\0\0").content == b""
+
+
+def test_damaged_health_is_neither_shown_nor_converted() -> None:
+    for act in (HEALTH.document, HEALTH.convert, lambda blob: list(HEALTH.table(blob, wide=False))):
+        with pytest.raises(StateCorrupt):
+            act(WHOLE_HEALTH[:-1])

@@ -67,6 +67,47 @@ def test_one_topology_option_leaves_the_other_as_it_is(file: Path) -> None:
     assert options == {"prefer-closest-numa-nodes": "true", "max-allowable-numa-nodes": "8"}
 
 
+@pytest.mark.spec("DN-11.28")
+def test_the_times_of_dra_can_be_set(file: Path) -> None:
+    default = load({"root": "/r"}, {}).node
+    names = ("dra_call", "slice_wipe_delay", "claim_reconcile", "health_retry", "health_validity")
+    assert [getattr(default, name) for name in names] == [45, 30, 60, 5, 30]
+    file.write_text(
+        HEADER + "timeouts: {draCall: 1s, sliceWipeDelay: 2s, claimReconcile: 3s, healthRetry: 4s, healthValidity: 5s}"
+    )
+    node = load({}, {}, file).node
+    assert [getattr(node, name) for name in names] == [1, 2, 3, 4, 5]
+
+
+def test_old_drivers_are_named_with_their_api(file: Path) -> None:
+    assert load({"root": "/r"}, {}).node.legacy_drivers == {}
+    file.write_text(HEADER + "legacyDrivers:\n  gpu.example.com: v1alpha3\n  nic.example.com: v1alpha4\n")
+    drivers = load({"root": "/r"}, {}, file).node.legacy_drivers
+    assert drivers == {"gpu.example.com": "v1alpha3", "nic.example.com": "v1alpha4"}
+
+
+def test_cdi_specs_are_below_the_root_unless_said(file: Path) -> None:
+    assert load({"root": "/r"}, {}).cdi_root is None
+    file.write_text(HEADER + "cdiRoot: /file\n")
+    assert load({}, {}, file).cdi_root == Path("/file")
+    assert load({}, {"DEVLET_CDI_ROOT": "/variable"}, file).cdi_root == Path("/variable")
+    assert load({"cdi_root": "/flag"}, {"DEVLET_CDI_ROOT": "/variable"}, file).cdi_root == Path("/flag")
+
+
+def test_feature_gates_come_from_all_sources_together_and_the_later_one_wins(file: Path) -> None:
+    file.write_text(
+        HEADER + "featureGates:\n  DRAExtendedResource: false\n  ResourceHealthStatus: false\n"
+        "  ResourceHealthStatusMessage: false\n"
+    )
+    environ = {"DEVLET_FEATURE_GATES": "ResourceHealthStatus=true"}
+    assert load({"feature_gates": "DRAExtendedResource=true"}, environ, file).node.feature_gates == {
+        "DRAExtendedResource": True,
+        "DRAWorkloadResourceClaims": False,
+        "ResourceHealthStatus": True,
+        "ResourceHealthStatusMessage": False,
+    }
+
+
 def test_a_relative_root_becomes_absolute() -> None:
     assert load({"root": "here/../there"}, {}).root == Path.cwd() / "there"
 
@@ -109,6 +150,34 @@ def test_an_empty_variable_counts_as_not_set() -> None:
             "config.yaml:5: releaseHooks[1].command: must begin with the absolute path of a program",
         ),
         ({}, {}, "releaseHooks:\n- command: [/bin/sh]", "config.yaml:4: releaseHooks: Object missing required field"),
+        ({"feature_gates": "x"}, {}, "", "--feature-gates: 'x': expected NAME=true or NAME=false"),
+        (
+            {},
+            {"DEVLET_FEATURE_GATES": "DRAExtendedResources=true"},
+            "",
+            "DEVLET_FEATURE_GATES: there is no feature gate 'DRAExtendedResources': did you mean DRAExtendedResource?",
+        ),
+        (
+            {},
+            {},
+            "featureGates:\n  DRAExtendedResource: true\n  Nonsense: true",
+            "config.yaml:5: featureGates: there is no feature gate 'Nonsense'; there are DRAExtendedResource, ",
+        ),
+        ({}, {}, "featureGates:\n  ResourceHealthStatus: 1", "config.yaml:4: featureGates: ResourceHealthStatus: '1':"),
+        ({}, {}, "featureGates: A=true", "config.yaml:3: featureGates must be a mapping of keys"),
+        (
+            {},
+            {},
+            "legacyDrivers:\n  gpu.example.com: v1",
+            "config.yaml:4: legacyDrivers.gpu.example.com: 'v1' is not a DRA API version of old drivers",
+        ),
+        (
+            {},
+            {},
+            "legacyDrivers:\n  a/b: v1alpha3",
+            "config.yaml:4: legacyDrivers: 'a/b' is not the name of a DRA driver",
+        ),
+        ({"cdi_root": ""}, {}, "", "--cdi-root: '' is not a path"),
         ({}, {}, "nodeName: no", "config.yaml:3: nodeName: False is not a node name"),
     ],
 )

@@ -37,6 +37,35 @@ def test_a_list_has_plain_values_and_the_line_of_each_entry() -> None:
     ]
 
 
+def test_a_mapping_has_the_line_of_each_entry_and_keys_with_dots() -> None:
+    text = "drivers:\n  gpu.example.com: v1alpha3\n  other: true\nroot: /r\n"
+    settings = parse(HEADER + text, "c.yaml", [*KNOWN, "drivers"], (), ["drivers"])
+    assert {name: (entry.value, entry.place) for name, entry in settings["drivers"].value.items()} == {
+        "gpu.example.com": ("v1alpha3", "c.yaml:4"),
+        "other": (True, "c.yaml:5"),
+    }
+    assert settings["root"].value == "/r"
+    assert parse(HEADER + "drivers: {}", "c.yaml", ["drivers"], (), ["drivers"])["drivers"].value == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("drivers: []", "c.yaml:3: drivers must be a mapping of keys"),
+        ("drivers:", "c.yaml:3: drivers must be a mapping of keys"),
+        ("drivers:\n  a: [b]", "c.yaml:4: drivers.a must be a single value"),
+        ("drivers:\n  a:", "c.yaml:4: drivers.a has no value"),
+        ("drivers:\n  a: b\n  a: c", "c.yaml:5: drivers.a is set twice"),
+        ("drivers:\n  [a]: b", "c.yaml:4: a key must be plain text"),
+        ("drivers: &x\n  a: *x", "drivers.a must be a single value"),
+    ],
+)
+def test_a_bad_entry_of_a_mapping_is_refused_with_place_and_reason(text: str, message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse(HEADER + text, "c.yaml", [*KNOWN, "drivers"], (), ["drivers"])
+    assert message in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -28,6 +28,17 @@ def test_the_mode_does_not_depend_on_the_umask(tmp_path: Path, mode: int) -> Non
     assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == mode
 
 
+@pytest.mark.parametrize(("durable", "syncs"), [(True, 2), (False, 0)])
+def test_file_and_directory_are_synced_if_it_is_to_be_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durable: bool, syncs: int
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    atomic_file.write(tmp_path / "state", b"new", durable=durable)
+    assert (tmp_path / "state").read_bytes() == b"new"
+    assert len(synced) == syncs
+
+
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()  # a file cannot replace a directory
     with pytest.raises(OSError):

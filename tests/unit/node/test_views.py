@@ -1,18 +1,20 @@
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.node.devices.container_options import ContainerOptions
 from devlet.node.devices.records import DeviceRecord, DeviceState, PluginRecord, PluginState
-from devlet.node.views import NodeViews, device_documents, device_name, holder_documents, plugin_documents
+from devlet.node.views import NodeViews, device_documents, device_name, plugin_documents
 from devlet.objects.container import Container
-from devlet.objects.edits import DeviceNode, Mount
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
 from devlet.objects.meta import ObjectMeta
 from devlet.objects.pod import Pod, PodSpec, PodStatus
 from devlet.plugins.devices import Options
+from devlet.runtime.description import Description, Wanted
 
 GPU = ResourceName("a.com/gpu")
 SINCE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -27,22 +29,10 @@ POD = Pod(
 )
 HELD = DeviceRecord(GPU, DeviceID("g0"), "Healthy", (0, 1), DeviceState.HELD, UID, MAIN, SINCE)
 FREE = DeviceRecord(GPU, DeviceID("g1"), "Unhealthy", (), DeviceState.FREE)
-OPTIONS = ContainerOptions(
-    env=(("A", "1"),),
-    mounts=(Mount("/c", "/h", True),),
-    devices=(DeviceNode("/dev/c", "/dev/h", "rw"),),
-    annotations=(("k", "v"),),
-    cdi_devices=("a.com/gpu=0",),
-    conflicts=("a.com/nic wanted A",),
-)
 
 
 def held(pod: PodUID, container: ContainerName) -> dict[ResourceName, dict[DeviceID, tuple[int, ...]]]:
     return {GPU: {DeviceID("g0"): (0, 1)}} if (pod, container) in ((UID, "init"), (UID, MAIN)) else {}
-
-
-def options(pod: PodUID, container: ContainerName) -> ContainerOptions | None:
-    return OPTIONS if (pod, container) == (UID, MAIN) else None
 
 
 def test_a_device_tells_who_has_it() -> None:
@@ -126,40 +116,6 @@ def test_an_awaited_plugin_has_no_socket() -> None:
     assert not {"pid", "message"} & document["status"].keys()
 
 
-def test_a_holder_shows_what_its_containers_get() -> None:
-    [document] = holder_documents([POD], [HELD, FREE], held, options)
-    assert document["metadata"] == {"name": "train", "namespace": "ns", "labels": {"app": "x"}}
-    assert document["spec"] == {"podUID": "u1"}
-    status = document["status"]
-    assert (status["phase"], status["since"]) == ("Running", "2026-01-02T03:04:05Z")
-    devices = [{"resource": "a.com/gpu", "ids": ["g0"]}]
-    assert status["containers"] == [
-        {"name": "init", "devices": devices},
-        {
-            "name": "main",
-            "devices": devices,
-            "options": {
-                "env": [{"name": "A", "value": "1"}],
-                "mounts": [{"containerPath": "/c", "hostPath": "/h", "readOnly": True}],
-                "devices": [{"containerPath": "/dev/c", "hostPath": "/dev/h", "permissions": "rw"}],
-                "annotations": {"k": "v"},
-                "cdiDevices": ["a.com/gpu=0"],
-                "conflicts": ["a.com/nic wanted A"],
-            },
-        },
-    ]
-
-
-def test_a_pod_without_devices_is_no_holder() -> None:
-    assert holder_documents([POD], [], lambda pod, container: {}, options) == []
-
-
-def test_since_is_unknown_for_what_was_held_before_a_restart() -> None:
-    before = DeviceRecord(GPU, DeviceID("g2"), "Healthy", (), DeviceState.HELD, UID, MAIN, None)
-    [document] = holder_documents([POD], [HELD, before], held, options)
-    assert "since" not in document["status"]
-
-
 class Node:
     """The sources, as device manager and pod manager offer them."""
 
@@ -178,11 +134,18 @@ class Node:
         return held(pod, container)
 
     def options(self, pod: PodUID, container: ContainerName) -> ContainerOptions | None:
-        return options(pod, container)
+        return None
 
 
-def test_views_show_the_node_as_it_is() -> None:
-    views = NodeViews(Node(), Node())
+class Runtime:
+    async def described(self, wanted: Sequence[Wanted]) -> Sequence[Description]:
+        return [Description(notes=(f"of {each.pod.name}/{each.container.name}",)) for each in wanted]
+
+
+@pytest.mark.anyio
+async def test_views_show_the_node_as_it_is() -> None:
+    views = NodeViews(Node(), Node(), runtime=Runtime())
     assert [d["metadata"]["name"] for d in views.devices()] == ["a.com:gpu:g0", "a.com:gpu:g1"]
     assert [d["metadata"]["name"] for d in views.plugins()] == ["a.com:gpu"]
-    assert [d["metadata"]["name"] for d in views.holders()] == ["train"]
+    [holder] = await views.holders()
+    assert (holder["metadata"]["name"], holder["status"]["containers"][0]["notes"]) == ("train", ["of train/init"])

@@ -6,11 +6,12 @@ from contextlib import aclosing, contextmanager
 from pathlib import Path
 
 import anyio
+import grpc
 import pytest
 from anyio import create_task_group
 
-from devlet.errors import PluginError, PluginRefused, PluginUnavailable
-from devlet.plugins.channels import Connection, connection, listener_pid, target
+from devlet.errors import PluginError, PluginRefused, PluginUnavailable, PluginUnimplemented
+from devlet.plugins.channels import Connection, connection, dial_options, listener_pid, target
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 
 pytestmark = pytest.mark.anyio
@@ -128,7 +129,7 @@ async def test_a_call_that_is_not_answered_ends_with_its_deadline(root: Path) ->
     [
         ("INTERNAL", PluginRefused),
         ("UNKNOWN", PluginRefused),
-        ("UNIMPLEMENTED", PluginRefused),
+        ("UNIMPLEMENTED", PluginUnimplemented),
         ("RESOURCE_EXHAUSTED", PluginRefused),
         ("UNAVAILABLE", PluginUnavailable),
         ("CANCELLED", PluginUnavailable),
@@ -263,3 +264,31 @@ async def test_a_callers_own_scope_ends_a_wait_and_knows_it(root: Path, method: 
             await on.call(OPTIONS, b"", timeout=60)
         assert at_once.cancelled_caught
         assert await on.call(OPTIONS, b"", timeout=5) == b""
+
+
+@pytest.mark.spec("DN-12.2")
+async def test_whoever_observes_hears_how_each_unary_call_ended_in_the_spelling_of_go(root: Path) -> None:
+    heard: list[tuple[str, str]] = []
+
+    def observe(method: str, code: str, seconds: float) -> None:
+        assert seconds >= 0
+        heard.append((method, code))
+
+    async with FakeDevicePlugin(root) as plugin:
+        channel = grpc.aio.insecure_channel(target(plugin.path), options=dial_options(1 << 20, 5))
+        on = Connection("p", plugin.path, None, channel, observe)
+        await on.call(OPTIONS, b"", timeout=5)
+        for code in ("UNIMPLEMENTED", "FAILED_PRECONDITION", "CANCELLED", "UNAVAILABLE"):
+            plugin.fail("Allocate", code, "x")
+            with pytest.raises(PluginError):
+                await on.call(f"{SERVICE}/Allocate", b"", timeout=5)
+        plugin.hang("Allocate")
+        with pytest.raises(PluginUnavailable):
+            await on.call(f"{SERVICE}/Allocate", b"", timeout=0.05)
+        with anyio.move_on_after(0.05):
+            await on.call(f"{SERVICE}/Allocate", b"", timeout=5)
+        await on.close()
+        with pytest.raises(PluginUnavailable):
+            await on.call(OPTIONS, b"", timeout=5)
+    asked = ["Unimplemented", "FailedPrecondition", "Canceled", "Unavailable", "DeadlineExceeded", "Canceled"]
+    assert heard == [(OPTIONS, "OK"), *((f"{SERVICE}/Allocate", code) for code in asked), (OPTIONS, "Canceled")]

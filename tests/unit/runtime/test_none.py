@@ -1,15 +1,18 @@
+import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from devlet.errors import InvalidInput, Unavailable
+from devlet.errors import InvalidInput, NotCreated, Unavailable
 from devlet.objects.container import Container
 from devlet.objects.documents import view
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.pod import Pod
+from devlet.runtime.cdi.cache import Cache
 from devlet.runtime.containers import Config, Run
+from devlet.runtime.description import Wanted
 from devlet.runtime.none import NoneRuntime, ending
 from devlet.testing.fake_clock import FakeClock
 
@@ -233,3 +236,141 @@ async def test_a_file_that_cannot_be_written_is_told(root: Path) -> None:
 
 async def test_it_has_a_name_and_a_version() -> None:
     assert NoneRuntime(FakeClock()).version.startswith("none://")
+
+
+# CDI devices
+
+
+GPUS = {
+    "cdiVersion": "1.1.0",
+    "kind": "vendor.com/gpu",
+    "containerEdits": {"env": ["DRIVER=7"], "mounts": [{"hostPath": "/opt/gpu", "containerPath": "/usr/lib/gpu"}]},
+    "devices": [
+        {
+            "name": name,
+            "containerEdits": {
+                "env": [f"GPU_{name}=1"],
+                "deviceNodes": [{"path": f"/dev/gpu{name}", "hostPath": "/dev/null", "permissions": "rw"}],
+            },
+        }
+        for name in ("0", "1")
+    ],
+}
+NIC = {
+    "cdiVersion": "1.1.0",
+    "kind": "vendor.com/nic",
+    "devices": [
+        {
+            "name": "eth",
+            "containerEdits": {
+                "hooks": [{"hookName": "createRuntime", "path": "/bin/link", "args": ["link", "up"], "timeout": 5}],
+                "additionalGids": [44],
+                "netDevices": [{"hostInterfaceName": "eth7", "name": "net0"}],
+            },
+        }
+    ],
+}
+NULL = {"type": "c", "major": 1, "minor": 3}
+
+
+def cdi(folder: Path, **specs: Any) -> NoneRuntime:
+    for name, spec in specs.items():
+        (folder / f"{name}.json").write_text(json.dumps(spec))
+    return NoneRuntime(FakeClock(), cdi=Cache([folder]))
+
+
+def named(*devices: str) -> Config:
+    return Config(cdi_devices=tuple(f"vendor.com/{device}" for device in devices))
+
+
+@pytest.mark.spec("DN-7.1.3")
+async def test_cdi_devices_are_resolved_when_a_container_starts(root: Path) -> None:
+    runtime, one = cdi(root, gpu=GPUS, nic=NIC), pod()
+    config = Config(
+        env=(("PLUGIN", "x"),),
+        cdi_devices=named("gpu=1", "nic=eth").cdi_devices,
+        annotations=(("cdi.k8s.io/a", "vendor.com/gpu=0"),),
+    )
+    await runtime.start(one, container(one, "main"), 0, config)
+    found = runtime.oci(one.uid, MAIN)
+    assert found is not None
+    mode = found["linux"]["devices"][0]["fileMode"]  # of this machine
+    assert found == {
+        "ociVersion": "1.3.0",
+        "process": {
+            "env": ["PLUGIN=x", "DRIVER=7", "GPU_1=1", "GPU_0=1"],
+            "user": {"additionalGids": [44]},
+        },
+        "mounts": [{"destination": "/usr/lib/gpu", "source": "/opt/gpu"}],
+        "hooks": {"createRuntime": [{"path": "/bin/link", "args": ["link", "up"], "timeout": 5}]},
+        "linux": {
+            "devices": [{"path": path, **NULL, "fileMode": mode} for path in ("/dev/gpu1", "/dev/gpu0")],
+            "resources": {"devices": [{"allow": True, **NULL, "access": "rw"}] * 2},
+            "netDevices": {"eth7": {"name": "net0"}},
+        },
+        "annotations": {"cdi.k8s.io/a": "vendor.com/gpu=0"},
+    }
+    await runtime.forget(one.uid)
+    assert runtime.oci(one.uid, MAIN) is None
+
+
+@pytest.mark.spec("DN-7.3.4")
+async def test_a_container_whose_cdi_device_is_unknown_is_not_started(root: Path) -> None:
+    runtime, one = cdi(root, gpu=GPUS), pod()
+    with pytest.raises(
+        NotCreated, match=r"unresolvable CDI devices vendor\.com/gpu=9 \(vendor\.com/gpu=9: no such device\)"
+    ):
+        await runtime.start(one, container(one, "main"), 0, named("gpu=0", "gpu=9"))
+    assert await runtime.runs(one) == {}
+    assert (runtime.oci(one.uid, MAIN), runtime.config(one.uid, MAIN)) == (None, None)
+
+
+@pytest.mark.spec("DN-7.3.3")
+async def test_a_container_whose_cdi_device_is_in_conflict_is_not_started_until_that_ends(root: Path) -> None:
+    runtime, one = cdi(root, gpu=GPUS, again=GPUS), pod()
+    with pytest.raises(NotCreated, match=r"in conflict, it is in .*again\.json and .*gpu\.json"):
+        await runtime.start(one, container(one, "main"), 0, named("gpu=0"))
+    (root / "again.json").unlink()
+    assert (await runtime.start(one, container(one, "main"), 0, named("gpu=0"))).is_running
+
+
+async def test_a_cdi_device_without_its_device_node_is_not_given(root: Path) -> None:
+    node = {"deviceNodes": [{"path": "/dev/no-such-gpu"}]}
+    runtime, one = cdi(root, gpu=GPUS | {"devices": [{"name": "0", "containerEdits": node}]}), pod()
+    with pytest.raises(NotCreated, match=r"CDI devices vendor\.com/gpu=0: device node /dev/no-such-gpu has no type"):
+        await runtime.start(one, container(one, "main"), 0, named("gpu=0"))
+
+
+async def test_the_next_start_sees_a_changed_file_and_the_container_that_runs_does_not(root: Path) -> None:
+    runtime, one = cdi(root, gpu=GPUS), pod()
+    await runtime.start(one, container(one, "main"), 0, named("gpu=0"))
+    cdi(root, gpu=GPUS | {"containerEdits": {"env": ["DRIVER=8"]}})
+    await runtime.start(one, container(one, "other"), 0, named("gpu=0"))
+    values = {
+        name: next(
+            each for each in (runtime.oci(one.uid, ContainerName(name)) or {})["process"]["env"] if "DRIVER" in each
+        )
+        for name in ("main", "other")
+    }
+    assert values == {"main": "DRIVER=7", "other": "DRIVER=8"}
+    await runtime.start(one, container(one, "main"), 1, named("gpu=0"))
+    assert "DRIVER=8" in (runtime.oci(one.uid, MAIN) or {})["process"]["env"]
+
+
+async def test_after_a_restart_a_container_that_runs_is_described_once_more_and_then_kept(root: Path) -> None:
+    runtime, one = cdi(root, gpu=GPUS), pod(containerStatuses=[running()])
+    await runtime.runs(one)
+    assert runtime.oci(one.uid, MAIN) is None
+    wanted = [Wanted(one, container(one, "main"), named("gpu=0")), Wanted(one, container(one, "other"), named("gpu=9"))]
+    first, second = await runtime.described(wanted)
+    assert first.added["process"]["env"] == ["DRIVER=7", "GPU_0=1"]
+    assert second.notes[0].startswith("cannot be started: unresolvable CDI devices vendor.com/gpu=9")
+    (root / "gpu.json").unlink()
+    assert (await runtime.described(wanted))[0] is first
+    assert runtime.oci(one.uid, MAIN) is first.oci
+
+
+async def test_without_cdi_directories_names_of_cdi_devices_are_not_resolved() -> None:
+    runtime, one = NoneRuntime(FakeClock()), pod()
+    assert (await runtime.start(one, container(one, "main"), 0, named("gpu=0"))).is_running
+    assert runtime.oci(one.uid, MAIN) is None

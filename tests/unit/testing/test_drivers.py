@@ -13,12 +13,14 @@ from devlet.testing.drivers import (
     dra_example_driver,
     dra_test_driver,
     generic_device_plugin,
+    hooked_test_driver,
+    kubelet_claims_driver,
     sample_device_plugin,
 )
 
 pytestmark = pytest.mark.anyio
 
-# Shows its flags, then listens wherever a driver of that flag would.
+# Shows its flags, then listens wherever a driver of that flag would, and answers commands.
 SCRIPT = f"""#!{sys.executable}
 import socket, sys, time
 for flag in sys.argv[1:]:
@@ -26,10 +28,16 @@ for flag in sys.argv[1:]:
 flags = dict(flag.split("=", 1) for flag in sys.argv[1:] if "=" in flag)
 name = flags.get("--driver-name") or flags.get("--drivername")
 folder = flags.get("--kubelet-registrar-directory-path") or flags.get("--plugin-registration-path")
-path = f"{{folder}}/{{name}}-reg.sock" if name else flags["--plugin-directory"] + "/gdp-x.sock"
+path = flags.get("--control") or flags.get("--registration-socket")
+path = path or (f"{{folder}}/{{name}}-reg.sock" if name else flags["--plugin-directory"] + "/gdp-x.sock")
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(path)
 listener.listen()
+print("serving", flags.get("--name"), flush=True)
+while "--control" in flags:
+    connection = listener.accept()[0]
+    connection.recv(1000)
+    connection.sendall(b'{{"value":[]}}' + bytes([10]))
 time.sleep(60)
 """
 
@@ -50,7 +58,7 @@ def root() -> Iterator[Path]:
 def binaries(tmp_path: Path) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
-    for name in ("dra-example-kubeletplugin", "test-driver", "generic-device-plugin"):
+    for name in ("dra-example-kubeletplugin", "test-driver", "generic-device-plugin", "kubelet-claims"):
         (folder / name).write_text(SCRIPT)
         (folder / name).chmod(0o755)
     return folder
@@ -82,6 +90,24 @@ async def test_the_test_drivers_own_directory_exists_before_it_starts(binaries: 
     assert names(root / "plugins") == ["d"]
 
 
+async def test_the_hooked_driver_is_one_of_several_instances_with_a_uid(binaries: Path, root: Path) -> None:
+    started = hooked_test_driver(binaries, root, root / "kubeconfig", node_name="n1", driver_name="d", uid="u1")
+    async with started as driver:
+        assert await driver.calls() == []
+        flags = lines(driver.process.log)
+    assert (driver.process.name, driver.process.log) == ("d-u1", root / "d-u1.log")
+    assert {"test-driver", "--drivername=d", "--uid=u1", "--stopped=false", f"--control={root}/d-u1.control"} < set(
+        flags
+    )
+    assert names(root / "plugins") == ["d"]
+
+
+async def test_the_driver_without_an_api_server_gets_its_sockets(binaries: Path, root: Path) -> None:
+    flags = await flags_of(kubelet_claims_driver(binaries, root, driver_name="d"))
+    assert flags[:3] == ["driver", "--name=d", f"--socket={root}/plugins/d/dra.sock"]
+    assert f"--registration-socket={root}/plugins_registry/d-reg.sock" in flags
+
+
 async def test_the_generic_plugin_gets_one_flag_per_device_and_listens_on_loopback(binaries: Path, root: Path) -> None:
     flags = await flags_of(generic_device_plugin(binaries, root, [{"name": "null", "groups": []}]))
     assert '--device={"name": "null", "groups": []}' in flags
@@ -91,6 +117,8 @@ async def test_the_generic_plugin_gets_one_flag_per_device_and_listens_on_loopba
 def test_a_root_too_long_for_sockets_is_refused_with_its_length(binaries: Path, root: Path) -> None:
     with pytest.raises(InvalidInput, match=r"\d+ bytes, a socket path has at most 107; use a shorter root"):
         dra_example_driver(binaries, root / ("x" * 90), root / "kubeconfig", node_name="n1")
+    with pytest.raises(InvalidInput, match=r"-u-reg.sock: \d+ bytes, a socket path has at most 107"):
+        hooked_test_driver(binaries, root, root / "kubeconfig", node_name="n1", driver_name="x" * 90, uid="u")
 
 
 def test_a_missing_driver_is_named_with_what_to_do(binaries: Path, root: Path) -> None:

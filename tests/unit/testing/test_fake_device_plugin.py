@@ -13,7 +13,7 @@ from devlet.kit.parts import running
 from devlet.objects.identifiers import DeviceID, ResourceName
 from devlet.plugins.channels import Connection, connection
 from devlet.plugins.device_plugin import Api, Offer, connected
-from devlet.plugins.devices import Device, Options
+from devlet.plugins.devices import Device, Grant, Options
 from devlet.plugins.registration_server import RegistrationServer, remove_sockets
 from devlet.testing.fake_device_plugin import Call, FakeDevicePlugin, numbered
 from devlet.testing.processes import RunningProcess, line, process
@@ -195,6 +195,13 @@ async def test_as_a_process_it_removes_its_socket_when_it_is_ended(root: Path) -
         child.send_signal(signal.SIGTERM)
         assert await child.wait() == 0
     assert not (root / "x.sock").exists()
+
+
+async def test_as_a_process_it_can_give_cdi_devices(root: Path) -> None:
+    async with program(root, "--cdi", "--socket", "x.sock"):
+        async with connected(Offer(ResourceName("vendor.com/gpu"), root / "x.sock")) as plugin:
+            granted = await plugin.allocate([DeviceID("dev-0"), DeviceID("dev-1")])
+    assert granted == Grant(cdi_devices=("vendor.com/gpu=dev-0", "vendor.com/gpu=dev-1"))
 
 
 async def test_as_a_process_it_can_be_found_in_a_registry(root: Path) -> None:

@@ -1,10 +1,12 @@
-"""A resource claim: what was asked for, which devices it got, where they are and who uses them."""
+"""A resource claim: what was asked for, which devices it got, where they are, who uses them, and what it waits for."""
 
 from collections.abc import Iterator
 
 from devlet.cli.session import Document
+from devlet.cli.views import prepared_claim
+from devlet.cli.views.awaited import awaits, awaits_since
 from devlet.cli.views.reader import Reader
-from devlet.cli.views.sheet import amounts, fields, section, table
+from devlet.cli.views.sheet import amounts, fields, moment, section, table
 from devlet.serve.kube_api.table_cells import at, documents_at, text, texts
 
 CLAIMS = "resourceclaims.resource.k8s.io"
@@ -12,6 +14,12 @@ CLAIMS = "resourceclaims.resource.k8s.io"
 
 def view(claim: Document, reader: Reader) -> Iterator[str]:
     yield from fields([("State", state(claim)), ("Nodes", nodes(claim))])
+    prepared = _prepared(claim, reader)
+    if prepared is None:
+        here = "not on this node" if reader.is_node else "<unknown>: the devlet of its node knows"
+        awaited = awaits(claim, None, None)
+        since = moment(awaits_since(claim, None), reader.now) if awaited else None
+        yield from fields([("Prepared", here), ("Awaits", f"{awaited}, since {since}" if since else awaited)])
     requests = [_request(r) for r in documents_at(claim, "spec", "devices", "requests")]
     yield from section("Requests", table(["NAME", "CLASS", "COUNT", "CAPACITY"], requests))
     rows = [[r["request"], r["driver"], r["pool"], r["device"]] for r in devices(claim)]
@@ -20,6 +28,29 @@ def view(claim: Document, reader: Reader) -> Iterator[str]:
         [text(u, "resource"), text(u, "name"), text(u, "uid")] for u in documents_at(claim, "status", "reservedFor")
     ]
     yield from section("Used by", table(["RESOURCE", "NAME", "UID"], users))
+    if documents_at(claim, "status", "devices"):
+        yield from section("Device status", table(["DRIVER", "POOL", "DEVICE", "CONDITIONS"], [*_statuses(claim)]))
+    if prepared is not None:
+        yield from prepared_claim.lines(claim, prepared, reader)
+
+
+def _prepared(claim: Document, reader: Reader) -> Document | None:
+    """The node's view of this claim, and not of another one that had its name."""
+    uid = text(claim, "metadata", "uid")
+    namespace, name = text(claim, "metadata", "namespace"), text(claim, "metadata", "name")
+    views = reader.all(prepared_claim.PREPARED, namespace) if reader.is_node else ()
+    fitting = [v for v in views if text(v, "spec", "uid") == uid] or [
+        v for v in views if not text(v, "spec", "uid") and text(v, "metadata", "name") == name
+    ]
+    return fitting[0] if fitting else None
+
+
+def _statuses(claim: Document) -> Iterator[list[str]]:
+    """What drivers say of the devices in the claim itself."""
+    for status in documents_at(claim, "status", "devices"):
+        conditions = documents_at(status, "conditions")
+        said = ", ".join(f"{text(c, 'type')}={text(c, 'status')}" for c in conditions)
+        yield [text(status, "driver"), text(status, "pool"), text(status, "device"), said]
 
 
 def state(claim: Document) -> str:

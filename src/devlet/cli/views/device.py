@@ -1,10 +1,9 @@
 """A device: how it is, where it is, who holds it, what its holder got with it, and whose it is."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from devlet.cli.session import Document
-from devlet.cli.views import container_options
+from devlet.cli.views import container_spec
 from devlet.cli.views.plugin import PLUGINS, state
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, moment, section
@@ -45,12 +44,7 @@ def _held(device: Document, holder: Document, reader: Reader) -> Iterator[str]:
     )
     for container in documents_at(found or {}, "status", "containers"):
         if text(container, "name") == text(holder, "container"):
-            yield from section("Given to the container", container_options.lines(_options(container)))
-
-
-def _options(container: Document) -> Document:
-    found: Any = at(container, "options")
-    return found if isinstance(found, dict) else {}
+            yield from section("Given to the container", container_spec.lines(container))
 
 
 def _health(device: Document) -> str:

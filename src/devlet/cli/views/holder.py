@@ -1,9 +1,9 @@
-"""A pod that holds devices: which ones each container has, and what came with them."""
+"""A pod that holds devices: which ones each container has, of plugins and of claims, and what came with them."""
 
 from collections.abc import Iterator
 
 from devlet.cli.session import Document
-from devlet.cli.views import container_options
+from devlet.cli.views import container_spec
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, moment, section, table
 from devlet.node.devices.order import in_order
@@ -11,14 +11,14 @@ from devlet.serve.kube_api.table_cells import at, documents_at, text, texts
 
 
 def view(holder: Document, reader: Reader) -> Iterator[str]:
-    yield from fields(
-        [
-            ("Pod UID", text(holder, "spec", "podUID")),
-            ("Phase", text(holder, "status", "phase")),
-            ("Since", moment(at(holder, "status", "since"), reader.now) or "before devlet was started"),
-        ]
-    )
-    for container in documents_at(holder, "status", "containers"):
+    containers = documents_at(holder, "status", "containers")
+    pairs = [("Pod UID", text(holder, "spec", "podUID")), ("Phase", text(holder, "status", "phase"))]
+    since = moment(at(holder, "status", "since"), reader.now)
+    # Only of devices of plugins it is known when they came.
+    if since or not containers or any(documents_at(container, "devices") for container in containers):
+        pairs.append(("Since", since or "before devlet was started"))
+    yield from fields(pairs)
+    for container in containers:
         yield from section(f"Container {text(container, 'name')}", _container(container))
 
 
@@ -26,7 +26,17 @@ def _container(container: Document) -> Iterator[str]:
     rows = [
         [text(d, "resource"), ", ".join(in_order(texts(d, "ids"), key=str))] for d in documents_at(container, "devices")
     ]
-    yield from section("Devices", table(["RESOURCE", "IDS"], rows))
-    options = at(container, "options")
-    if isinstance(options, dict):
-        yield from container_options.lines(options)
+    claims = [_claim(claim) for claim in documents_at(container, "claims")]
+    if rows or not claims:
+        yield from section("Devices", table(["RESOURCE", "IDS"], rows))
+    if claims:
+        yield from section("Claims", table(["NAME", "CLAIM", "REQUEST", "DEVICE", "SHARE"], claims))
+    yield from container_spec.lines(container)
+
+
+def _claim(claim: Document) -> list[str]:
+    """A driver without a device has not prepared it yet."""
+    device = "/".join(text(claim, key) for key in ("driver", "pool", "device") if text(claim, key))
+    waits = text(claim, "driver") and not text(claim, "device")
+    shown = f"{device} (not prepared)" if waits else device
+    return [text(claim, "name"), text(claim, "claim"), text(claim, "request") or "all", shown, text(claim, "shareID")]

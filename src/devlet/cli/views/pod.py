@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from devlet.cli.session import Document
 from devlet.cli.views import claim as claims
+from devlet.cli.views import container_spec
+from devlet.cli.views.device import HOLDERS
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import amounts, conditions, fields, section, table
 from devlet.serve.kube_api.table_cells import at, documents_at, number, text
@@ -20,7 +22,16 @@ def view(pod: Document, reader: Reader) -> Iterator[str]:
     if devices := [*_devices(pod)]:
         yield from section("Devices", table(["CONTAINER", "RESOURCE", "DEVICES"], devices))
     yield from section("Claims", table(["NAME", "CLAIM", "STATE", "DEVICES"], [*_claims(pod, reader)]))
+    yield from _given(pod, reader)
     yield from conditions(pod)
+
+
+def _given(pod: Document, reader: Reader) -> Iterator[str]:
+    """With its devices. Only the node knows, and the API may be that of a cluster."""
+    holder = reader.one(HOLDERS, text(pod, "metadata", "namespace"), text(pod, "metadata", "name"))
+    for container in documents_at(holder or {}, "status", "containers"):
+        if lines := [*container_spec.lines(container)]:
+            yield from section(f"Given to container {text(container, 'name')}", lines)
 
 
 def _containers(pod: Document, key: str, status_key: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ class Reader:
         self._session = session
         self._resources = resources
         self.now = datetime.now(UTC)
+        self.is_node = session.is_node
 
     def one(self, type_: str, namespace: str, name: str) -> Document | None:
         try:

@@ -1,28 +1,44 @@
-"""A resource slice: the devices a driver publishes, and which claims hold them."""
+"""A resource slice: the devices a driver publishes, and which claims and pods hold them."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from devlet.cli.session import Document
-from devlet.cli.views.claim import CLAIMS, devices
+from devlet.cli.views.awaited import consumers
+from devlet.cli.views.claim import CLAIMS
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, section, table
 from devlet.serve.kube_api.table_cells import at, documents_at, text
+
+
+class Holder(NamedTuple):
+    """A claim with its namespace, and who uses it."""
+
+    claim: str
+    consumers: list[str]
+
+
+Holders = Mapping[tuple[str, str, str], Sequence[Holder]]
 
 
 def view(slice_: Document, reader: Reader) -> Iterator[str]:
     driver, pool = text(slice_, "spec", "driver"), text(slice_, "spec", "pool", "name")
     generation, slices = (at(slice_, "spec", "pool", key) for key in ("generation", "resourceSliceCount"))
     about = f"{pool} (generation {generation}, slices: {slices})"
-    yield from fields([("Driver", driver), ("Pool", about), ("Node", node(slice_))])
     held = holders(reader.all(CLAIMS))
+    devices = documents_at(slice_, "spec", "devices")
+    used = sum((driver, pool, text(device, "name")) in held for device in devices)
+    yield from fields(
+        [("Driver", driver), ("Pool", about), ("Node", node(slice_)), ("Used", f"{used} of {len(devices)}")]
+    )
     rows = []
-    for device in documents_at(slice_, "spec", "devices"):
+    for device in devices:
         about_it = at(device, "basic") or device  # before v1beta2 they are one level down
         name = text(device, "name")
-        users = ", ".join(held.get((driver, pool, name), []))
-        rows.append([name, users, _attributes(about_it), _capacity(about_it), _taints(about_it)])
-    yield from section("Devices", table(["NAME", "CLAIMS", "ATTRIBUTES", "CAPACITY", "TAINTS"], rows))
+        found = held.get((driver, pool, name), ())
+        claims, pods = (", ".join(dict.fromkeys(each)) for each in _columns(found))
+        rows.append([name, claims, pods, _attributes(about_it), _capacity(about_it), _taints(about_it)])
+    yield from section("Devices", table(["NAME", "CLAIMS", "USED BY", "ATTRIBUTES", "CAPACITY", "TAINTS"], rows))
 
 
 def node(slice_: Document) -> str:
@@ -33,14 +49,20 @@ def node(slice_: Document) -> str:
     return text(slice_, "spec", "nodeName") or "by selector"
 
 
-def holders(claims: list[Document]) -> dict[tuple[str, str, str], list[str]]:
-    """(driver, pool, device) → the claims that have it."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+def holders(claims: list[Document]) -> Holders:
+    """(driver, pool, device) → the claims that have it. One with admin access looks on and holds nothing."""
+    found: dict[tuple[str, str, str], list[Holder]] = {}
     for claim in claims:
-        name = f"{text(claim, 'metadata', 'namespace')}/{text(claim, 'metadata', 'name')}"
-        for device in devices(claim):
-            found.setdefault((device["driver"], device["pool"], device["device"]), []).append(name)
+        holder = Holder(f"{text(claim, 'metadata', 'namespace')}/{text(claim, 'metadata', 'name')}", consumers(claim))
+        for result in documents_at(claim, "status", "allocation", "devices", "results"):
+            if at(result, "adminAccess") is not True:
+                place = text(result, "driver"), text(result, "pool"), text(result, "device")
+                found.setdefault(place, []).append(holder)
     return found
+
+
+def _columns(holders: Sequence[Holder]) -> tuple[list[str], list[str]]:
+    return [holder.claim for holder in holders], [name for holder in holders for name in holder.consumers]
 
 
 def _attributes(device: Document) -> str:

@@ -10,7 +10,6 @@ What went well is kept, whatever went wrong beside it: the next try asks only th
 a driver is seen through, also when its pod is deleted meanwhile; otherwise unprepare could overtake prepare."""
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,11 +24,11 @@ from devlet.kit.key_locks import KeyLocks
 from devlet.node.claims import reading, wanted
 from devlet.node.claims.book import Book, parts
 from devlet.node.claims.desk import Desk, Drivers, Read, Settings
+from devlet.node.claims.metrics import PREPARE, UNPREPARE
 from devlet.node.claims.preparing import prepare
 from devlet.node.claims.progress import Progress
 from devlet.node.claims.records import ClaimKey, ClaimRecord, ContainerClaim, PodWait
 from devlet.node.claims.unpreparing import unprepare
-from devlet.node.claims.wanted import Wanted
 from devlet.node.reports import Report
 from devlet.objects.container import Container
 from devlet.objects.identifiers import DeviceIdentity, PodUID
@@ -43,8 +42,6 @@ __all__ = ["CHECKPOINT", "ClaimManager", "Drivers", "Settings"]
 log = logging.getLogger(__name__)
 
 CHECKPOINT = "dra_manager_state"
-ANY = "<any>"
-PREPARE, UNPREPARE = "PrepareResources", "UnprepareResources"
 
 
 class ClaimManager:
@@ -194,26 +191,17 @@ class ClaimManager:
 
     def cdi_devices(self, pod: Pod, container: Container) -> tuple[str, ...]:
         """Each once, always in the same order. NotPrepared if a claim is not."""
-        return reading.cdi_devices(self._container_claims(pod, container))
+        claims = wanted.wanted(pod, extended=self._settings.extended)
+        return reading.cdi_devices(reading.container_claims(pod, container, claims, self._book.get))
 
     def container_claims(self, pod: Pod, container: Container) -> tuple[ContainerClaim, ...]:
         """As far as they are prepared."""
-        return tuple(claim for _, claim in self._container_claims(pod, container) if claim is not None)
-
-    def _container_claims(self, pod: Pod, container: Container) -> Iterator[tuple[Wanted, ContainerClaim | None]]:
-        claims = wanted.wanted(pod, extended=self._settings.extended)
-        return reading.container_claims(pod, container, claims, self._book.get)
+        claims = wanted.known(pod, extended=self._settings.extended)
+        found = reading.container_claims(pod, container, claims, self._book.get)
+        return tuple(claim for _, claim in found if claim is not None)
 
     def users(self, devices: Collection[DeviceIdentity]) -> frozenset[PodUID]:
         return self._book.users(devices)
-
-    def in_use(self) -> dict[str, int]:
-        """How many prepared claims there are, by driver, and in all."""
-        found: Counter[str] = Counter({ANY: 0})
-        for _, entry in self._book:
-            if all(part.devices is not None for part in parts(entry)):
-                found.update([ANY, *(entry.drivers or {})])
-        return dict(found)
 
     def records(self) -> list[ClaimRecord]:
         return [self._progress.record(key, entry) for key, entry in sorted(self._book, key=lambda pair: pair[0])]

@@ -58,9 +58,10 @@ class ContainerClaim(Struct, frozen=True):
 
 
 class PodWait(Struct, frozen=True):
-    """A pod that cannot start because its claims are not prepared."""
+    """A pod that cannot start because its claims are not prepared. `drivers` are those it waits for."""
 
     pod: PodUID
     claims: tuple[ClaimKey, ...]
     since: datetime
     message: str
+    drivers: tuple[DriverName, ...] = ()

@@ -13,10 +13,10 @@ from devlet.objects import pod_claims
 from devlet.objects.container import Container
 from devlet.objects.identifiers import ClaimName
 from devlet.objects.names import extended_resource_name
-from devlet.objects.pod import Pod
+from devlet.objects.pod import Pod, PodResourceClaim
 from devlet.objects.quantity import Quantity
 
-__all__ = ["Wanted", "keys", "requests", "wanted"]
+__all__ = ["Wanted", "keys", "known", "requests", "wanted"]
 
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
@@ -31,29 +31,39 @@ class Wanted(Struct, frozen=True):
 
 def wanted(pod: Pod, *, extended: bool = True) -> tuple[Wanted, ...]:
     """In the order of the spec. A claim may be there under several names. NotFound: one is not made yet."""
-    return tuple(_entries(pod, extended))
+    found = [_of_entry(pod, entry) for entry in pod.spec.resource_claims]
+    return (*(one for one in found if one is not None), *_extended(pod, extended))
 
 
-def _entries(pod: Pod, extended: bool) -> Iterator[Wanted]:
-    namespace = pod.metadata.namespace
+def known(pod: Pod, *, extended: bool = True) -> tuple[Wanted, ...]:
+    """The same, without those that are not made yet."""
+    found: list[Wanted] = []
     for entry in pod.spec.resource_claims:
-        found = pod_claims.resolve(pod, entry)
-        if found.name is not None:
-            yield Wanted(entry.name, ClaimKey(namespace, found.name), found.must_be_owned)
+        try:
+            if (one := _of_entry(pod, entry)) is not None:
+                found.append(one)
+        except (NotFound, InvalidInput):
+            continue
+    return (*found, *_extended(pod, extended))
+
+
+def _of_entry(pod: Pod, entry: PodResourceClaim) -> Wanted | None:
+    found = pod_claims.resolve(pod, entry)
+    if found.name is None:
+        return None
+    return Wanted(entry.name, ClaimKey(pod.metadata.namespace, found.name), found.must_be_owned)
+
+
+def _extended(pod: Pod, extended: bool) -> Iterator[Wanted]:
     status = pod.status.extended_resource_claim_status
     if extended and status is not None and status.resource_claim_name:
-        yield Wanted("", ClaimKey(namespace, ClaimName(status.resource_claim_name)), must_be_owned=False)
+        key = ClaimKey(pod.metadata.namespace, ClaimName(status.resource_claim_name))
+        yield Wanted("", key, must_be_owned=False)
 
 
 def keys(pod: Pod, *, extended: bool = True) -> tuple[ClaimKey, ...]:
-    """As far as they are known by now, each once."""
-    found: dict[ClaimKey, None] = {}
-    try:
-        for one in _entries(pod, extended):
-            found[one.key] = None
-    except (NotFound, InvalidInput):
-        pass
-    return tuple(found)
+    """Of those that are known, each once."""
+    return tuple(dict.fromkeys(one.key for one in known(pod, extended=extended)))
 
 
 def requests(pod: Pod, container: Container, one: Wanted) -> tuple[str, ...]:

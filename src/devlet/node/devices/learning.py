@@ -1,5 +1,6 @@
 """Holdings as a pod's own status tells them, for when the checkpoint was lost. Pure."""
 
+from devlet.node.devices import limits
 from devlet.node.devices.holdings import NO_NODE, Holding
 from devlet.objects.container import ContainerStatus
 from devlet.objects.identifiers import DeviceID, ResourceName
@@ -20,9 +21,10 @@ def learned(pod: Pod) -> list[Holding]:
 
 
 def _of_container(pod: Pod, status: ContainerStatus) -> list[Holding]:
-    """A container that has ended for good holds nothing."""
+    """A container that has ended for good holds nothing. What stands behind an extended resource may be a claim."""
     if status.state.terminated:
         return []
+    claimed = limits.claimed(pod)
     return [
         Holding(
             pod.uid,
@@ -32,5 +34,5 @@ def _of_container(pod: Pod, status: ContainerStatus) -> list[Holding]:
             None,
         )
         for each in status.allocated_resources_status
-        if each.resources and not each.name.startswith(_CLAIM)
+        if each.resources and not each.name.startswith(_CLAIM) and (status.name, ResourceName(each.name)) not in claimed
     ]

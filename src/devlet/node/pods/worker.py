@@ -18,7 +18,7 @@ import anyio
 from msgspec.structs import replace
 
 from devlet.cluster.events import NORMAL, WARNING
-from devlet.errors import DevletError, Unavailable
+from devlet.errors import DevletError, NotCreated, Unavailable
 from devlet.kit.facts import bound, facts
 from devlet.node.pods import lifecycle, status
 from devlet.node.pods.api_object import ApiObject
@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 
 AWAITS_PLUGIN = "WaitingForDevicePlugin"
 NOT_STARTED = "CreateContainerConfigError"
+NOT_CREATED = "CreateContainerError"
 NOT_PREPARED = "FailedPrepareDynamicResources"
 NOT_UNPREPARED = "FailedUnprepareDynamicResources"
 _SOON = timedelta(seconds=1)  # not to be tried again for every change, where there are many
@@ -103,17 +104,21 @@ class PodWorker:
 
     def devices_changed(self) -> None:
         """A plugin that the pod waits for, or without which a container could not start, may be back."""
+        if self._retry_starts() or self.stage is Stage.NEW or self._awaited:
+            self.poke()
+
+    def _retry_starts(self) -> bool:
+        """Of containers that could not be started. Whether there are any."""
         now = self._parts.clock.now()
         failed = {name: each for name, each in self._histories.items() if each.failed_at is not None}
         due = {name: each for name, each in failed.items() if each.failed_at and now - each.failed_at >= _SOON}
         for name, history in due.items():
             self._histories[name] = lifecycle.to_be_tried(history)
-        if due or self.stage is Stage.NEW or self._awaited:
-            self.poke()
+        return bool(due)
 
     def claims_changed(self) -> None:
         """A driver, or a claim, that the pod's start or end waits for may be there."""
-        if self._preparing.hurry() or self._unpreparing.hurry():
+        if self._preparing.hurry() or self._unpreparing.hurry() or self._retry_starts():
             self.poke()
 
     def poke(self) -> None:
@@ -313,7 +318,8 @@ class PodWorker:
             options = await parts.devices.start(self.pod, container)
             await parts.runtime.start(self.pod, container, start.number, config(options, claimed))
         except DevletError as e:
-            problem = ContainerStateWaiting(reason=NOT_STARTED, message=str(e))
+            reason = NOT_CREATED if isinstance(e, NotCreated) else NOT_STARTED
+            problem = ContainerStateWaiting(reason=reason, message=str(e))
             self._histories[container.name] = lifecycle.failed(history, problem, parts.clock.now())
             self._object.tell(WARNING, "Failed", f"Error: {e}", container.name)
             return

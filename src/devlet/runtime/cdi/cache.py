@@ -46,6 +46,10 @@ class Cache:
         self._outcomes: dict[Path, _Outcome] = {}
         self._registry = Registry()
 
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        return self._directories
+
     def refresh(self) -> Registry:
         """What is there now. Blocks on the disk; one thread at a time. Without changes the same object as before."""
         outcomes: dict[Path, _Outcome] = {}

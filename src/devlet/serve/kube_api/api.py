@@ -74,7 +74,7 @@ class KubeApi:
             response = await self._virtual.handle(call, verb)
         elif self._views is not None and paths.is_view(place.resource.kind):
             _check_subresource(place)
-            response = self._views.handle(call, verb)
+            response = await self._views.handle(call, verb)
         else:
             _check_subresource(place)
             response = await self._handlers.handle(call, verb)

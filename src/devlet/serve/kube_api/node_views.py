@@ -1,4 +1,4 @@
-"""The node's views in the API: devices, plugins and holders, which can be got and listed and nothing else.
+"""The node's views in the API, from devices to prepared claims, which can be got and listed and nothing else.
 
 They are made when they are asked for and stored nowhere, so there is no version of a list to watch from. The rest of
 the API sees them as resources like others: discovery, OpenAPI, tables, authorization."""
@@ -31,22 +31,35 @@ class Views(Protocol):
 
     def plugins(self) -> Sequence[Document]: ...
 
-    def holders(self) -> Sequence[Document]: ...
+    async def holders(self) -> Sequence[Document]: ...
+
+    async def drivers(self) -> Sequence[Document]: ...
+
+    def prepared_claims(self) -> Sequence[Document]: ...
 
 
 class NodeViews:
     def __init__(self, views: Views) -> None:
-        self._sources = {"devices": views.devices, "plugins": views.plugins, "holders": views.holders}
+        self._views = views
 
-    def handle(self, call: Call, verb: str) -> web.StreamResponse:
+    async def handle(self, call: Call, verb: str) -> web.StreamResponse:
         if verb not in ("get", "list"):
             raise method_not_allowed()
         if refusal := call.format.refusal(is_list=verb == "list"):
             raise Rejected(failure(406, "NotAcceptable", refusal))
-        documents = self._sources[call.resource.plural]()
+        documents = await self._documents(call.resource.plural)
         if verb == "list":
             return _list(call, _selected(call, documents))
         return _object(call, _found(call, documents))
+
+    async def _documents(self, plural: str) -> Sequence[Document]:
+        views = self._views
+        if plural == "drivers":
+            return await views.drivers()
+        if plural == "holders":
+            return await views.holders()
+        sources = {"devices": views.devices, "plugins": views.plugins, "preparedclaims": views.prepared_claims}
+        return sources[plural]()
 
 
 def _selected(call: Call, documents: Sequence[Document]) -> list[Document]:

@@ -119,8 +119,24 @@ _OPTIONS = _object(
     cdiDevices=_list("Names of CDI devices."),
     conflicts=_list("What a plugin asked for and did not get, because another one had asked first."),
 )
+_OCI = {
+    "type": "object",
+    "description": "What devices add to the container's OCI runtime spec, with the edits of CDI devices.",
+    "x-kubernetes-preserve-unknown-fields": True,
+}
+_CLAIM = _object(
+    "",
+    name=_text("What the pod calls the claim; absent for the claim behind its extended resources."),
+    claim=_text("The claim's own name."),
+    request=_text("The request of the claim that the container names; absent if it names none and so has all."),
+    driver=_text("The driver of the device."),
+    pool=_text("The pool it is in; absent if it has not been prepared yet, as all below."),
+    device=_text("Its name there."),
+    shareID=_text("Which share of it, if it is shared."),
+    cdiDevices=_list("The CDI devices by which the container gets it."),
+)
 _HOLDER = _object(
-    "A pod that has devices of device plugins on this node. Read only.",
+    "A pod that has devices on this node, of device plugins or of claims. Read only.",
     spec=_object("Which pod it is.", podUID=_text("Its UID.")),
     status=_object(
         "What it has.",
@@ -135,9 +151,82 @@ _HOLDER = _object(
                     "Its devices by resource.",
                     _object("", resource=_text("The resource name."), ids=_list("What their plugin calls them.")),
                 ),
+                claims=_list("Its devices of claims.", _CLAIM),
                 options=_OPTIONS,
+                oci=_OCI,
+                notes=_list("What a container engine could not do as it is told, and why."),
             ),
         ),
     ),
 )
-_SCHEMAS = {"Device": _DEVICE, "Plugin": _PLUGIN, "Holder": _HOLDER}
+_DRIVER = _object(
+    "A DRA driver on this node, or one that is missing here. Read only.",
+    spec=_object(
+        "What it said of itself.",
+        driver=_text("Its name; further instances of the same driver have ~2 and so on after it in their own."),
+        endpoint=_text("Where it listens; absent if it is not registered, as all below."),
+        service=_text("The version of the API by which it is called."),
+        advertised=_list("The services that it has."),
+        healthService=_text("The service by which it tells of the health of its devices; absent if it does not."),
+    ),
+    status=_object(
+        "How it is.",
+        state=_text("Connected, Disconnected, Standby if another instance is called, or Missing if there is none."),
+        since=_time("When that state began."),
+        registered=_time("When it registered."),
+        slices=_number("How many slices it publishes for this node; absent if the cluster cannot be asked."),
+        devices=_number("How many devices these have."),
+        claims=_number("How many claims on this node are its own."),
+        pods=_number("How many pods on this node wait for it."),
+        wipeAt=_time("When its slices will be deleted because it is away."),
+        message=_text("What is wrong with it."),
+    ),
+)
+_PREPARED_DEVICE = _object(
+    "",
+    pool=_text("The pool it is in."),
+    device=_text("Its name there."),
+    shareID=_text("Which share of it, if it is shared."),
+    requests=_list("For which requests of the claim it is; absent if for all."),
+    cdiDevices=_list("The CDI devices by which a container gets it."),
+)
+_PREPARED_CLAIM = _object(
+    "A claim that is prepared on this node, or that a pod here waits for. Read only.",
+    spec=_object("Which claim it is.", uid=_text("The claim's UID; absent if it was not begun.")),
+    status=_object(
+        "How it is.",
+        state=_text("Preparing, Prepared, Failed, Unpreparing, or Waiting if it was not begun."),
+        since=_time("When that state began; absent if that was before a restart."),
+        message=_text("What went wrong last, or what is awaited."),
+        drivers=_list(
+            "The drivers whose devices it has.",
+            _object(
+                "",
+                driver=_text("The driver's name."),
+                prepared=_flag("It has prepared its part."),
+                devices=_list("What it prepared.", _PREPARED_DEVICE),
+            ),
+        ),
+        pods=_list(
+            "The pods that use it.",
+            _object("", name=_text("Its name; absent if it is gone."), uid=_text("Its UID.")),
+        ),
+        waiting=_list(
+            "The pods that cannot start without it.",
+            _object(
+                "",
+                pod=_text("Its name; absent if it is gone."),
+                uid=_text("Its UID."),
+                since=_time("Since when it waits."),
+                message=_text("What for."),
+            ),
+        ),
+    ),
+)
+_SCHEMAS = {
+    "Device": _DEVICE,
+    "Plugin": _PLUGIN,
+    "Holder": _HOLDER,
+    "Driver": _DRIVER,
+    "PreparedClaim": _PREPARED_CLAIM,
+}

@@ -35,6 +35,8 @@ VIEWS = Catalogue(
         Kind("Device", "devices", (f"{VIEWS_GROUP}/v1alpha1",), namespaced=False),
         Kind("Plugin", "plugins", (f"{VIEWS_GROUP}/v1alpha1",), namespaced=False),
         Kind("Holder", "holders", (f"{VIEWS_GROUP}/v1alpha1",)),
+        Kind("Driver", "drivers", (f"{VIEWS_GROUP}/v1alpha1",), namespaced=False),
+        Kind("PreparedClaim", "preparedclaims", (f"{VIEWS_GROUP}/v1alpha1",), short_names=("pclaims",)),
     )
 )
 

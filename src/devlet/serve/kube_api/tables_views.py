@@ -1,4 +1,4 @@
-"""The rows of the node's views: devices, plugins and holders."""
+"""The rows of the node's views: devices, plugins, holders, DRA drivers and prepared claims."""
 
 from datetime import datetime
 
@@ -11,6 +11,8 @@ from devlet.serve.kube_api.table_cells import (
     Printer,
     at,
     documents_at,
+    duration,
+    instant,
     name,
     none_if_empty,
     number,
@@ -20,9 +22,9 @@ from devlet.serve.kube_api.table_cells import (
     wide,
 )
 
-__all__ = ["DEVICES", "HOLDERS", "PLUGINS"]
+__all__ = ["DEVICES", "DRIVERS", "HOLDERS", "PLUGINS", "PREPARED_CLAIMS"]
 
-SHOWN = 8  # devices of a holder; there may be hundreds
+SHOWN = 8  # devices or pods; there may be hundreds
 
 
 def _devices(document: Document, now: datetime) -> list[Cell]:
@@ -73,15 +75,71 @@ def _options(document: Document) -> str:
 def _holders(document: Document, now: datetime) -> list[Cell]:
     containers = documents_at(document, "status", "containers")
     devices = [device for container in containers for device in documents_at(container, "devices")]
-    ids = list(dict.fromkeys(id for device in devices for id in texts(device, "ids")))
-    more = f" + {len(ids) - SHOWN} more..." if len(ids) > SHOWN else ""
+    claims = [claim for container in containers for claim in documents_at(container, "claims")]
+    resources = [text(d, "resource") for d in devices] + [
+        f"claim:{text(c, 'name') or text(c, 'claim')}" for c in claims
+    ]
+    ids = [id for device in devices for id in texts(device, "ids")]
     return [
         name(document),
-        ",".join(sorted({text(device, "resource") for device in devices})),
-        ",".join(ids[:SHOWN]) + more,
+        ",".join(sorted(set(resources))),
+        _some(ids + [_claimed(claim) for claim in claims]),
         ",".join(text(container, "name") for container in containers),
         since(at(document, "status", "since"), now),
     ]
+
+
+def _claimed(claim: Document) -> str:
+    """Empty if it has not been prepared yet."""
+    return "/".join(text(claim, key) for key in ("driver", "pool", "device")) if text(claim, "device") else ""
+
+
+def _drivers(document: Document, now: datetime) -> list[Cell]:
+    return [
+        name(document),
+        text(document, "status", "state"),
+        none_if_empty(text(document, "spec", "service")),
+        *(_count(document, key) for key in ("slices", "devices", "claims", "pods")),
+        _until(document, now),
+        since(at(document, "status", "since"), now),
+        none_if_empty(text(document, "spec", "endpoint")),
+        none_if_empty(text(document, "spec", "healthService")),
+        none_if_empty(text(document, "status", "message")),
+    ]
+
+
+def _count(document: Document, key: str) -> str:
+    """Said once for all instances of a driver, and not at all if it could not be found out."""
+    value = at(document, "status", key)
+    return str(value) if isinstance(value, int) else NONE
+
+
+def _until(document: Document, now: datetime) -> str:
+    wipe = instant(at(document, "status", "wipeAt"))
+    return f"in {duration(max(0.0, (wipe - now).total_seconds()))}" if wipe else NONE
+
+
+def _prepared_claims(document: Document, now: datetime) -> list[Cell]:
+    parts = documents_at(document, "status", "drivers")
+    devices = [text(device, "device") for part in parts for device in documents_at(part, "devices")]
+    pods = [text(pod, "name") or text(pod, "uid") for pod in documents_at(document, "status", "pods")]
+    waiting = [text(pod, "pod") or text(pod, "uid") for pod in documents_at(document, "status", "waiting")]
+    return [
+        name(document),
+        text(document, "status", "state"),
+        none_if_empty(",".join(text(part, "driver") for part in parts)),
+        none_if_empty(_some(devices)),
+        none_if_empty(_some(pods)),
+        none_if_empty(_some(waiting)),
+        since(at(document, "status", "since"), now),
+        none_if_empty(text(document, "spec", "uid")),
+        none_if_empty(text(document, "status", "message")),
+    ]
+
+
+def _some(names: list[str]) -> str:
+    unique = list(dict.fromkeys(filter(None, names)))
+    return ",".join(unique[:SHOWN]) + (f" + {len(unique) - SHOWN} more..." if len(unique) > SHOWN else "")
 
 
 DEVICES = Printer(
@@ -117,10 +175,43 @@ PLUGINS = Printer(
 HOLDERS = Printer(
     (
         NAME,
-        Column("Resource", description="The resources of its devices."),
-        Column("Devices", description="The devices, as their plugins call them."),
+        Column("Resource", description="The resources of its devices; claim:NAME for those of a claim."),
+        Column("Devices", description="The devices, as their plugins call them; with driver and pool those of claims."),
         Column("Container", description="The containers that have them."),
         Column("Since", description="How long it has had the first of them."),
     ),
     _holders,
+)
+
+DRIVERS = Printer(
+    (
+        NAME,
+        Column("State", description="Connected, Disconnected, Standby, or Missing if it is not registered."),
+        Column("Service", description="The version of the API by which it is called."),
+        Column("Slices", description="How many it publishes for this node."),
+        Column("Devices", description="How many devices these have."),
+        Column("Claims", description="How many claims on this node are its own."),
+        Column("Waiting", description="How many pods wait for it."),
+        Column("Wipe", description="When its slices will be deleted because it is away."),
+        Column("Age", description="How long it has been in that state."),
+        wide("Endpoint", "Where it listens."),
+        wide("Health", "By which service it tells of the health of its devices."),
+        wide("Message", "What is wrong with it."),
+    ),
+    _drivers,
+)
+
+PREPARED_CLAIMS = Printer(
+    (
+        NAME,
+        Column("State", description="Preparing, Prepared, Failed, Unpreparing, or Waiting if it was not begun."),
+        Column("Drivers", description="Whose devices it has."),
+        Column("Devices", description="The devices, as far as they are prepared."),
+        Column("Pods", description="The pods here that use it."),
+        Column("Waiting", description="The pods here that cannot start without it."),
+        Column("Since", description="How long it has been in that state."),
+        wide("UID", "The claim's own."),
+        wide("Message", "What went wrong last, or what is awaited."),
+    ),
+    _prepared_claims,
 )

@@ -22,7 +22,11 @@ HOLDER: dict[str, Any] = {
         "phase": "Running",
         "containers": [
             {"name": "other", "options": {"env": {"NOT": "mine"}}},
-            {"name": "main", "options": {"env": {"GPU": "gpu-0"}, "cdiDevices": ["gpu.example.com/gpu=gpu-0"]}},
+            {
+                "name": "main",
+                "options": {"env": {"GPU": "gpu-0"}, "cdiDevices": ["gpu.example.com/gpu=gpu-0"]},
+                "oci": {"process": {"env": ["GPU=gpu-0", "FROM_CDI=1"]}},
+            },
         ],
     },
 }
@@ -57,6 +61,7 @@ def test_a_held_device_shows_its_holder_and_what_the_container_got(run: "Run", a
         "Given to the container:",
         "  Environment:",
         "    GPU=gpu-0",
+        "    FROM_CDI=1",
         "  CDI devices:",
         "    gpu.example.com/gpu=gpu-0",
     ]

@@ -65,3 +65,14 @@ def test_a_pod_shows_the_devices_that_it_has_from_plugins(run: "Run", api: "API"
     api.put("/api/v1/namespaces/default/pods/p", POD | {"status": {"containerStatuses": [status]}})
     assert run("describe", "pod", "p") == 0, run.err
     assert "Devices:\n  CONTAINER   RESOURCE   DEVICES\n  c           x/gpu      gpu-0, gpu-1 (Unhealthy)\n" in run.out
+
+
+def test_a_pod_shows_what_its_containers_got_with_their_devices(run: "Run", api: "API") -> None:
+    given = {"name": "c", "oci": {"process": {"env": ["GPU=0"]}}, "claims": [{"cdiDevices": ["example.com/gpu=0"]}]}
+    api.put("/api/v1/namespaces/default/pods/p", {**POD, "metadata": {"name": "p", "namespace": "default"}})
+    holder = {"kind": "Holder", "status": {"containers": [{"name": "first"}, given]}}
+    api.put("/apis/devlet.dev/v1alpha1/namespaces/default/holders/p", holder)
+    assert run("describe", "pod", "p") == 0, run.err
+    expected = "Given to container c:\n  Environment:\n    GPU=0\n  CDI devices:\n    example.com/gpu=0\nConditions:\n"
+    assert expected in run.out
+    assert "container first" not in run.out

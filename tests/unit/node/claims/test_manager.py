@@ -11,6 +11,7 @@ import pytest
 from devlet.errors import NotPrepared, PluginRefused, PluginUnavailable, Unavailable
 from devlet.kit.parts import running
 from devlet.node.claims.manager import CHECKPOINT, ClaimManager, Settings
+from devlet.node.claims.metrics import claims_in_use
 from devlet.node.claims.records import ClaimState
 from devlet.node.reports import Report
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, PodUID, PoolName
@@ -545,7 +546,7 @@ async def test_what_was_prepared_before_a_restart_is_known_after_it(bench: Bench
     async def then(manager: ClaimManager) -> None:
         assert manager.is_prepared(pod()) and manager.holds(POD)
         assert manager.cdi_devices(pod(), pod().containers[0]) == (f"{GPU}/c=uid-claim",)
-        assert manager.in_use() == {"<any>": 1, GPU: 1}
+        assert claims_in_use(manager.records()) == {"<any>": 1, GPU: 1}
 
     await restarted(bench, then)
 
@@ -613,10 +614,10 @@ async def test_prepared_claims_are_counted_by_driver_and_in_all(bench: Bench) ->
     bench.claims = Claims(claim("a", drivers=(GPU, NIC)), claim("b"), claim("c", drivers=(NIC,)))
     bench.nic.problems["c"] = "no"
     async with bench.manager() as manager:
-        assert manager.in_use() == {"<any>": 0}
+        assert claims_in_use(manager.records()) == {"<any>": 0}
         await manager.prepare(pod(claims={"a": "a", "b": "b"}))
         await refused(manager, pod(claims={"c": "c"}))
-        assert manager.in_use() == {"<any>": 2, GPU: 2, NIC: 1}
+        assert claims_in_use(manager.records()) == {"<any>": 2, GPU: 2, NIC: 1}
 
 
 async def test_the_users_of_a_device_are_known(bench: Bench) -> None:

@@ -1,3 +1,6 @@
+import pytest
+from msgspec.structs import replace
+
 from devlet.node.devices.learning import learned
 from devlet.objects.container import (
     ContainerState,
@@ -9,7 +12,7 @@ from devlet.objects.container import (
 )
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import Pod, PodStatus
+from devlet.objects.pod import ExtendedResourceClaimStatus, ExtendedResourceMapping, Pod, PodStatus
 
 HELD = ResourceStatus(name="vendor.com/gpu", resources=(ResourceHealth(resource_id="d1", health="Healthy"),))
 
@@ -31,3 +34,15 @@ def test_a_container_that_has_ended_holds_nothing() -> None:
 def test_claims_are_not_devices_of_plugins() -> None:
     claim = ResourceStatus(name="claim:gpu", resources=HELD.resources)
     assert learned(pod(ContainerState(running=ContainerStateRunning()), claim)) == []
+
+
+@pytest.mark.spec("DN-11.18")
+@pytest.mark.parametrize(("container", "found"), [("main", []), ("other", ["vendor.com/gpu"])])
+def test_devices_of_a_claim_behind_an_extended_resource_are_not_devices_of_plugins(
+    container: str, found: list[str]
+) -> None:
+    running = pod(ContainerState(running=ContainerStateRunning()), HELD)
+    mapping = ExtendedResourceMapping(container_name=container, resource_name=HELD.name, request_name="r")
+    claim = ExtendedResourceClaimStatus(resource_claim_name="c", request_mappings=(mapping,))
+    status = replace(running.status, extended_resource_claim_status=claim)
+    assert [each.resource for each in learned(replace(running, status=status))] == found

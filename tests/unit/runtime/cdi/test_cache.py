@@ -81,6 +81,10 @@ def test_files_that_come_change_and_go_are_seen(folders: tuple[Path, Path]) -> N
     assert cache.refresh() == Registry()
 
 
+def test_it_tells_where_it_looks(folders: tuple[Path, Path]) -> None:
+    assert Cache(list(folders)).directories == folders
+
+
 def test_a_file_that_is_replaced_by_a_rename_is_seen(folders: tuple[Path, Path]) -> None:
     low, _ = folders
     (low / "x.json").write_text(text("1"))

@@ -34,7 +34,7 @@ class Views:
     def plugins(self) -> list[Document]:
         return [view("Plugin", "a.com:gpu", spec={"resource": "a.com/gpu"}, status={"state": "Connected"})]
 
-    def holders(self) -> list[Document]:
+    async def holders(self) -> list[Document]:
         labelled = view("Holder", "train", "ns", spec={"podUID": "u"}, status={"containers": []})
         labelled["metadata"]["labels"] = {"app": "x"}
         return [view("Holder", "train", "default", spec={"podUID": "v"}, status={"containers": []}), labelled]

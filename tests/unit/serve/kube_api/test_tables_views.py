@@ -56,6 +56,21 @@ def test_a_holder_shows_resources_devices_and_containers() -> None:
     assert HOLDERS.cells(document, NOW) == expected
 
 
+def test_a_holder_shows_its_claims_and_their_devices() -> None:
+    device = {"driver": "d.com", "pool": "n1", "device": "g0"}
+    claims = [
+        {"name": "gpu", "claim": "c1", **device},
+        {"name": "gpu", "claim": "c1", **device, "device": "g1"},
+        {"name": "net", "claim": "c2", "driver": "late.com"},
+        {"claim": "extended", **device, "device": "g2"},
+    ]
+    document = holder(("plugged", "a.com/gpu", ["g0"]))
+    document["status"]["containers"].append({"name": "main", "claims": claims})
+    cells = HOLDERS.cells(document, NOW)
+    assert cells[1] == "a.com/gpu,claim:extended,claim:gpu,claim:net"
+    assert cells[2:4] == ["g0,d.com/n1/g0,d.com/n1/g1,d.com/n1/g2", "plugged,main"]
+
+
 def test_many_devices_are_cut_short() -> None:
     cells = HOLDERS.cells(holder(("main", "a.com/gpu", [f"g{i}" for i in range(100)])), NOW)
     assert cells[2] == "g0,g1,g2,g3,g4,g5,g6,g7 + 92 more..."

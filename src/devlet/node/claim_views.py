@@ -1,0 +1,250 @@
+"""DRA drivers and prepared claims as documents: what this node shows of them in the API, to be read and never written.
+
+    Driver          the driver's name[~N]   one instance; N from 2 for more than one, as in a rolling update
+    PreparedClaim   the claim's own name    one claim in the checkpoint, or one that a pod here waits for
+
+A driver that is not there is shown too, if anything on this node is its own or waits for it: it is the one people look
+for. Pure functions; `views` asks those who know.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import quote
+
+from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, DriverPart, PodWait
+from devlet.node.devices.order import natural
+from devlet.objects.documents import Document
+from devlet.objects.identifiers import DriverName, PodUID
+from devlet.objects.kinds import VIEWS_GROUP
+from devlet.objects.pod import Pod
+from devlet.objects.prepared import PreparedDevice
+from devlet.objects.timestamps import format_time
+from devlet.plugins.dra import DriverRecord
+
+__all__ = ["Known", "driver_documents", "prepared_claim_documents"]
+
+API_VERSION = f"{VIEWS_GROUP}/v1alpha1"
+WAITING = "Waiting"  # of a claim that is not in the checkpoint
+MISSING = "Missing"  # of a driver that is not registered
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of drivers besides that they registered. `slices` are those of this node; None if the cluster
+    could not be asked. `wipes` says when the slices of a driver will be deleted."""
+
+    claims: Sequence[ClaimRecord] = ()
+    waits: Sequence[PodWait] = ()
+    slices: Sequence[Document] | None = None
+    wipes: Mapping[DriverName, datetime] | None = None
+
+
+def driver_documents(records: Iterable[DriverRecord], known: Known) -> list[Document]:
+    """The instance that is called has the plain name, and what is said of the driver as a whole."""
+    tallies = _tallies(known)
+    numbers: Counter[DriverName] = Counter()
+    documents = []
+    for record in sorted(records, key=lambda record: not record.preferred):
+        numbers[record.driver] += 1
+        number = numbers[record.driver]
+        documents.append(_driver(record, number, tallies[record.driver] if number == 1 else None))
+    documents += [_missing(driver, tally) for driver, tally in tallies.items() if driver not in numbers]
+    return _by_name(_with_unknown_left_out(document) for document in documents)
+
+
+def prepared_claim_documents(
+    records: Iterable[ClaimRecord], waits: Iterable[PodWait], pods: Iterable[Pod]
+) -> list[Document]:
+    names = {pod.uid: pod.name for pod in pods}
+    waiting: defaultdict[ClaimKey, list[PodWait]] = defaultdict(list)
+    for wait in waits:
+        for key in wait.claims:
+            waiting[key].append(wait)
+    numbers: Counter[ClaimKey] = Counter()
+    documents = []
+    # One that is on its way out may have a successor of the same name, which is meant by it.
+    for record in sorted(records, key=lambda record: record.state is ClaimState.UNPREPARING):
+        numbers[record.key] += 1
+        here = waiting[record.key] if numbers[record.key] == 1 else []
+        documents.append(_prepared(record, numbers[record.key], here, names))
+    documents += [_awaited(key, here, names) for key, here in waiting.items() if key not in numbers]
+    return _by_name(_with_unknown_left_out(document) for document in documents)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Of one driver. None is what could not be found out."""
+
+    slices: int | None = None
+    devices: int | None = None
+    claims: int = 0
+    pods: int = 0
+    wipe: datetime | None = None
+
+
+def _tallies(known: Known) -> defaultdict[DriverName, _Tally]:
+    none = None if known.slices is None else 0
+    found: defaultdict[DriverName, _Tally] = defaultdict(lambda: _Tally(none, none))
+    for record in known.claims:
+        for driver in {part.driver for part in record.drivers}:
+            found[driver].claims += 1
+    for drivers in _awaited_drivers(known).values():
+        for driver in drivers:
+            found[driver].pods += 1
+    for driver, moment in (known.wipes or {}).items():
+        found[driver].wipe = moment
+    for document in known.slices or ():
+        _count(document, found)
+    return found
+
+
+def _count(slice_: Document, found: defaultdict[DriverName, _Tally]) -> None:
+    spec = slice_.get("spec") or {}
+    tally = found[DriverName(spec.get("driver") or "")]
+    tally.slices = (tally.slices or 0) + 1
+    tally.devices = (tally.devices or 0) + len(spec.get("devices") or ())
+
+
+def _awaited_drivers(known: Known) -> dict[PodUID, set[DriverName]]:
+    """Which drivers keep each pod waiting: those it was told of, and those that have not prepared a claim of it."""
+    undone = {
+        record.key: {part.driver for part in record.drivers if part.devices is None}
+        for record in known.claims
+        if record.state is not ClaimState.UNPREPARING
+    }
+    found: defaultdict[PodUID, set[DriverName]] = defaultdict(set)
+    for wait in known.waits:
+        found[wait.pod].update(wait.drivers, *(undone.get(key, ()) for key in wait.claims))
+    return found
+
+
+def _driver(record: DriverRecord, number: int, tally: _Tally | None) -> Document:
+    spec = {
+        "driver": record.driver,
+        "endpoint": str(record.endpoint),
+        "service": str(record.service),
+        "advertised": list(record.advertised),
+        "healthService": str(record.health) if record.health else None,
+    }
+    status = {
+        "state": _state(record),
+        "since": _time(record.since),
+        "registered": _time(record.registered),
+        **(_counts(tally) if tally else {}),
+        "message": record.message or None,
+    }
+    return _document("Driver", {"name": _name(record.driver, number)}, spec, status)
+
+
+def _state(record: DriverRecord) -> str:
+    """One that is lost says so, whether it would be called or not."""
+    if not record.connected:
+        return "Disconnected"
+    return "Connected" if record.preferred else "Standby"
+
+
+def _missing(driver: DriverName, tally: _Tally) -> Document:
+    status = {"state": MISSING, **_counts(tally), "message": _why_known(tally)}
+    return _document("Driver", {"name": _name(driver)}, {"driver": driver}, status)
+
+
+def _name(driver: DriverName, number: int = 1) -> str:
+    """Drivers have names that are fit for URLs, but a checkpoint may say anything."""
+    return quote(driver, safe="").replace("%", "~") + (f"~{number}" if number > 1 else "")
+
+
+def _why_known(tally: _Tally) -> str:
+    signs = [
+        text
+        for text, holds in (
+            ("slices of it are published for this node", bool(tally.slices) or tally.wipe is not None),
+            ("claims on this node are its own", bool(tally.claims)),
+            ("pods on this node wait for it", bool(tally.pods)),
+        )
+        if holds
+    ]
+    return f"it is not registered on this node, but {' and '.join(signs)}"
+
+
+def _counts(tally: _Tally) -> Document:
+    return {
+        "slices": tally.slices,
+        "devices": tally.devices,
+        "claims": tally.claims,
+        "pods": tally.pods,
+        "wipeAt": _time(tally.wipe),
+    }
+
+
+def _prepared(record: ClaimRecord, number: int, waits: Collection[PodWait], names: Mapping[PodUID, str]) -> Document:
+    name = record.key.name + (f"~{number}" if number > 1 else "")
+    status = {
+        "state": str(record.state),
+        "since": _time(record.since),
+        "message": record.message or None,
+        "drivers": [_part(part) for part in sorted(record.drivers, key=lambda part: part.driver)],
+        "pods": [_pod(uid, names) for uid in sorted(record.pods, key=lambda uid: (names.get(uid, ""), uid))],
+        "waiting": list(_waiting(waits, names)),
+    }
+    return _document("PreparedClaim", {"name": name, "namespace": record.key.namespace}, {"uid": record.uid}, status)
+
+
+def _awaited(key: ClaimKey, waits: Collection[PodWait], names: Mapping[PodUID, str]) -> Document:
+    first = min(waits, key=lambda wait: wait.since)
+    status = {
+        "state": WAITING,
+        "since": _time(first.since),
+        "message": first.message or None,
+        "drivers": [],
+        "pods": [],
+        "waiting": list(_waiting(waits, names)),
+    }
+    return _document("PreparedClaim", {"name": key.name, "namespace": key.namespace}, {}, status)
+
+
+def _part(part: DriverPart) -> Document:
+    found: Document = {"driver": part.driver, "prepared": part.devices is not None}
+    if part.devices is not None:
+        found["devices"] = [_device(device) for device in part.devices]
+    return found
+
+
+def _device(device: PreparedDevice) -> Document:
+    found = {
+        "pool": device.pool,
+        "device": device.device,
+        "shareID": device.share,
+        "requests": list(device.requests or ()),
+        "cdiDevices": list(device.cdi_devices or ()),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _pod(uid: PodUID, names: Mapping[PodUID, str]) -> Document:
+    """One that is already gone is known by its UID alone."""
+    return {"name": names[uid], "uid": uid} if uid in names else {"uid": uid}
+
+
+def _waiting(waits: Iterable[PodWait], names: Mapping[PodUID, str]) -> Iterator[Document]:
+    for wait in sorted(waits, key=lambda wait: wait.since):
+        found = {"pod": names.get(wait.pod), "uid": wait.pod, "since": _time(wait.since), "message": wait.message}
+        yield {key: value for key, value in found.items() if value}
+
+
+def _document(kind: str, metadata: Document, spec: Document, status: Document) -> Document:
+    return {"kind": kind, "apiVersion": API_VERSION, "metadata": metadata, "spec": spec, "status": status}
+
+
+def _with_unknown_left_out(document: Document) -> Document:
+    known = {key: {k: v for k, v in document[key].items() if v is not None} for key in ("spec", "status")}
+    return document | known
+
+
+def _by_name(documents: Iterable[Document]) -> list[Document]:
+    return sorted(documents, key=lambda d: (d["metadata"].get("namespace", ""), natural(d["metadata"]["name"])))
+
+
+def _time(moment: datetime | None) -> str | None:
+    return format_time(moment) if moment else None

@@ -1,0 +1,66 @@
+"""The metrics of claims, under the names, labels and buckets that a kubelet has."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+from devlet.kit.metrics import Registry
+from devlet.node.claims.records import ClaimRecord
+from devlet.objects.identifiers import DriverName
+
+__all__ = ["ANY", "PREPARE", "UNPREPARE", "ClaimMetrics", "claims_in_use"]
+
+PREPARE = "PrepareResources"
+UNPREPARE = "UnprepareResources"
+ANY = "<any>"  # in the place of a driver's name
+
+# Fifteen bounds from 0.1 to 40 seconds, each the same multiple of the one before.
+_BUCKETS = (
+    *(0.1, 0.153413, 0.235355, 0.361064, 0.553918, 0.849781, 1.303673, 2),
+    *(3.068255, 4.707094, 7.221282, 11.078366, 16.995625, 26.073454, 40),
+)
+
+
+class ClaimMetrics:
+    """Of the claim manager and of the calls to drivers."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._operations = registry.histogram(
+            "dra_operations_duration_seconds",
+            "How long it took to prepare or unprepare the claims of a pod, and whether that failed.",
+            _BUCKETS,
+            ("operation_name", "is_error"),
+        )
+        self._calls = registry.histogram(
+            "dra_grpc_operations_duration_seconds",
+            "How long DRA drivers took to answer a call, by driver, method and gRPC status.",
+            _BUCKETS,
+            ("driver_name", "method_name", "grpc_status_code"),
+        )
+
+    def operation_took(self, name: str, seconds: float, is_error: bool) -> None:
+        """Once for each time that a pod's claims were to be prepared or unprepared, also if it has none."""
+        self._operations.observe(seconds, name, str(is_error).lower())
+
+    def call_took(self, driver: DriverName, method: str, code: str, seconds: float) -> None:
+        """`method` is the full path, `code` as Go spells it: OK, DeadlineExceeded. Not for streams."""
+        self._calls.observe(seconds, driver, method, code)
+
+    def show_in_use(self, read: Callable[[], Mapping[str, int]]) -> None:
+        """`read` is called when somebody looks: claims in use by driver, and under `ANY` all of them."""
+        self._registry.gauge(
+            "dra_resource_claims_in_use",
+            "Prepared claims by driver, and all of them as <any>; a claim may have several drivers.",
+            ("driver_name",),
+            lambda: {(driver,): number for driver, number in read().items()},
+        )
+
+
+def claims_in_use(claims: Iterable[ClaimRecord]) -> dict[str, int]:
+    """Those that pods hold and all drivers have prepared, by whichever process that was. Drivers without claims do not
+    appear, `ANY` always does."""
+    counts: Counter[str] = Counter()
+    for claim in claims:
+        if claim.pods and all(part.devices is not None for part in claim.drivers):
+            counts.update({ANY, *(part.driver for part in claim.drivers)})
+    return {ANY: 0, **counts}

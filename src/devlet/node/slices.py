@@ -1,0 +1,203 @@
+"""Deletes the ResourceSlices of drivers on this node that cannot be used, so that nobody allocates their devices.
+
+Nothing is deleted at once: a driver that is back within the delay keeps its slices, which spares the cluster the loss
+and the return of all its devices. This holds at the start too, when no driver has registered yet. A driver that never
+registered here and publishes slices for this node later is none of our business.
+"""
+
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from devlet.cluster.client import Cluster, ListOptions
+from devlet.cluster.informer import Changed, Informer
+from devlet.errors import DevletError, Forbidden, NotFound
+from devlet.kit.backoff import Backoff
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.kit.parts import running
+from devlet.node.served import Served
+from devlet.objects.documents import Document
+from devlet.objects.identifiers import DriverName, NodeName
+from devlet.objects.kinds import RESOURCE_SLICES
+from devlet.objects.names import driver_name
+from devlet.plugins.dra import DriverRecord
+
+__all__ = ["Drivers", "Settings", "SliceKeeper", "plan"]
+
+log = logging.getLogger(__name__)
+
+_NONE = DriverName("")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Times in seconds."""
+
+    delay: float = 30.0  # that a driver may be unusable before its slices are deleted
+    retry: Backoff = field(default=Backoff(1.0, 300.0, jitter=0.2))
+    look: Backoff = field(default=Backoff(0.8, 30.0))  # between failed looks at the slices
+    remembered: int = 4096  # drivers that are gone without a trace, and may publish again
+
+
+class Drivers(Protocol):
+    """Those that are registered. `version` grows with each one that comes, goes, is connected or lost."""
+
+    @property
+    def version(self) -> int: ...
+
+    async def changed(self, since: int, /) -> int: ...
+
+    def is_usable(self, name: DriverName, /) -> bool: ...
+
+    def records(self) -> Sequence[DriverRecord]: ...
+
+
+def plan(
+    known: Collection[DriverName],
+    is_usable: Callable[[DriverName], bool],
+    wiped: Collection[DriverName],
+    with_slices: Collection[DriverName],
+) -> frozenset[DriverName]:
+    """The drivers whose slices must go. `wiped` are those whose slices were deleted since they were last usable: there
+    is nothing left to do for them, unless slices appear again. Whether others have slices does not matter, because what
+    is seen of the cluster may be old."""
+    return frozenset(d for d in known if not is_usable(d) and (d not in wiped or d in with_slices))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Wipe:
+    due: float  # as the clock's `monotonic`; it does not move
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
+class SliceKeeper:
+    def __init__(
+        self, cluster: Cluster, node_name: NodeName, drivers: Drivers, clock: Clock, settings: Settings = Settings()
+    ) -> None:
+        self._cluster = cluster
+        self._of_node = f"spec.nodeName={node_name}"
+        self._drivers = drivers
+        self._clock = clock
+        self._settings = settings
+        self._slices = Served(RESOURCE_SLICES.kind)
+        self._counts: Counter[DriverName] = Counter()  # of slices that are there and not being deleted
+        self._known: dict[DriverName, None] = {}  # in the order in which they came
+        self._wiped: set[DriverName] = set()
+        self._pending: dict[DriverName, _Wipe] = {}
+        self._dirty = anyio.Event()
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Ready at once: nobody has to wait for what may be deleted later."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._follow_drivers)
+            tasks.start_soon(self._follow_slices)
+            task_status.started()
+            while True:
+                self._dirty = anyio.Event()
+                self._decide(tasks)
+                await self._dirty.wait()
+
+    def records(self) -> dict[DriverName, datetime]:
+        """When the slices of which driver will be deleted. A time in the past: it has not worked yet."""
+        now, since = self._clock.now(), self._clock.monotonic()
+        return {driver: now + timedelta(seconds=wipe.due - since) for driver, wipe in sorted(self._pending.items())}
+
+    def _decide(self, tasks: TaskGroup) -> None:
+        registered = frozenset(record.driver for record in self._drivers.records())
+        self._know(registered)
+        self._forget(registered)
+        self._wiped = {driver for driver in self._wiped if not self._drivers.is_usable(driver)}
+        wanted = plan(self._known, self._drivers.is_usable, self._wiped, self._counts)
+        for driver in self._pending.keys() - wanted:
+            self._pending.pop(driver).scope.cancel()
+        for driver in sorted(wanted - self._pending.keys()):
+            wipe = self._pending[driver] = _Wipe(self._clock.monotonic() + self._settings.delay)
+            tasks.start_soon(self._wipe, driver, wipe)
+
+    def _know(self, drivers: Collection[DriverName]) -> None:
+        """The name becomes part of a selector, so it must be one."""
+        self._known |= dict.fromkeys(driver for driver in sorted(drivers) if driver and not driver_name(driver))
+
+    def _forget(self, registered: Collection[DriverName]) -> None:
+        """The oldest of those that left nothing behind, if there are too many."""
+        gone = self._wiped.difference(self._counts, registered)
+        idle = [driver for driver in self._known if driver in gone]
+        for driver in idle[: max(0, len(idle) - self._settings.remembered)]:
+            del self._known[driver]
+
+    async def _wipe(self, driver: DriverName, wipe: _Wipe) -> None:
+        with wipe.scope:
+            await self._clock.sleep(wipe.due - self._clock.monotonic())
+            for pause in self._settings.retry.delays(random.random):
+                if self._drivers.is_usable(driver) or await self._deleted(driver):
+                    break
+                await self._clock.sleep(pause)
+            if self._pending.get(driver) is wipe:  # or else it was cancelled when it was just done
+                del self._pending[driver]
+            self._dirty.set()
+
+    async def _deleted(self, driver: DriverName) -> bool:
+        """Whether it worked, or there was nothing to delete."""
+        selected = ListOptions(field_selector=f"{self._of_node},spec.driver={driver}")
+        try:
+            gone = await self._slices.ask(lambda slices: self._cluster.delete_collection(slices, select=selected))
+        except NotFound:
+            log.debug("no slices to delete", extra=facts(driver=driver))
+        except DevletError as e:
+            level = logging.DEBUG if isinstance(e, Forbidden) else logging.WARNING
+            log.log(level, "slices not deleted", extra=facts(driver=driver, err=e))
+            return False
+        else:
+            log.info("slices of an unusable driver deleted", extra=facts(driver=driver, count=len(gone.items)))
+        self._wiped.add(driver)
+        return True
+
+    async def _follow_drivers(self) -> None:
+        version = self._drivers.version
+        while True:
+            self._dirty.set()
+            version = await self._drivers.changed(version)
+
+    async def _follow_slices(self) -> None:
+        await self._find_version()
+        informer = Informer(
+            self._cluster, self._slices.resource, _driver, field_selector=self._of_node, backoff=self._settings.look
+        )
+        async with running(informer.run), informer.changes() as changes:
+            self._know(frozenset(informer.all()))
+            async for change in changes:
+                self._count(change)
+
+    async def _find_version(self) -> None:
+        """Ask until there is an answer, because a watch does not look for another version."""
+        one = ListOptions(field_selector=self._of_node, limit=1)
+        for pause in self._settings.look.delays(random.random):
+            try:
+                await self._slices.ask(lambda slices: self._cluster.list(slices, options=one))
+                return
+            except DevletError as e:
+                log.debug("slices of this node not seen", extra=facts(err=e))
+                await self._clock.sleep(pause)
+
+    def _count(self, change: Changed[DriverName]) -> None:
+        before = self._counts.keys() & {change.old, change.new}
+        self._counts.subtract([change.old] if change.old else [])
+        self._counts.update([change.new] if change.new else [])
+        self._counts = +self._counts
+        if before != self._counts.keys() & {change.old, change.new}:
+            self._dirty.set()
+
+
+def _driver(document: Document) -> DriverName:
+    """Empty if the slice is being deleted."""
+    if document["metadata"].get("deletionTimestamp"):
+        return _NONE
+    return DriverName((document.get("spec") or {}).get("driver") or "")

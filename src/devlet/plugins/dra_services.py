@@ -1,0 +1,81 @@
+"""Which services of a DRA driver devlet calls, and what they are called on the wire. Pure.
+
+What a driver advertises is not the name of a gRPC service: `v1alpha3.NodeService` stands for `v1alpha3.Node`, with the
+messages of v1alpha4. A driver advertises in its own order; the choice goes by ours, the newest first.
+"""
+
+from collections.abc import Sequence
+
+from devlet.errors import InvalidInput
+from devlet.plugins.dra import HealthService, Service
+
+__all__ = ["choose", "health", "health_path", "on_the_wire", "prepare_path", "takes_one_claim", "unprepare_path"]
+
+# Newest first.
+_ADVERTISED = {
+    Service.V1: "v1.DRAPlugin",
+    Service.V1BETA1: "v1beta1.DRAPlugin",
+    Service.V1ALPHA4: "v1alpha3.NodeService",
+}
+_ON_THE_WIRE = {
+    Service.V1: "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin",
+    Service.V1BETA1: "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin",
+    Service.V1ALPHA4: "v1alpha3.Node",  # its package kept the name of the version before
+    Service.V1ALPHA3: "v1alpha3.Node",
+    Service.V1ALPHA2: "v1alpha2.Node",
+    Service.V1ALPHA1: "v1alpha1.Node",
+}
+_ONE_CLAIM = frozenset({Service.V1ALPHA2, Service.V1ALPHA1})
+_UNTOLD = "1.0.0"  # what drivers of four different APIs advertise
+
+
+def choose(versions: Sequence[str], legacy: Service | None = None) -> tuple[Service, ...]:
+    """The services to call, in the order to try them; at least one. `legacy` is what the configuration says of this
+    driver: then nothing else is tried. `InvalidInput` if there is nothing to call."""
+    if not versions:
+        raise InvalidInput("the list of supported versions is empty: a DRA driver must name the services that it has")
+    if legacy is not None:
+        return (legacy,)
+    chosen = tuple(service for service, name in _ADVERTISED.items() if name in versions)
+    if not chosen:
+        raise InvalidInput(_nothing_known(versions))
+    return chosen
+
+
+def health(versions: Sequence[str]) -> HealthService | None:
+    return next((service for service in HealthService if service in versions), None)
+
+
+def on_the_wire(service: Service) -> str:
+    """The gRPC service's name."""
+    return _ON_THE_WIRE[service]
+
+
+def prepare_path(service: Service) -> str:
+    """The full path of the gRPC method."""
+    return f"/{_ON_THE_WIRE[service]}/NodePrepareResource{_plural(service)}"
+
+
+def unprepare_path(service: Service) -> str:
+    return f"/{_ON_THE_WIRE[service]}/NodeUnprepareResource{_plural(service)}"
+
+
+def health_path(service: HealthService) -> str:
+    return f"/{service}/NodeWatchResources"
+
+
+def takes_one_claim(service: Service) -> bool:
+    """One claim per call; the others take a list."""
+    return service in _ONE_CLAIM
+
+
+def _plural(service: Service) -> str:
+    return "" if takes_one_claim(service) else "s"
+
+
+def _nothing_known(versions: Sequence[str]) -> str:
+    listed, known = " ".join(versions), " ".join(_ADVERTISED.values())
+    text = f"none of the supported versions [{listed}] is known, there are [{known}]"
+    if _UNTOLD in versions:
+        text += f"; {_UNTOLD} does not tell which API is meant, name the driver in `legacyDrivers` of the configuration"
+    return text

@@ -1,0 +1,114 @@
+"""A gRPC connection that is kept up: not dialled first, and dialled again whenever it is lost.
+
+There is one channel for all calls, so whoever listens accepts one connection. That is why nobody may try the socket
+beforehand, and why the state is looked at instead of waited for (see `channels`). A call while nobody listens fails at
+once; while a connection is being made it waits for that.
+
+    not connected ──somebody listens──▶ connected ──lost──▶ not connected ──▶ …
+          └──the file is foreign or no socket: `problem`, and nothing is called
+"""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import grpc
+from anyio import CancelScope
+
+from devlet.errors import PluginUnavailable
+from devlet.plugins import socket_files
+from devlet.plugins.channels import Connection, Observe, dial_options, target
+
+__all__ = ["KeptConnection", "Settings"]
+
+_NEVER = (1 << 31) - 1  # milliseconds, as gRPC spells it
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Durations in seconds, sizes in bytes."""
+
+    dial: float = 10.0  # for one try: somebody may accept and then say nothing
+    look: float = 0.05  # between two looks at the connection
+    max_message: int = 16 << 20
+
+
+class KeptConnection(Connection):
+    """Dials while `keep` runs. `connected` is as of the last look; `on_change` is called when it changes, but not when
+    the connection is closed. `observe` hears of every unary call."""
+
+    def __init__(
+        self,
+        plugin: str,
+        path: Path,
+        settings: Settings = Settings(),
+        *,
+        on_change: Callable[[], None],
+        observe: Observe | None = None,
+    ) -> None:
+        options = [*dial_options(settings.max_message, settings.dial), ("grpc.client_idle_timeout_ms", _NEVER)]
+        super().__init__(plugin, path, None, grpc.aio.insecure_channel(target(path), options=options), observe)
+        self.connected = False
+        self._is_foreign = False
+        self._settings = settings
+        self._on_change = on_change
+
+    async def keep(self) -> None:
+        """Until it is cancelled; then the connection is closed, and what waits for an answer gets
+        `PluginUnavailable`."""
+        try:
+            while True:
+                self._look()
+                await anyio.sleep(self._settings.look)
+        finally:
+            with CancelScope(shield=True):
+                await self.close()
+
+    async def close(self) -> None:
+        self.connected = False
+        await super().close()
+
+    async def call(self, method: str, request: bytes, *, timeout: float) -> bytes:
+        self._check()
+        try:
+            return await super().call(method, request, timeout=timeout)
+        except PluginUnavailable:
+            self._look()  # whoever hears of the error finds it not connected
+            raise
+
+    async def stream(self, method: str, request: bytes) -> AsyncGenerator[bytes, None]:
+        self._check()
+        try:
+            async with aclosing(super().stream(method, request)) as messages:
+                async for message in messages:
+                    yield message
+        except PluginUnavailable:
+            self._look()
+            raise
+
+    def problem(self) -> str:
+        """Why it is not connected."""
+        if refusal := socket_files.refusal(self.path):
+            return f"{self.path} {refusal}"
+        if self._is_foreign:
+            return f"{self.path} was not a socket of root or ours when the connection to it was made"
+        return f"{self.path}: nobody answers" if self.path.exists() else f"{self.path} does not exist"
+
+    def _check(self) -> None:
+        if not self.connected:
+            self._look()
+        if not self.connected and (self._is_foreign or socket_files.refusal(self.path)):
+            raise PluginUnavailable(self.plugin, self.problem())
+
+    def _look(self) -> None:
+        if self._stopped:
+            return
+        fit = self.connected or not socket_files.refusal(self.path)
+        is_ready = self._channel.get_state(try_to_connect=fit) is grpc.ChannelConnectivity.READY
+        # gRPC dials again by itself, whatever lies there by then. Such a connection does not get better with the file.
+        self._is_foreign = is_ready and (self._is_foreign or not fit)
+        if self.connected != (connected := is_ready and not self._is_foreign):
+            self.connected = connected
+            self._on_change()

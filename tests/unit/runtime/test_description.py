@@ -1,0 +1,129 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devlet.errors import NotCreated, NotFound
+from devlet.objects.documents import view
+from devlet.objects.edits import DeviceNode, Mount
+from devlet.objects.pod import Pod
+from devlet.runtime.cdi.host_nodes import HostNode
+from devlet.runtime.cdi.registry import Registry, SpecFile, build
+from devlet.runtime.cdi.spec import ContainerEdits, Device, Hook, NetDevice, Spec
+from devlet.runtime.cdi.spec import DeviceNode as CdiNode
+from devlet.runtime.containers import Config
+from devlet.runtime.description import Description, Wanted, describe_container, own_spec
+from devlet.runtime.oci import OCI_VERSION
+
+EDITS = ContainerEdits(
+    env=("GPU=0", "MODE=fast"),
+    device_nodes=(CdiNode("/dev/gpu0"),),
+    hooks=(Hook("prestart", "/bin/hook"),),
+    additional_gids=(44,),
+    net_devices=(NetDevice("eth7", "gpu0"),),
+)
+MISSING = ContainerEdits(device_nodes=(CdiNode("/dev/nosuch"),))
+SPEC = Spec("1.1.0", "vendor.com/gpu", (Device("0", EDITS), Device("bad", MISSING)))
+DEVICES = build([SpecFile(Path("/etc/cdi/gpu.json"), 0, SPEC)])
+NODES = {"/dev/gpu0": HostNode("c", 195, 0, 0o666), "/dev/disk": HostNode("b", 8, 1, 0o660)}
+
+
+def look(path: str) -> HostNode:
+    if path not in NODES:
+        raise NotFound(f"{path}: No such file or directory")
+    return NODES[path]
+
+
+def find(path: str) -> list[tuple[str, str]]:
+    return [("", path)]
+
+
+def wanted(config: Config | None, container: dict[str, Any] | None = None, **spec: Any) -> Wanted:
+    document = {"metadata": {"uid": "u1"}, "spec": {"containers": [{"name": "main", **(container or {})}], **spec}}
+    pod = view(Pod, document)
+    return Wanted(pod, pod.spec.containers[0], config)
+
+
+def described(config: Config | None, container: dict[str, Any] | None = None, **spec: Any) -> Description:
+    return describe_container(wanted(config, container, **spec), DEVICES, look=look, find=find)
+
+
+def test_its_own_spec_is_what_pod_and_container_ask_for() -> None:
+    one = wanted(
+        None,
+        {
+            "command": ["run"],
+            "args": ["-v"],
+            "env": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {}}}, {"name": "C"}],
+            "securityContext": {"runAsUser": 7},
+        },
+        securityContext={"runAsUser": 5, "runAsGroup": 6, "fsGroup": 9, "supplementalGroups": [8, 9]},
+    )
+    assert own_spec(one.pod, one.container) == {
+        "ociVersion": OCI_VERSION,
+        "process": {
+            "args": ["run", "-v"],
+            "env": ["A=1", "C="],
+            "user": {"uid": 7, "gid": 6, "additionalGids": [9, 8]},
+        },
+    }
+    bare = wanted(None)
+    assert own_spec(bare.pod, bare.container) == {"ociVersion": OCI_VERSION}
+
+
+def test_a_container_without_devices_gets_its_own_spec_and_nothing_more() -> None:
+    assert described(None, {"args": ["x"]}) == Description({"ociVersion": OCI_VERSION, "process": {"args": ["x"]}})
+    assert described(Config(), {"args": ["x"]}).added == {}
+
+
+def test_what_is_added_is_told_apart_from_what_was_asked_for() -> None:
+    container = {"env": [{"name": "GPU", "value": "none"}, {"name": "A", "value": "1"}]}
+    config = Config(env=(("PLUGIN", "x"),), mounts=(Mount("/in", "/out"),), cdi_devices=("vendor.com/gpu=0",))
+    found = described(config, container, securityContext={"runAsUser": 5, "supplementalGroups": [10]})
+    assert found.oci is not None
+    assert found.oci["process"] == {
+        "env": ["GPU=0", "A=1", "PLUGIN=x", "MODE=fast"],
+        "user": {"uid": 5, "additionalGids": [10, 44]},
+    }
+    assert found.added == {
+        "process": {"env": ["GPU=0", "PLUGIN=x", "MODE=fast"], "user": {"additionalGids": [44]}},
+        "mounts": [{"destination": "/in", "source": "/out", "type": "bind", "options": ["rbind", "rprivate", "rw"]}],
+        "hooks": {"prestart": [{"path": "/bin/hook"}]},
+        "linux": {
+            "devices": [{"path": "/dev/gpu0", "type": "c", "major": 195, "minor": 0, "fileMode": 0o666, "uid": 5}],
+            "resources": {"devices": [{"allow": True, "type": "c", "major": 195, "minor": 0, "access": "rwm"}]},
+            "netDevices": {"eth7": {"name": "gpu0"}},
+        },
+    }
+    assert found.notes == ()
+
+
+def test_a_device_node_of_a_plugin_that_the_host_does_not_have_is_a_note() -> None:
+    nodes = (DeviceNode("/dev/in", "/dev/fake0", "rw"), DeviceNode("/dev/x", "/dev/disk", "r"))
+    found = described(Config(devices=nodes))
+    assert [node["path"] for node in found.added["linux"]["devices"]] == ["/dev/x"]
+    assert found.notes == ("no device node for the container: /dev/fake0: No such file or directory",)
+
+
+@pytest.mark.spec("DN-7.3.4")
+def test_a_cdi_device_that_cannot_be_resolved_is_named_with_the_reason() -> None:
+    with pytest.raises(NotCreated) as caught:
+        described(Config(cdi_devices=("vendor.com/gpu=0", "vendor.com/gpu=7")))
+    text = "unresolvable CDI devices vendor.com/gpu=7 (vendor.com/gpu=7: no such device)"
+    assert str(caught.value) == text
+
+
+def test_a_device_node_of_a_cdi_device_that_the_host_does_not_have_names_the_device() -> None:
+    with pytest.raises(NotCreated, match=r"CDI devices vendor\.com/gpu=bad: device node /dev/nosuch has no type"):
+        described(Config(cdi_devices=("vendor.com/gpu=bad",)))
+
+
+def test_an_annotation_that_names_no_cdi_device_is_told() -> None:
+    with pytest.raises(NotCreated, match=r"annotation cdi\.k8s\.io/x: "):
+        described(Config(annotations=(("cdi.k8s.io/x", "gpu0"),)))
+
+
+def test_real_device_nodes_are_looked_at() -> None:
+    found = describe_container(wanted(Config(devices=(DeviceNode("/dev/zero", "/dev/null", "r"),))), Registry())
+    (node,) = found.added["linux"]["devices"]
+    assert (node["path"], node["major"], node["minor"]) == ("/dev/zero", 1, 3)
