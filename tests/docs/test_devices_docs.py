@@ -1,4 +1,4 @@
-"""The examples of docs/devices.md and docs/cdi.md, typed in as a reader would, print what the page says."""
+"""The examples of docs/devices.md, docs/claims.md and docs/cdi.md, typed in as a reader would, print what the page says."""
 
 import os
 import re
@@ -15,9 +15,10 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 DEVICES = (DOCS / "devices.md").read_text()
 CDI = (DOCS / "cdi.md").read_text()
+CLAIMS = (DOCS / "claims.md").read_text()
 PROGRAMS = Path(__file__).parents[2] / ".cache" / "peers" / "bin"
 FOREIGN = "Your own plugin"  # the section that needs one of the programs
-SECTIONS = [(DEVICES, "Try it"), (DEVICES, "NUMA"), (DEVICES, "Release hooks"), (CDI, "Try it")]
+SECTIONS = [(DEVICES, "Try it"), (DEVICES, "NUMA"), (DEVICES, "Release hooks"), (CDI, "Try it"), (CLAIMS, "Try it")]
 
 
 def section(page: str, title: str) -> str:
@@ -85,7 +86,8 @@ class Terminal:
 
 def timeless(text: str) -> str:
     """Ages differ from run to run, and with them the width of the last column."""
-    return re.sub(r"\b\d+s$", "1s", text, flags=re.MULTILINE)
+    in_line = re.sub(r"\b\d+s(?= {2})", lambda found: f"{'1s':<{len(found[0])}}", text)
+    return re.sub(r"\b\d+s$", "1s", in_line, flags=re.MULTILINE)
 
 
 def check(page: str, title: str, root: Path) -> None:
@@ -112,7 +114,7 @@ def test_the_example_with_a_foreign_plugin_prints_what_the_page_says(root: Path)
     check(DEVICES, FOREIGN, root)
 
 
-@pytest.mark.parametrize("page", [DEVICES, CDI], ids=["devices", "cdi"])
+@pytest.mark.parametrize("page", [DEVICES, CDI, CLAIMS], ids=["devices", "cdi", "claims"])
 def test_every_section_with_commands_is_run(page: str) -> None:
     titles = re.findall(r"^## (.*)$", page, re.MULTILINE)
     run = {title for of, title in SECTIONS if of == page} | ({FOREIGN} if page == DEVICES else set())

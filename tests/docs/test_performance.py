@@ -57,6 +57,12 @@ def test_every_measure_of_admission_is_on_the_page() -> None:
     assert [what for what in shown if what not in page] == []
 
 
+def test_every_measure_of_preparing_claims_is_on_the_page() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text()
+    shown = [measure.how for measure in loaded("prepare").measures(256)]
+    assert [how for how in shown if how not in page] == []
+
+
 def test_what_is_kept_of_a_rate_is_that_with_the_most_in_place_to_that_with_the_fewest() -> None:
     admission = loaded("admission")
     rates = {10: [50.0, 60.0, 70.0], 0: [100.0, 200.0], 5: [1.0]}
@@ -123,3 +129,21 @@ def test_the_admission_benchmark_runs(root: Path, sides: list[str]) -> None:
     for row in found.values():
         assert set(row["runs"]) == {"devlet", "file writes"} | (set() if sides else {"kubelet"})
         assert all(figure > 0 for figures in row["runs"].values() for figure in figures)
+
+
+@pytest.mark.peers
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("sides", [["--alone"], []], ids=["alone", "beside"])
+def test_the_benchmark_of_preparing_claims_runs(root: Path, sides: list[str]) -> None:
+    need("kubelet-claims")
+    report = root / "report.json"
+    done = bench("prepare.py", *sides, "--pods=8", "--existing=3", f"--directory={root}", f"--json={report}")
+    assert done.returncode == 0, done.stderr
+    found = rows(report)
+    for what in ("claims prepared", "claims unprepared", "writes per pod"):
+        for how in ("one after the other, 3 in place", "64 at once, 3 in place"):
+            assert {"devlet"} | (set() if sides else {"kubelet"}) <= set(found[f"{what}, {how}"]["runs"])
+            assert all(figure > 0 for figures in found[f"{what}, {how}"]["runs"].values() for figure in figures)
+    assert found["writes per pod, one after the other, 3 in place"]["runs"]["devlet"] == [3]
+    assert found["writes per pod, 64 at once, 3 in place"]["runs"]["devlet"][0] < 3
+    assert found["writes per pod, one after the other, 3 in place, no claims"]["runs"]["devlet"] == [0]

@@ -165,7 +165,7 @@ def _why_known(tally: _Tally) -> str:
         )
         if holds
     ]
-    return f"it is not registered on this node, but {' and '.join(signs)}"
+    return f"not registered on this node, but {' and '.join(signs)}"
 
 
 def _counts(tally: _Tally) -> Document:

@@ -65,7 +65,7 @@ class SocketProxy:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._life.__aexit__(kind, error, trace)
+        await self._life.aclose()  # an error of the block stays itself, and is no group
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         with _listener(self.path, self._mode) as listener, self._own_path():

@@ -191,9 +191,207 @@ def lines(text: str) -> list[str]:
 @pytest.mark.usefixtures("busy")
 async def test_claims_say_what_they_have_who_uses_them_and_what_they_wait_for(devlet: Devlet) -> None:
     code, out, _ = await devlet("get", "claims")
-    assert code == 0
-    print(out)
-    for a in (["get","claims","-owide"],["get","claims","-A"],["get", "slices"],["get","slices","-owide"], ["get","drivers"],["get","drivers","-owide"],["get","pclaims"],["describe","claim","train-gpu"],["describe","claim","web-nic"],["describe","claim","unborn"],["describe","slices"],["describe","drivers"],["describe","pclaims","shared"]):
-        code, out, err = await devlet(*a)
-        print("$", *a, code, err); print(out)
-    raise SystemExit
+    assert (code, lines(out)) == (
+        0,
+        [
+            "NAME        STATE                DEVICES                                               NODE     CONSUMERS"
+            "   PREPARED   AWAITS                                    SINCE   AGE",
+            "shared      allocated,reserved   gpu.example.com/node1/gpu-5                           node1    other    "
+            "   Prepared   reservation for pod late                  5m30s   0s",
+            "train-gpu   allocated,reserved   gpu.example.com/node1/gpu-0,gpu-1,gpu-2 + 1 more...   node1    train    "
+            "   Prepared   <none>                                    5m30s   0s",
+            "unborn      pending              <none>                                                <none>   <none>   "
+            "   <none>     allocation                                0s      0s",
+            "web-nic     allocated,reserved   nic.example.com/node1/nic-0                           node1    web      "
+            "   Waiting    driver nic.example.com (not registered)   5m30s   0s",
+        ],
+    )
+
+
+@pytest.mark.usefixtures("busy")
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        (["-A"], ["shared", "train-gpu", "unborn", "web-nic"]),
+        (["-A", "-l", "app=train"], ["train-gpu"]),
+        (["-A", "--field-selector", "metadata.name=unborn"], ["unborn"]),
+        (["-A", "--sort-by", ".status.allocation.devices.results[0].device", "--show-labels"], None),
+    ],
+)
+async def test_claims_are_chosen_and_sorted_as_other_objects(
+    devlet: Devlet, flags: list[str], names: list[str] | None
+) -> None:
+    code, out, err = await devlet("get", "claims", *flags)
+    assert code == 0, err
+    header, *rows = (line.split() for line in lines(out))
+    assert header[:3] == ["NAMESPACE", "NAME", "STATE"]
+    assert [row[1] for row in rows] == (names or ["train-gpu", "shared", "web-nic", "unborn"])
+
+
+@pytest.mark.usefixtures("busy")
+async def test_wide_tables_leave_nothing_out(devlet: Devlet) -> None:
+    _, out, _ = await devlet("get", "claim", "train-gpu", "-o", "wide", "--no-headers")
+    full = ",".join(f"gpu.example.com/node1/gpu-{i}" for i in range(4))
+    assert out.split() == ["train-gpu", "allocated,reserved", full, "node1", "train", "Prepared", "<none>", "5m30s", "0s"]
+
+
+@pytest.mark.usefixtures("busy")
+async def test_for_programs_they_are_plain_claims_and_slices(devlet: Devlet) -> None:
+    assert await devlet("get", "claims", "-o", "name") == await devlet("get", "resourceclaims", "-o", "name")
+    assert await devlet("get", "claim/unborn", "-o", "json") == await devlet("get", "resourceclaim/unborn", "-o", "json")
+    assert await devlet("get", "slices", "-o", "yaml") == await devlet("get", "resourceslices", "-o", "yaml")
+
+
+@pytest.mark.usefixtures("busy")
+async def test_the_full_names_have_the_tables_of_the_server(devlet: Devlet) -> None:
+    _, out, _ = await devlet("get", "resourceclaims")
+    assert lines(out)[0].split() == ["NAME", "STATE", "AGE"]
+    _, out, _ = await devlet("get", "resourceslices")
+    assert lines(out)[0].split() == ["NAME", "NODE", "DRIVER", "POOL", "AGE"]
+
+
+@pytest.mark.usefixtures("busy")
+async def test_several_types_are_told_apart(devlet: Devlet) -> None:
+    code, out, err = await devlet("get", "claims,drivers,slices", "-n", "default")
+    assert code == 0, err
+    firsts = [line.split()[0] for line in lines(out) if line]
+    assert "resourceclaim.resource.k8s.io/unborn" in firsts
+    assert "driver.devlet.dev/nic.example.com" in firsts
+    assert "resourceslice.resource.k8s.io/node1-gpu" in firsts
+
+
+async def test_a_claim_that_only_the_node_knows_is_shown_too(devlet: Devlet, node: Node, store: Store) -> None:
+    """One that is still prepared though its object is gone, beside its successor, and one that was never made."""
+    await put_claim(store, "again")
+    failed = record("again", ClaimUID("old"), ClaimState.UNPREPARING, prepared(GPU, "gpu-0"))
+    node.claims = [failed]
+    node.instances = [instance(GPU, connected=False)]
+    node.waiting = [wait("late", "nosuch", message="claim default/nosuch: not found")]
+    code, out, _ = await devlet("get", "claims", "--no-headers")
+    assert (code, [line.split("   ") for line in lines(re.sub(" {3,}", "   ", out))]) == (
+        0,
+        [
+            ["again", "pending", *["<none>"] * 4, "allocation", "0s", "0s"],
+            ["again", "gone", *["<none>"] * 3, "Unpreparing", "driver gpu.example.com (disconnected)", "5m30s", "<unknown>"],
+            ["nosuch", "missing", *["<none>"] * 3, "Waiting", "claim default/nosuch: not found", "5m30s", "<unknown>"],
+        ],
+    )
+    code, out, err = await devlet("get", "claim", "nosuch", "--no-headers")
+    assert (code, err) == (1, 'error: resourceclaims.resource.k8s.io "nosuch" not found\n')
+    assert out.startswith("nosuch   missing")
+
+
+@pytest.mark.usefixtures("busy")
+@pytest.mark.parametrize(
+    ("flags", "shown"), [(["-w"], ["shared", "train-gpu", "unborn", "web-nic", "web-nic"]), (["--watch-only"], ["web-nic"])]
+)
+async def test_what_changes_is_followed(
+    devlet: Devlet, node: Node, monkeypatch: pytest.MonkeyPatch, flags: list[str], shown: list[str]
+) -> None:
+    def arrive() -> None:
+        node.instances = [*node.instances, instance(NIC)]
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    steps: list[Callable[[], None]] = [lambda: None, arrive, stop]
+    monkeypatch.setattr("devlet.cli.joined_tables.time.sleep", lambda seconds: steps.pop(0)())
+    code, out, _ = await devlet("get", "claims", "--no-headers", *flags)
+    assert code == 130
+    assert [line.split()[0] for line in lines(out)] == shown
+    assert "DRA driver nic.example.com is not registered" in lines(out)[-1]
+
+
+@pytest.mark.usefixtures("busy")
+async def test_slices_say_how_many_of_their_devices_are_used(devlet: Devlet) -> None:
+    code, out, _ = await devlet("get", "slices")
+    assert (code, lines(out)) == (
+        0,
+        [
+            "NAME        NODE    DRIVER            POOL    GENERATION   DEVICES   USED   AGE",
+            "node1-gpu   node1   gpu.example.com   node1   3            6         5      0s",
+            "node1-nic   node1   nic.example.com   node1   3            1         1      0s",
+        ],
+    )
+    _, out, _ = await devlet("get", "slice", "node1-gpu", "-o", "wide", "--no-headers")
+    assert set(out.split()[-1].split(",")) == {"default/train-gpu", "default/shared"}
+
+
+@pytest.mark.usefixtures("busy")
+async def test_drivers_say_how_they_are_and_who_needs_them(devlet: Devlet) -> None:
+    code, out, _ = await devlet("get", "drivers")
+    assert (code, lines(re.sub(r"in \d+m\S*", "in 9m  ", out))) == (
+        0,
+        [
+            "NAME                STATE       SERVICE   SLICES   DEVICES   CLAIMS   WAITING   WIPE       AGE",
+            "gpu.example.com     Connected   v1        1        6         2        0         <none>     5m30s",
+            "gpu.example.com~2   Standby     v1        <none>   <none>    <none>   <none>    <none>     5m30s",
+            "nic.example.com     Missing     <none>    1        1         0        1         in 9m     <unknown>",
+        ],
+    )
+
+
+@pytest.mark.usefixtures("busy")
+async def test_prepared_claims_can_be_asked_for_themselves(devlet: Devlet) -> None:
+    code, out, _ = await devlet("get", "pclaims")
+    assert (code, lines(out)) == (
+        0,
+        [
+            "NAME        STATE      DRIVERS           DEVICES                   PODS        WAITING   SINCE",
+            "shared      Prepared   gpu.example.com   gpu-5                     uid-other   late      5m30s",
+            "train-gpu   Prepared   gpu.example.com   gpu-0,gpu-1,gpu-2,gpu-3   train       <none>    5m30s",
+            "web-nic     Waiting    <none>            <none>                    <none>      web       5m30s",
+        ],
+    )
+
+
+@pytest.mark.usefixtures("busy")
+async def test_everything_of_a_claim_is_described(devlet: Devlet) -> None:
+    code, out, err = await devlet("describe", "claim", "train-gpu")
+    assert code == 0, err
+    assert lines(out)[7:] == [
+        "State:        allocated,reserved",
+        "Nodes:        node1",
+        "Prepared:     Prepared, since TIME (5m30s ago)",
+        "Awaits:       <none>",
+        "Last error:   <none>",
+        "Requests:",
+        "  NAME   CLASS   COUNT   CAPACITY",
+        "  gpu    gpu     4       <none>",
+        "Devices:",
+        "  REQUEST   DRIVER            POOL    DEVICE",
+        *(f"  gpu       gpu.example.com   node1   gpu-{i}" for i in range(4)),
+        "Used by:",
+        "  RESOURCE   NAME    UID",
+        "  pods       train   uid-train",
+        "On this node:",
+        "  DRIVER            PREPARED   DEVICE        REQUESTS   CDI DEVICES",
+        *(f"  gpu.example.com   yes        node1/gpu-{i}   gpu        gpu.example.com/gpu=gpu-{i}" for i in range(4)),
+        "Pods:",
+        "  NAME    UID",
+        "  train   uid-train",
+        "Waiting:      <none>",
+        "Events:       <none>",
+    ]
+
+
+@pytest.mark.usefixtures("busy")
+async def test_a_server_that_is_no_devlet_shows_what_it_has(devlet: Devlet, root: Path) -> None:
+    """The same API, reached as a cluster is: nobody there is asked for a node's views."""
+    run = partial(devlet, target=["--kubeconfig", str(root / "kubeconfig")])
+    code, out, err = await run("get", "claims", "--no-headers")
+    assert code == 0, err
+    assert [line.split()[0] for line in lines(out)] == ["shared", "train-gpu", "unborn", "web-nic"]
+    assert all("<unknown>" in line for line in lines(out))
+    assert "allocation" in lines(out)[2]
+    code, out, err = await run("get", "slices", "--no-headers")
+    assert (code, [line.split()[6] for line in lines(out)]) == (0, ["5", "1"]), err
+    code, out, err = await run("describe", "claim", "train-gpu")
+    assert (code, "Prepared:     <unknown>: the devlet of its node knows" in lines(out)) == (0, True), err
+
+
+@pytest.mark.usefixtures("busy")
+async def test_who_may_not_see_claims_sees_slices_without_their_users(devlet: Devlet, root: Path) -> None:
+    """A driver's own credentials may read claims; a user without any rule may not even list slices."""
+    answers = {"resourceclaims": 403}
+    assert answers

@@ -262,3 +262,19 @@ async def test_connections_are_counted_and_can_be_cut(root: Path) -> None:
                 driver.service.proxy.cut()
                 with anyio.fail_after(5):
                     await driver.service.proxy.until_open(0)
+
+
+async def test_an_error_in_its_block_comes_out_as_it_is(root: Path) -> None:
+    driver = FakeDraDriver(root)
+    with pytest.raises(KeyError):
+        async with driver:
+            raise KeyError
+    assert not sockets(root)
+
+
+async def test_it_stops_when_its_block_is_cancelled(root: Path) -> None:
+    with anyio.CancelScope() as scope:
+        async with FakeDraDriver(root):
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert scope.cancelled_caught and not sockets(root)

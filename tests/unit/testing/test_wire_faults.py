@@ -203,3 +203,9 @@ async def test_it_is_a_part_that_can_run_again(root: Path) -> None:
         async with running(proxy.run):
             with connected(proxy):
                 await proxy.until_accepted(number)
+
+
+async def test_an_error_in_its_block_comes_out_as_it_is(root: Path) -> None:
+    with pytest.raises(KeyError):
+        async with SocketProxy(root / "front.sock", root / "nobody.sock"):
+            raise KeyError

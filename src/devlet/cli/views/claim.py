@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 from devlet.cli.session import Document
 from devlet.cli.views import prepared_claim
-from devlet.cli.views.awaited import awaits, awaits_since
 from devlet.cli.views.reader import Reader
-from devlet.cli.views.sheet import amounts, fields, moment, section, table
+from devlet.cli.views.sheet import amounts, fields, section, table
 from devlet.serve.kube_api.table_cells import at, documents_at, text, texts
 
 CLAIMS = "resourceclaims.resource.k8s.io"
@@ -15,11 +14,7 @@ CLAIMS = "resourceclaims.resource.k8s.io"
 def view(claim: Document, reader: Reader) -> Iterator[str]:
     yield from fields([("State", state(claim)), ("Nodes", nodes(claim))])
     prepared = _prepared(claim, reader)
-    if prepared is None:
-        here = "not on this node" if reader.is_node else "<unknown>: the devlet of its node knows"
-        awaited = awaits(claim, None, None)
-        since = moment(awaits_since(claim, None), reader.now) if awaited else None
-        yield from fields([("Prepared", here), ("Awaits", f"{awaited}, since {since}" if since else awaited)])
+    yield from prepared_claim.summary(claim, prepared, reader)
     requests = [_request(r) for r in documents_at(claim, "spec", "devices", "requests")]
     yield from section("Requests", table(["NAME", "CLASS", "COUNT", "CAPACITY"], requests))
     rows = [[r["request"], r["driver"], r["pool"], r["device"]] for r in devices(claim)]
@@ -31,7 +26,7 @@ def view(claim: Document, reader: Reader) -> Iterator[str]:
     if documents_at(claim, "status", "devices"):
         yield from section("Device status", table(["DRIVER", "POOL", "DEVICE", "CONDITIONS"], [*_statuses(claim)]))
     if prepared is not None:
-        yield from prepared_claim.lines(claim, prepared, reader)
+        yield from prepared_claim.details(prepared, reader)
 
 
 def _prepared(claim: Document, reader: Reader) -> Document | None:

@@ -1,6 +1,7 @@
 """A DRA driver: its socket, how it is and since when, its slices and when they go, its claims and who waits for it."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from devlet.cli.session import Document
 from devlet.cli.views.prepared_claim import CLAIMS, PREPARED
@@ -16,30 +17,30 @@ MOST = 50  # claims; more of them are for `devlet get`
 _MEANING = {
     "Disconnected": "its connection ended; it is called again as soon as it is back",
     "Standby": "another instance is called; it takes over if that one goes",
-    "Missing": "it is not registered on this node",
 }
 
 
 def view(driver: Document, reader: Reader) -> Iterator[str]:
     name = text(driver, "spec", "driver")
-    yield from fields(
-        [
-            ("Driver", name),
-            ("Endpoint", text(driver, "spec", "endpoint")),
-            ("Service", text(driver, "spec", "service")),
-            ("Advertised", texts(driver, "spec", "advertised")),
-            ("Health", text(driver, "spec", "healthService") or "it does not tell of the health of its devices"),
-            ("State", _state(driver)),
-            ("Since", moment(at(driver, "status", "since"), reader.now)),
-            ("Registered", moment(at(driver, "status", "registered"), reader.now)),
-            ("Last error", text(driver, "status", "message")),
-        ]
-    )
+    yield from fields([("Driver", name), ("State", _state(driver)), ("Message", text(driver, "status", "message"))])
+    if text(driver, "spec", "endpoint"):
+        yield from fields(_registered(driver, reader))
     if "claims" not in (at(driver, "status") or {}):
         return  # said of the instance that is called
     yield from fields([("Here", _counts(driver)), ("Slices wiped", _wipe(driver, reader))])
     yield from section("Slices", _slices(name, reader))
     yield from section("Claims", _claims(name, reader))
+
+
+def _registered(driver: Document, reader: Reader) -> list[tuple[str, Any]]:
+    return [
+        ("Since", moment(at(driver, "status", "since"), reader.now)),
+        ("Registered", moment(at(driver, "status", "registered"), reader.now)),
+        ("Endpoint", text(driver, "spec", "endpoint")),
+        ("Service", text(driver, "spec", "service")),
+        ("Advertised", texts(driver, "spec", "advertised")),
+        ("Health", text(driver, "spec", "healthService") or "it does not tell of the health of its devices"),
+    ]
 
 
 def _state(driver: Document) -> str:

@@ -20,34 +20,39 @@ def view(prepared: Document, reader: Reader) -> Iterator[str]:
     if claim is not None and uid not in ("", text(claim, "metadata", "uid")):
         claim = None
     yield from fields([("Claim UID", uid), ("Claim", "in the cluster" if claim else "not in the cluster")])
-    yield from lines(claim, prepared, reader)
+    yield from summary(claim, prepared, reader)
+    yield from details(prepared, reader)
 
 
-def lines(claim: Document | None, prepared: Document, reader: Reader) -> Iterator[str]:
-    """For the claim itself as well."""
-    states = driver_states(reader.all(DRIVERS))
-    awaited = awaits(claim, prepared, states)
-    since = at(prepared, "status", "since")
+def summary(claim: Document | None, prepared: Document | None, reader: Reader) -> Iterator[str]:
+    """For the claim itself as well. `prepared` is None if this server has nothing to say of it."""
+    awaited = awaits(claim, prepared, driver_states(reader.all(DRIVERS)) if prepared else None)
+    since = moment(awaits_since(claim, prepared), reader.now) if awaited else None
     yield from fields(
-        [
-            ("Prepared", text(prepared, "status", "state")),
-            ("Since", moment(since, reader.now) or "before devlet was started"),
-            ("Awaits", awaited),
-        ]
+        [("Prepared", _state(prepared, reader)), ("Awaits", f"{awaited}, since {since}" if since else awaited)]
     )
-    if awaited:
-        yield from fields([("Awaited since", moment(awaits_since(claim, prepared), reader.now))])
-    yield from fields([("Last error", text(prepared, "status", "message"))])
-    yield from section(
-        "On this node", table(["DRIVER", "PREPARED", "DEVICE", "REQUESTS", "CDI DEVICES"], _rows(prepared, states))
-    )
+    if prepared is not None:
+        yield from fields([("Last error", text(prepared, "status", "message"))])
+
+
+def details(prepared: Document, reader: Reader) -> Iterator[str]:
+    states = driver_states(reader.all(DRIVERS))
+    header = ["DRIVER", "PREPARED", "DEVICE", "REQUESTS", "CDI DEVICES"]
+    yield from section("On this node", table(header, _rows(prepared, states)))
     pods = [[text(pod, "name"), text(pod, "uid")] for pod in documents_at(prepared, "status", "pods")]
     yield from section("Pods", table(["NAME", "UID"], pods))
     waiting = [
-        [text(wait, "pod"), moment(at(wait, "since"), reader.now), text(wait, "message")]
+        [text(wait, "pod"), text(wait, "uid"), moment(at(wait, "since"), reader.now), text(wait, "message")]
         for wait in documents_at(prepared, "status", "waiting")
     ]
-    yield from section("Waiting", table(["POD", "SINCE", "MESSAGE"], waiting))
+    yield from section("Waiting", table(["POD", "UID", "SINCE", "MESSAGE"], waiting))
+
+
+def _state(prepared: Document | None, reader: Reader) -> str:
+    if prepared is None:
+        return "not on this node" if reader.is_node else "<unknown>: the devlet of its node knows"
+    since = moment(at(prepared, "status", "since"), reader.now)
+    return f"{text(prepared, 'status', 'state')}, {f'since {since}' if since else 'since before devlet was started'}"
 
 
 def _rows(prepared: Document, states: dict[str, str]) -> list[list[str]]:
@@ -56,7 +61,9 @@ def _rows(prepared: Document, states: dict[str, str]) -> list[list[str]]:
     for part in documents_at(prepared, "status", "drivers"):
         driver = text(part, "driver")
         done = "yes" if at(part, "prepared") is True else f"no ({states.get(driver, 'Missing')})"
-        rows += [[driver, done, *_device(device)] for device in documents_at(part, "devices")] or [[driver, done, "", "", ""]]
+        rows += [[driver, done, *_device(device)] for device in documents_at(part, "devices")] or [
+            [driver, done, "", "", ""]
+        ]
     return rows
 
 

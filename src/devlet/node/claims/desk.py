@@ -6,6 +6,7 @@ from typing import Protocol
 
 import anyio
 
+from devlet.errors import PluginError
 from devlet.kit.key_locks import KeyLocks
 from devlet.node.claims.book import Book
 from devlet.node.claims.problems import Problem
@@ -72,6 +73,14 @@ class Desk:
     progress: Progress
     settings: Settings
     locks: KeyLocks[ClaimKey]
+
+    def unusable(self, name: DriverName) -> str:
+        """Why the driver cannot be called now; empty if it can."""
+        try:
+            self.drivers.pick(name)
+        except PluginError as e:
+            return e.message
+        return "" if self.drivers.is_usable(name) else f"DRA driver {name} is registered, but not connected"
 
     def reference(self, key: ClaimKey, driver: DriverName) -> ClaimRef:
         """How the driver is told of a claim that is in the book."""

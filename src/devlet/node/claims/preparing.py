@@ -93,17 +93,9 @@ def _todo(claims: Claims, desk: Desk) -> Batches:
         for driver in claim.results:
             if not desk.book.is_confirmed(key, driver):
                 todo.setdefault(driver, []).append(key)
-    if problems := [problem for name in todo if (problem := _unusable(name, desk))]:
+    if problems := [problem for name in todo if (problem := desk.unusable(name))]:
         raise NotPrepared("; ".join(problems))
     return todo
-
-
-def _unusable(name: DriverName, desk: Desk) -> str:
-    try:
-        desk.drivers.pick(name)
-    except PluginError as e:
-        return e.message
-    return "" if desk.drivers.is_usable(name) else f"DRA driver {name} is registered, but not connected"
 
 
 async def _write_down(pod: PodUID, claims: Claims, desk: Desk) -> None:

@@ -55,14 +55,16 @@ def _let_go(key: ClaimKey, pod: PodUID, problems: Sequence[Problem], desk: Desk)
 async def _call(batches: Batches, desk: Desk) -> list[Problem]:
     async def ask(name: DriverName, batch: list[ClaimKey]) -> list[Problem]:
         references = {key: desk.reference(key, name) for key in batch}
+        if problem := desk.unusable(name):
+            return [Problem(name, key, problem) for key in batch]
         try:
             found = await desk.drivers.pick(name).unprepare(list(references.values()))
         except PluginError as e:
             return [Problem(name, key, e.message) for key in batch]
         problems = []
         for key, reference in references.items():
-            if (problem := found[reference.uid]) is not None:
-                problems.append(Problem(name, key, problem.message))
+            if (failed := found[reference.uid]) is not None:
+                problems.append(Problem(name, key, failed.message))
             else:
                 desk.book.forget_driver(key, name)
         return problems
