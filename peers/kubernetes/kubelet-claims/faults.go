@@ -134,7 +134,9 @@ func (f *faults) unary(
 	return response, err
 }
 
-func (f *faults) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+func (f *faults) stream(
+	server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
+) error {
 	c, method := f.arrived(info.FullMethod, nil), path.Base(info.FullMethod)
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()

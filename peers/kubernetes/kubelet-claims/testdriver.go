@@ -161,17 +161,17 @@ func (d *testDriver) options(name string) []any {
 	}
 }
 
-// stop takes the hooks back first: what waits for them would wait for ever.
+// stop takes the hooks back afterwards: what waits for them has nobody to answer then, but would wait for ever.
 func (d *testDriver) stop(names ...string) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	for _, name := range names {
 		if p := d.parts[name]; p != nil {
 			delete(d.parts, name)
+			p.Stop()
 			for _, undo := range p.undo {
 				undo()
 			}
-			p.Stop()
 		}
 	}
 }

@@ -1,13 +1,11 @@
 """Against the real API, with views that are made of what the node's managers would say."""
 
-import os
 import re
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
@@ -28,6 +26,9 @@ from devlet.objects.meta import ObjectMeta
 from devlet.objects.pod import Pod
 from devlet.objects.prepared import PreparedDevice
 from devlet.plugins.dra import DriverRecord, HealthService, Service
+
+if TYPE_CHECKING:
+    from tests.unit.cli.conftest import API, Run
 
 pytestmark = pytest.mark.anyio
 
@@ -232,13 +233,25 @@ async def test_claims_are_chosen_and_sorted_as_other_objects(
 async def test_wide_tables_leave_nothing_out(devlet: Devlet) -> None:
     _, out, _ = await devlet("get", "claim", "train-gpu", "-o", "wide", "--no-headers")
     full = ",".join(f"gpu.example.com/node1/gpu-{i}" for i in range(4))
-    assert out.split() == ["train-gpu", "allocated,reserved", full, "node1", "train", "Prepared", "<none>", "5m30s", "0s"]
+    assert out.split() == [
+        "train-gpu",
+        "allocated,reserved",
+        full,
+        "node1",
+        "train",
+        "Prepared",
+        "<none>",
+        "5m30s",
+        "0s",
+    ]
 
 
 @pytest.mark.usefixtures("busy")
 async def test_for_programs_they_are_plain_claims_and_slices(devlet: Devlet) -> None:
     assert await devlet("get", "claims", "-o", "name") == await devlet("get", "resourceclaims", "-o", "name")
-    assert await devlet("get", "claim/unborn", "-o", "json") == await devlet("get", "resourceclaim/unborn", "-o", "json")
+    assert await devlet("get", "claim/unborn", "-o", "json") == await devlet(
+        "get", "resourceclaim/unborn", "-o", "json"
+    )
     assert await devlet("get", "slices", "-o", "yaml") == await devlet("get", "resourceslices", "-o", "yaml")
 
 
@@ -272,7 +285,15 @@ async def test_a_claim_that_only_the_node_knows_is_shown_too(devlet: Devlet, nod
         0,
         [
             ["again", "pending", *["<none>"] * 4, "allocation", "0s", "0s"],
-            ["again", "gone", *["<none>"] * 3, "Unpreparing", "driver gpu.example.com (disconnected)", "5m30s", "<unknown>"],
+            [
+                "again",
+                "gone",
+                *["<none>"] * 3,
+                "Unpreparing",
+                "driver gpu.example.com (disconnected)",
+                "5m30s",
+                "<unknown>",
+            ],
             ["nosuch", "missing", *["<none>"] * 3, "Waiting", "claim default/nosuch: not found", "5m30s", "<unknown>"],
         ],
     )
@@ -283,7 +304,8 @@ async def test_a_claim_that_only_the_node_knows_is_shown_too(devlet: Devlet, nod
 
 @pytest.mark.usefixtures("busy")
 @pytest.mark.parametrize(
-    ("flags", "shown"), [(["-w"], ["shared", "train-gpu", "unborn", "web-nic", "web-nic"]), (["--watch-only"], ["web-nic"])]
+    ("flags", "shown"),
+    [(["-w"], ["shared", "train-gpu", "unborn", "web-nic", "web-nic"]), (["--watch-only"], ["web-nic"])],
 )
 async def test_what_changes_is_followed(
     devlet: Devlet, node: Node, monkeypatch: pytest.MonkeyPatch, flags: list[str], shown: list[str]
@@ -390,8 +412,36 @@ async def test_a_server_that_is_no_devlet_shows_what_it_has(devlet: Devlet, root
     assert (code, "Prepared:     <unknown>: the devlet of its node knows" in lines(out)) == (0, True), err
 
 
-@pytest.mark.usefixtures("busy")
-async def test_who_may_not_see_claims_sees_slices_without_their_users(devlet: Devlet, root: Path) -> None:
-    """A driver's own credentials may read claims; a user without any rule may not even list slices."""
-    answers = {"resourceclaims": 403}
-    assert answers
+def refused(code: int, reason: str) -> tuple[int, Document]:
+    return code, {"kind": "Status", "code": code, "reason": reason, "message": "no"}
+
+
+def test_who_may_not_see_claims_sees_slices_without_their_users(run: "Run", api: "API") -> None:
+    spec = {"driver": GPU, "nodeName": "n1", "pool": {"name": "n1", "generation": 1}, "devices": [{"name": "a"}]}
+    api.put("/apis/resource.k8s.io/v1/resourceslices/s", {"spec": spec})
+    api.answers["GET", "/apis/resource.k8s.io/v1/resourceclaims"] = refused(403, "Forbidden")
+    assert run("get", "slices", "-o", "wide", "--no-headers") == 0, run.err
+    assert run.out.split()[:7] == ["s", "n1", GPU, "n1", "1", "1", "<unknown>"]
+    assert run.out.split()[-1] == "<unknown>"
+
+
+def test_a_devlet_without_the_view_shows_claims_all_the_same(run: "Run", api: "API") -> None:
+    api.put("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c", {"spec": {}})
+    view = "/apis/devlet.dev/v1alpha1/namespaces/default/preparedclaims"
+    api.answers["GET", view] = refused(404, "NotFound")
+    assert run("get", "claims", "--no-headers") == 0, run.err
+    assert run.out.split()[:7] == ["c", "pending", "<none>", "<none>", "<none>", "<unknown>", "allocation"]
+
+
+def test_drivers_are_asked_for_only_if_there_is_something_to_say_of_them(run: "Run", api: "API") -> None:
+    api.put("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c", {"spec": {}})
+    assert run("get", "claims") == 0, run.err
+    asked = [path.partition("?")[0].rpartition("/")[2] for _, path, _ in api.requests]
+    assert asked == ["api", "apis", "resourceclaims", "preparedclaims"]
+
+
+def test_where_there_is_nothing_it_says_so(run: "Run") -> None:
+    assert run("get", "claims") == 0
+    assert (run.out, run.err) == ("", "No resources found in default namespace.\n")
+    assert run("get", "slices") == 0
+    assert (run.out, run.err) == ("", "No resources found\n")

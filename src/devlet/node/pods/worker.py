@@ -282,6 +282,7 @@ class PodWorker:
         if not self._preparing.is_due(parts.clock.now()) and claims == self._claims_before:
             return self._preparing.due
         self._claims_before = claims
+        self._preparing.begin()
         self._admitting = anyio.CancelScope()
         try:
             with self._admitting:
@@ -384,6 +385,7 @@ class PodWorker:
         parts, uid = self._parts, self.pod.uid
         if not self._unpreparing.is_due(parts.clock.now()):
             return self._unpreparing.due
+        self._unpreparing.begin()
         try:
             await parts.claims.unprepare(uid)
         except DevletError as e:

@@ -33,6 +33,8 @@ def test_a_claim_shows_what_it_wants_what_it_has_and_who_uses_it(run: "Run", api
     assert run.out.splitlines()[6:] == [
         "State:        allocated,reserved",
         "Nodes:        n1",
+        "Prepared:     not on this node",
+        "Awaits:       <none>",
         "Requests:",
         "  NAME   CLASS                      COUNT             CAPACITY",
         "  gpu    gpu                        2                 <none>",
@@ -87,3 +89,27 @@ def test_odd_shapes_count_as_absent() -> None:
     assert devices({"status": {"allocation": {"devices": {"results": [1, {"device": 7}]}}}}) == [
         {"request": "", "driver": "", "pool": "", "device": ""}
     ]
+
+
+def test_what_drivers_say_of_the_devices_is_shown(run: "Run", api: "API") -> None:
+    conditions = [{"type": "Ready", "status": "True"}, {"type": "Hot", "status": "False"}]
+    said = {"driver": "gpu.example.com", "pool": "n1", "device": "gpu-0", "conditions": conditions}
+    status = CLAIM["status"] | {"devices": [said]}
+    api.put("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c", CLAIM | {"status": status})
+    assert run("describe", "claim", "c", "--show-events=false") == 0, run.err
+    assert run.out.splitlines()[-3:] == [
+        "Device status:",
+        "  DRIVER            POOL   DEVICE   CONDITIONS",
+        "  gpu.example.com   n1     gpu-0    Ready=True, Hot=False",
+    ]
+
+
+def test_a_view_of_another_claim_that_had_the_name_is_not_its_own(run: "Run", api: "API") -> None:
+    api.put("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c", CLAIM)
+    view = "/apis/devlet.dev/v1alpha1/namespaces/default/preparedclaims/c"
+    api.put(view, {"spec": {"uid": "another"}, "status": {"state": "Unpreparing"}})
+    assert run("describe", "claim", "c") == 0, run.err
+    assert "Prepared:     not on this node" in run.out
+    api.put(view, {"spec": {}, "status": {"state": "Waiting"}})
+    assert run("describe", "claim", "c") == 0, run.err
+    assert "Prepared:     Waiting, since before devlet was started" in run.out

@@ -23,7 +23,8 @@ SLICE: dict[str, Any] = {
     },
 }
 RESULT = {"request": "r", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
-CLAIM = {"status": {"allocation": {"devices": {"results": [RESULT]}}}}
+USER = {"resource": "pods", "name": "train", "uid": "u1"}
+CLAIM = {"status": {"allocation": {"devices": {"results": [RESULT]}}, "reservedFor": [USER]}}
 
 
 def test_a_slice_shows_its_devices_and_who_holds_them(run: "Run", api: "API") -> None:
@@ -34,10 +35,11 @@ def test_a_slice_shows_its_devices_and_who_holds_them(run: "Run", api: "API") ->
         "Driver:       gpu.example.com",
         "Pool:         n1 (generation 3, slices: 1)",
         "Node:         n1",
+        "Used:         1 of 2",
         "Devices:",
-        "  NAME    CLAIMS   ATTRIBUTES           CAPACITY     TAINTS",
-        "  gpu-0   team/c   fast=true, model=A   memory=8Gi   hot=very:NoSchedule",
-        "  gpu-1   <none>   model=B              <none>       <none>",
+        "  NAME    CLAIMS   USED BY   ATTRIBUTES           CAPACITY     TAINTS",
+        "  gpu-0   team/c   train     fast=true, model=A   memory=8Gi   hot=very:NoSchedule",
+        "  gpu-1   <none>   <none>    model=B              <none>       <none>",
     ]
 
 
@@ -56,4 +58,9 @@ def test_where_the_devices_are(spec: dict[str, Any], text: str) -> None:
 
 def test_a_device_may_have_several_holders() -> None:
     claims = [CLAIM | {"metadata": {"namespace": "x", "name": name}} for name in ("a", "b")]
-    assert holders(claims) == {("gpu.example.com", "n1", "gpu-0"): ["x/a", "x/b"]}
+    assert holders(claims) == {("gpu.example.com", "n1", "gpu-0"): [("x/a", ["train"]), ("x/b", ["train"])]}
+
+
+def test_who_looks_on_with_admin_access_holds_nothing() -> None:
+    looks = {"status": {"allocation": {"devices": {"results": [RESULT | {"adminAccess": True}]}}}}
+    assert holders([looks]) == {}

@@ -31,3 +31,12 @@ def test_success_forgets_failures() -> None:
     attempts.failed(NOW)
     attempts.succeeded()
     assert attempts.is_due(NOW) and not attempts.hurry() and attempts.failed(NOW) == after(1)
+
+
+def test_a_sign_during_a_try_counts_for_the_next_one() -> None:
+    attempts = Attempts(Backoff(10.0, 60.0, jitter=0.0), 0.1)
+    attempts.begin()
+    assert not attempts.hurry()
+    assert attempts.failed(NOW) == after(0.1)
+    attempts.begin()
+    assert attempts.failed(after(1)) == after(21)

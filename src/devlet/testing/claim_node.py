@@ -1,0 +1,204 @@
+"""A node as a process, with claims whose devices the test gives out, as a scheduler would.
+
+    async with ClaimNode(root) as node, FakeDraDriver(root) as driver:
+        await node.add_claim("gpu", given(driver.name))
+        await node.add_pod(claim_pod("train", "gpu"))
+        await node.until_phase("train", "Running")
+        assert "CLAIM_gpu" in await node.environment("train")
+
+A pod is made without a node, its claims are reserved for it, and then it is bound: the node never sees it without them,
+unless a test wants that (`create`, with `on_node`).
+"""
+
+from collections.abc import Mapping, Sequence
+
+from devlet.node.claims.manager import CHECKPOINT
+from devlet.objects.documents import Document
+from devlet.runtime.none import EXIT_CODE
+from devlet.state import claim_checkpoint
+from devlet.state.claim_entry import ClaimEntry, by_name
+from devlet.testing.fake_dra_driver import FakeDraDriver
+from devlet.testing.node_process import NODE, PODS, VIEWS, NodeProcess, pod
+from devlet.testing.waiting import until
+
+__all__ = ["CLAIMS", "NOT_PREPARED", "SLICES", "ClaimNode", "claim_pod", "container", "given", "on_node"]
+
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+NOT_PREPARED = "FailedPrepareDynamicResources"
+
+MERGE = "application/merge-patch+json"
+
+
+def given(driver: str, device: str = "dev-0", request: str = "req", *, share: str = "") -> Document:
+    """One device of an allocation. A `request` may be `request/subrequest`."""
+    found = {"request": request, "driver": driver, "pool": "pool", "device": device}
+    return {**found, **({"shareID": share} if share else {})}
+
+
+def container(name: str, claims: Sequence[str], **requests: str) -> Document:
+    """With these entries of the pod's claims; with `requests`, only with that request of an entry."""
+    used = [{"name": entry} for entry in claims] + [{"name": entry, "request": r} for entry, r in requests.items()]
+    return {"name": name, "image": "x", "resources": {"claims": used}}
+
+
+def claim_pod(name: str, *claims: str, restart: str = "Always", **annotations: str) -> Document:
+    """A pod without a node, with a container `main` that uses these claims; each is an entry of its own name."""
+    document = pod(name, {}, restart=restart, **annotations)
+    del document["spec"]["nodeName"]
+    document["spec"]["containers"] = [container("main", claims)]
+    document["spec"]["resourceClaims"] = [{"name": claim, "resourceClaimName": claim} for claim in claims]
+    return document
+
+
+def on_node(document: Document) -> Document:
+    """The pod, bound from the beginning."""
+    return {**document, "spec": {**document["spec"], "nodeName": NODE}}
+
+
+class ClaimNode(NodeProcess):
+    # What a scheduler does
+
+    async def add_claim(
+        self, name: str, *results: Document, requests: Sequence[str] = (), owner: Document | None = None
+    ) -> str:
+        """Its UID. With these devices; without any it is not allocated. Its requests are those of the devices."""
+        named = [each["request"] for each in results] or requests or ["req"]
+        document: Document = {
+            "kind": "ResourceClaim",
+            "apiVersion": "resource.k8s.io/v1",
+            "metadata": {"name": name, "ownerReferences": [owner] if owner else []},
+            "spec": {"devices": {"requests": _requests(named)}},
+        }
+        uid: str = (await self.call("POST", CLAIMS, document))["metadata"]["uid"]
+        if results:
+            await self.allocate(name, *results)
+        return uid
+
+    async def allocate(self, claim: str, *results: Document) -> None:
+        """Without devices: take them back, and whoever they were reserved for with them."""
+        if results:
+            await self.set_status(claim, {"allocation": {"devices": {"results": list(results)}}})
+        else:
+            await self.set_status(claim, {"allocation": None, "reservedFor": None})
+
+    async def reserve(self, claim: str, *consumers: Document) -> None:
+        """For pods, or for other consumers as they stand in the status; beside those that it is reserved for."""
+        status = (await self.call("GET", f"{CLAIMS}/{claim}")).get("status", {})
+        users = [_consumer(each) if "kind" in each else each for each in consumers]
+        await self.set_status(claim, {"reservedFor": status.get("reservedFor", []) + users})
+
+    async def set_status(self, claim: str, status: Document) -> None:
+        await self.call("PATCH", f"{CLAIMS}/{claim}/status", {"status": status}, MERGE)
+
+    async def add_pod(self, document: Document, status: Document | None = None) -> str:
+        """Its UID. `status` is what the control plane says of its claims before it is bound."""
+        made = await self.call("POST", PODS, document)
+        for entry in document["spec"].get("resourceClaims", []):
+            if claim := entry.get("resourceClaimName"):
+                await self.reserve(claim, made)
+        if status:
+            await self.call("PATCH", f"{PODS}/{made['metadata']['name']}/status", {"status": status}, MERGE)
+        await self.bind(made["metadata"]["name"])
+        uid: str = made["metadata"]["uid"]
+        return uid
+
+    async def bind(self, name: str) -> None:
+        binding = {"kind": "Binding", "apiVersion": "v1", "metadata": {"name": name}, "target": {"name": NODE}}
+        await self.call("POST", f"{PODS}/{name}/binding", binding)
+
+    async def run_pod(self, name: str, driver: str, *more: str, device: str = "dev-0") -> Document:
+        """Have a pod run that has a claim of the same name, with a device of each of these drivers."""
+        await self.add_claim(name, *(given(each, device) for each in (driver, *more)))
+        await self.add_pod(claim_pod(name, name, restart="Never"))
+        return await self.until_phase(name, "Running")
+
+    # Ends of pods
+
+    async def finish(self, name: str, code: int = 0) -> None:
+        """Its containers end by themselves."""
+        await self.annotate(name, EXIT_CODE, str(code))
+
+    async def ask_to_delete(self, name: str, *, force: bool = False) -> None:
+        """And do not wait. `force`: the object is gone at once."""
+        await self.call("DELETE", f"{PODS}/{name}{'?gracePeriodSeconds=0' if force else ''}")
+
+    # What is there
+
+    async def prepared(self) -> dict[str, Document]:
+        """The status of each claim that this node knows of, by name."""
+        found = await self.items(f"{VIEWS}/namespaces/default/preparedclaims")
+        return {each["metadata"]["name"]: each["status"] for each in found}
+
+    async def driver_states(self) -> dict[str, Document]:
+        return {each["metadata"]["name"]: each["status"] for each in await self.items(f"{VIEWS}/drivers")}
+
+    async def containers(self, pod: str) -> dict[str, Document]:
+        """What each container of the pod has, by name."""
+        found = [each for each in await self.items(f"{VIEWS}/holders") if each["metadata"]["name"] == pod]
+        return {one["name"]: one for each in found for one in each["status"]["containers"]}
+
+    async def environment(self, pod: str, container: str = "main") -> dict[str, str]:
+        """What devices bring to it."""
+        oci = (await self.containers(pod)).get(container, {}).get("oci", {})
+        return dict(each.split("=", 1) for each in oci.get("process", {}).get("env", []))
+
+    async def failures(self, pod: str, reason: str = NOT_PREPARED) -> list[str]:
+        """What events of the reason say of the pod, each text once."""
+        return [each["message"] for each in await self.events(reason) if each["involvedObject"]["name"] == pod]
+
+    async def slices(self) -> dict[str, Document]:
+        return {each["metadata"]["name"]: each for each in await self.items(SLICES)}
+
+    def claim_checkpoint(self) -> Mapping[str, ClaimEntry]:
+        """As it is on disk, by name."""
+        blob = (self.root / CHECKPOINT).read_bytes()
+        return {name: entry for (_, name), entry in by_name(claim_checkpoint.decode(blob).claims or ()).items()}
+
+    # Waiting
+
+    async def until_connected(self, *drivers: FakeDraDriver | str) -> None:
+        """Until the drivers can be called."""
+        names = {each if isinstance(each, str) else each.name for each in drivers}
+
+        async def connected() -> set[str]:
+            return {name for name, each in (await self.driver_states()).items() if each["state"] == "Connected"}
+
+        await until(connected, lambda found: names <= found)
+
+    async def until_failed(self, pod: str, text: str, reason: str = NOT_PREPARED) -> str:
+        """The event's message that has this text."""
+
+        async def found() -> list[str]:
+            return [each for each in await self.failures(pod, reason) if text in each]
+
+        return (await until(found))[0]
+
+    async def until_forgotten(self, *claims: str) -> None:
+        """Until nothing of the claims is left to be unprepared, in memory and on disk."""
+
+        async def left() -> set[str]:
+            return (self.claim_checkpoint().keys() | (await self.prepared()).keys()) & set(claims)
+
+        await until(left, lambda names: not names)
+
+    async def until_gone(self, *pods: str) -> None:
+        await until(self.pods, lambda found: not found.keys() & set(pods))
+
+
+def _requests(names: Sequence[str]) -> list[Document]:
+    subrequests: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        main, _, sub = name.partition("/")
+        subrequests.setdefault(main, []).extend([sub] if sub else [])
+    return [_request(main, subs) for main, subs in subrequests.items()]
+
+
+def _request(name: str, subrequests: Sequence[str]) -> Document:
+    if not subrequests:
+        return {"name": name, "exactly": {"deviceClassName": "any"}}
+    return {"name": name, "firstAvailable": [{"name": sub, "deviceClassName": "any"} for sub in subrequests]}
+
+
+def _consumer(pod: Document) -> Document:
+    return {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
