@@ -26,7 +26,7 @@ DevletError
 The numbers are the HTTP codes under which a Kubernetes API reports the same thing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
@@ -121,7 +121,11 @@ class NotAllocated(DevletError):
 
 
 class NotPrepared(DevletError):
-    """The claims of a pod cannot be prepared, or unprepared, as things are."""
+    """The claims of a pod cannot be prepared, or unprepared, as things are. `drivers` are those it is due to, if any."""
+
+    def __init__(self, message: str, *, drivers: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.drivers = frozenset(drivers)
 
 
 class NotCreated(DevletError):

@@ -12,11 +12,14 @@ from devlet.cluster.store.store import open_store
 from devlet.daemon.config import Config
 from devlet.daemon.kube_api import serving
 from devlet.kit.clock import SystemClock
+from devlet.node.claim_views import Known, driver_documents, prepared_claim_documents
+from devlet.node.claims.records import ClaimKey, PodWait
 from devlet.node.devices.records import DeviceRecord, DeviceState, PluginRecord, PluginState
 from devlet.node.views import device_documents, plugin_documents
 from devlet.objects.documents import Document
-from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
+from devlet.objects.identifiers import ClaimName, ContainerName, DeviceID, DriverName, PodUID, ResourceName
 from devlet.objects.kinds import BUILT_IN
+from devlet.plugins.dra import DriverRecord, Service
 from devlet.testing.kube_programs import kube_controller_manager
 
 if TYPE_CHECKING:
@@ -60,7 +63,8 @@ async def kubectl(peers: "Peers", root: Path) -> AsyncIterator[Kubectl]:
 
 async def test_kubectl_lists_them_with_their_columns(kubectl: Kubectl) -> None:
     code, text = await kubectl("api-resources", "--api-group=devlet.dev", "-o", "name")
-    assert (code, sorted(text.split())) == (0, ["devices.devlet.dev", "holders.devlet.dev", "plugins.devlet.dev"])
+    kinds = ["devices", "drivers", "holders", "plugins", "preparedclaims"]
+    assert (code, sorted(text.split())) == (0, [f"{kind}.devlet.dev" for kind in kinds])
     _, text = await kubectl("get", "devices")
     assert text.splitlines()[0].split() == ["RESOURCE", "ID", "HEALTH", "NUMA", "STATE", "HOLDER", "SINCE"]
     _, text = await kubectl("get", "plugins", "-o", "wide")
@@ -73,6 +77,25 @@ async def test_kubectl_finds_every_device_by_the_name_it_is_shown(kubectl: Kubec
     for name in text.split():
         assert await kubectl("get", name, "-o", "name") == (0, f"{name}\n")
     assert await kubectl("get", "device", "g0", "-o", "jsonpath={.status.holder.podUID}") == (0, "u1")
+
+
+async def test_kubectl_gets_and_describes_drivers_and_prepared_claims(kubectl: Kubectl) -> None:
+    _, text = await kubectl("get", "drivers")
+    assert [line.split()[:2] for line in text.splitlines()] == [
+        ["NAME", "STATE"],
+        ["gpu.example.com", "Connected"],
+        ["gpu.example.com~2", "Connected"],
+        ["nic.example.com", "Missing"],
+    ]
+    for name in ("gpu.example.com", "gpu.example.com~2"):
+        code, text = await kubectl("describe", "driver", name)
+        assert (code, "/p/gpu/dra.sock" in text) == (0, True), text
+    _, text = await kubectl("get", "pclaims", "train-gpu", "--no-headers")
+    assert text.split()[:2] == ["train-gpu", "Waiting"]
+    code, text = await kubectl("describe", "preparedclaim", "train-gpu")
+    assert (code, "not yet" in text) == (0, True), text
+    code, text = await kubectl("explain", "preparedclaims.status.drivers.devices")
+    assert (code, "The CDI devices by which a container gets it." in text) == (0, True), text
 
 
 async def test_the_controllers_of_kubernetes_leave_them_alone(peers: "Peers", kubectl: Kubectl, root: Path) -> None:

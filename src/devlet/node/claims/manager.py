@@ -225,7 +225,8 @@ class ClaimManager:
         try:
             yield
         except DevletError as e:
-            self._progress.waits_for(pod, claims, str(e))
+            drivers = e.drivers if isinstance(e, NotPrepared) else frozenset[str]()
+            self._progress.waits_for(pod, claims, str(e), drivers)
             self._watch(pod, claims)
             raise
         self._stop_waiting(pod)

@@ -93,8 +93,8 @@ def _todo(claims: Claims, desk: Desk) -> Batches:
         for driver in claim.results:
             if not desk.book.is_confirmed(key, driver):
                 todo.setdefault(driver, []).append(key)
-    if problems := [problem for name in todo if (problem := desk.unusable(name))]:
-        raise NotPrepared("; ".join(problems))
+    if problems := {name: problem for name in todo if (problem := desk.unusable(name))}:
+        raise NotPrepared("; ".join(problems.values()), drivers=problems)
     return todo
 
 

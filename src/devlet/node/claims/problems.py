@@ -27,4 +27,5 @@ def text_for(key: ClaimKey, problems: Iterable[Problem]) -> str:
 def raise_for(problems: Sequence[Problem]) -> None:
     """NotPrepared if there is one."""
     if problems:
-        raise NotPrepared("; ".join(sorted(map(str, problems))))
+        drivers = (problem.driver for problem in problems)
+        raise NotPrepared("; ".join(sorted(map(str, problems))), drivers=drivers)

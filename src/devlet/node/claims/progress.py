@@ -2,7 +2,7 @@
 
 Only for telling: nothing is decided by it, and a restart forgets it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec import Struct
 from devlet.kit.clock import Clock
 from devlet.node.claims.book import parts
 from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, PodWait
-from devlet.objects.identifiers import ClaimUID, PodUID
+from devlet.objects.identifiers import ClaimUID, DriverName, PodUID
 from devlet.state.claim_entry import ClaimEntry
 
 __all__ = ["Progress"]
@@ -37,9 +37,10 @@ class Progress:
     def forget(self, key: ClaimKey) -> None:
         self._notes.pop(key, None)
 
-    def waits_for(self, pod: PodUID, claims: Sequence[ClaimKey], message: str) -> None:
+    def waits_for(self, pod: PodUID, claims: Sequence[ClaimKey], message: str, drivers: Collection[str] = ()) -> None:
         before = self._waits.get(pod)
-        self._waits[pod] = PodWait(pod, tuple(claims), before.since if before else self._clock.now(), message)
+        since = before.since if before else self._clock.now()
+        self._waits[pod] = PodWait(pod, tuple(claims), since, message, tuple(map(DriverName, sorted(drivers))))
 
     def forget_pod(self, pod: PodUID) -> None:
         self._waits.pop(pod, None)

@@ -43,7 +43,8 @@ def put_claim(api: "API", name: str, driver: str, device: str) -> None:
 
 def described(run: "Run", name: str = GPU) -> list[str]:
     assert run("describe", "driver", name) == 0, run.err
-    return re.sub(r"\(\w+ ago\)", "(… ago)", run.out).splitlines()[5:]
+    lines = re.sub(r"\(\w+ ago\)", "(… ago)", run.out).splitlines()
+    return lines[lines.index(f"Driver:       {GPU}") :]
 
 
 def test_a_driver_shows_how_it_is_its_slices_and_its_claims(run: "Run", api: "API") -> None:

@@ -325,6 +325,7 @@ async def test_a_failure_that_is_repeated_is_told_once(node: Node, caplog: pytes
         for turn in range(1, 5):
             await until(said(caplog, "health of devices not heard", turn))
             await node.pass_time(5)
+        await until(said(caplog, "health of devices not heard", 5))
         assert warnings(caplog) == ["health of devices not heard"]
         driver.recover(WATCH)
         await node.pass_time(5)

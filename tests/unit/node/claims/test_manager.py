@@ -162,6 +162,7 @@ async def test_a_refused_pod_leaves_no_trace(bench: Bench) -> None:
     async with bench.manager() as manager:
         before = bench.file.writes
         assert await refused(manager, pod()) == "DRA driver other.example.com is not registered"
+        assert manager.waits()[0].drivers == ("other.example.com",)
         assert not manager.holds(POD) and manager.records() == [] and bench.file.writes == before
 
 

@@ -39,6 +39,12 @@ class Views:
         labelled["metadata"]["labels"] = {"app": "x"}
         return [view("Holder", "train", "default", spec={"podUID": "v"}, status={"containers": []}), labelled]
 
+    async def drivers(self) -> list[Document]:
+        return [view("Driver", "a.com", spec={"driver": "a.com"}, status={"state": "Connected"})]
+
+    def prepared_claims(self) -> list[Document]:
+        return [view("PreparedClaim", "c", "ns", spec={"uid": "u"}, status={"state": "Prepared"})]
+
 
 @pytest.fixture
 async def viewed(serve: "Serve") -> AsyncIterator["Served"]:
@@ -63,14 +69,17 @@ async def test_discovery_says_that_they_can_be_read(viewed: "Served") -> None:
     verbs = ["get", "list"]
     assert shown == {
         "devices": ("Device", False, verbs),
+        "drivers": ("Driver", False, verbs),
         "holders": ("Holder", True, verbs),
         "plugins": ("Plugin", False, verbs),
+        "preparedclaims": ("PreparedClaim", True, verbs),
     }
+    assert [each["shortNames"] for each in listed["resources"] if "shortNames" in each] == [["pclaims"]]
     _, groups = await viewed.request("GET", "/apis")
     assert "devlet.dev" in [group["name"] for group in groups["groups"]]
     _, everything = await viewed.request("GET", "/apis", headers={"Accept": AGGREGATED})
     [group] = [item for item in everything["items"] if item["metadata"]["name"] == "devlet.dev"]
-    assert [each["resource"] for each in group["versions"][0]["resources"]] == ["devices", "holders", "plugins"]
+    assert [each["resource"] for each in group["versions"][0]["resources"]] == list(shown)
     _, index = await viewed.request("GET", "/openapi/v3")
     assert "apis/devlet.dev/v1alpha1" in index["paths"]
 
@@ -80,6 +89,10 @@ async def test_they_are_listed_as_other_objects_are(viewed: "Served") -> None:
     assert (code, answer["kind"], answer["apiVersion"]) == (200, "DeviceList", "devlet.dev/v1alpha1")
     assert answer["items"][0].keys() == {"metadata", "spec", "status"}
     assert await names(viewed, "/plugins") == ["a.com:gpu"]
+    assert await names(viewed, "/drivers?fieldSelector=status.state%3DConnected") == ["a.com"]
+    assert await names(viewed, "/drivers?fieldSelector=spec.driver%3Db.com") == []
+    assert await names(viewed, "/namespaces/ns/preparedclaims?fieldSelector=spec.uid%3Du") == ["c"]
+    assert await names(viewed, "/namespaces/default/preparedclaims") == []
     assert await names(viewed, "/holders") == ["train", "train"]
     assert await names(viewed, "/namespaces/ns/holders") == ["train"]
     assert await names(viewed, "/namespaces/nosuch/holders") == []

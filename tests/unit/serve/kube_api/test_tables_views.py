@@ -1,9 +1,9 @@
-"""The rows of devices, plugins and holders."""
+"""The rows of the node's views."""
 
 from datetime import UTC, datetime
 from typing import Any
 
-from devlet.serve.kube_api.tables_views import DEVICES, HOLDERS, PLUGINS
+from devlet.serve.kube_api.tables_views import DEVICES, DRIVERS, HOLDERS, PLUGINS, PREPARED_CLAIMS
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SINCE = "2026-01-02T03:04:00Z"
@@ -74,3 +74,34 @@ def test_a_holder_shows_its_claims_and_their_devices() -> None:
 def test_many_devices_are_cut_short() -> None:
     cells = HOLDERS.cells(holder(("main", "a.com/gpu", [f"g{i}" for i in range(100)])), NOW)
     assert cells[2] == "g0,g1,g2,g3,g4,g5,g6,g7 + 92 more..."
+
+
+def test_a_driver_shows_its_endpoint_and_message_in_wide_tables_only() -> None:
+    spec = {"driver": "a.com", "endpoint": "/p/dra.sock", "service": "v1", "healthService": "v1.DRAResourceHealth"}
+    counts = {"slices": 1, "devices": 8, "claims": 0, "pods": 2}
+    status = {"state": "Disconnected", "since": SINCE, "wipeAt": "2026-01-02T03:04:35Z", "message": "gone"} | counts
+    cells = DRIVERS.cells({"metadata": {"name": "a.com"}, "spec": spec, "status": status}, NOW)
+    shown = [cell for cell, column in zip(cells, DRIVERS.columns, strict=True) if not column.priority]
+    assert shown == ["a.com", "Disconnected", "v1", "1", "8", "0", "2", "in 30s", "5s"]
+    assert cells[9:] == ["/p/dra.sock", "v1.DRAResourceHealth", "gone"]
+
+
+def test_a_driver_that_is_missing_has_little_to_show() -> None:
+    cells = DRIVERS.cells({"metadata": {"name": "a.com"}, "status": {"state": "Missing", "claims": 1}}, NOW)
+    assert cells[1:9] == ["Missing", "<none>", "<none>", "<none>", "1", "<none>", "<none>", "<unknown>"]
+
+
+def test_slices_whose_time_is_over_are_wiped_now() -> None:
+    assert DRIVERS.cells({"status": {"wipeAt": SINCE}}, NOW)[7] == "in 0s"
+
+
+def test_a_prepared_claim_shows_devices_and_pods() -> None:
+    devices = [{"pool": "n1", "device": f"gpu-{i}"} for i in range(10)]
+    drivers = [{"driver": "a.com", "prepared": True, "devices": devices}, {"driver": "b.com", "prepared": False}]
+    pods, waiting = [{"name": "train", "uid": "u1"}, {"uid": "u2"}], [{"pod": "web", "uid": "u3"}]
+    status = {"state": "Failed", "since": SINCE, "message": "hot", "drivers": drivers, "pods": pods, "waiting": waiting}
+    cells = PREPARED_CLAIMS.cells({"metadata": {"name": "c"}, "spec": {"uid": "u"}, "status": status}, NOW)
+    some = ",".join(f"gpu-{i}" for i in range(8))
+    expected = ["c", "Failed", "a.com,b.com", f"{some} + 2 more...", "train,u2", "web", "5s", "u", "hot"]
+    assert cells == expected
+    assert len(PREPARED_CLAIMS.columns) == len(cells)

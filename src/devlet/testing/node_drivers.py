@@ -1,0 +1,64 @@
+"""The DRA drivers of one test on a node that many tests use: afterwards nothing of it is left.
+
+    async with node_drivers(node) as drivers:
+        gpu = await drivers.start("gpu")          # gpu.example.com
+        gpu.fail(PREPARE)
+        await node.run_pod("train", gpu.name)
+
+At the end of the block drivers recover, all pods and claims are deleted, and the node and its drivers must have nothing
+left. That is more than tidiness: whatever a test has done, with good drivers it can be undone.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from devlet.testing.claim_node import CLAIMS, SLICES, ClaimNode
+from devlet.testing.fake_dra_driver import FakeDraDriver
+from devlet.testing.node_process import EVENTS, PODS
+
+__all__ = ["NodeDrivers", "node_drivers"]
+
+
+class NodeDrivers:
+    """Made by `node_drivers`. Options are those of `FakeDraDriver`."""
+
+    def __init__(self, node: ClaimNode, stack: AsyncExitStack) -> None:
+        self.all: list[FakeDraDriver] = []
+        self._node = node
+        self._stack = stack
+
+    async def add(self, name: str, **options: Any) -> FakeDraDriver:
+        """`NAME.example.com`, which is not started before it is told to."""
+        driver = FakeDraDriver(self._node.root, f"{name}.example.com", autostart=False, **options)
+        self.all.append(await self._stack.enter_async_context(driver))
+        return driver
+
+    async def start(self, name: str, **options: Any) -> FakeDraDriver:
+        """The same, and it can be called."""
+        driver = await self.add(name, **options)
+        await driver.start()
+        await driver.until_registered()
+        await self._node.until_connected(driver)
+        return driver
+
+    async def clean_up(self) -> None:
+        for driver in self.all:
+            driver.recover()
+            await driver.start()
+        for path in (PODS, CLAIMS, SLICES):
+            await self._node.call("DELETE", path)
+        await self._node.until_gone(*await self._node.pods())
+        await self._node.until_forgotten(*self._node.claim_checkpoint())
+        await self._node.call("DELETE", EVENTS)
+        kept = {driver.name: list(driver.prepared) for driver in self.all if driver.prepared}
+        assert not kept, f"still prepared: {kept}"
+        assert "Traceback" not in self._node.log
+
+
+@asynccontextmanager
+async def node_drivers(node: ClaimNode) -> AsyncIterator[NodeDrivers]:
+    async with AsyncExitStack() as stack:
+        drivers = NodeDrivers(node, stack)
+        yield drivers
+        await drivers.clean_up()

@@ -1,0 +1,547 @@
+"""Everything that can happen to a claim manager, in any order: pods that come, go, and vanish, several at once and
+interrupted anywhere; drivers that fail in every way; a full disk; claims made anew or given to other drivers; crashes
+before and after each write and in the middle of each call; boots of the machine.
+
+Whatever happens: what a driver is asked to prepare is in the file before; nothing is unprepared that a pod uses which
+was told that it may run; that pod knows its CDI devices and finds them prepared, also after a crash. In the end, when
+all faults are over, every pod can start, and when the pods are gone so is everything that was prepared.
+"""
+
+import asyncio
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import anyio
+import hypothesis.strategies as st
+import pytest
+from anyio.lowlevel import checkpoint
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from devlet.errors import DevletError, NotPrepared, PluginRefused, PluginUnavailable, Unavailable
+from devlet.kit.parts import running
+from devlet.node.claims.manager import CHECKPOINT, ClaimManager
+from devlet.node.claims.records import ClaimKey
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.identifiers import ClaimUID, DriverName, PodUID
+from devlet.objects.pod import Pod
+from devlet.objects.prepared import PreparedDevice
+from devlet.plugins.dra import ClaimProblem, ClaimRef, Service
+from devlet.state import claim_checkpoint
+from devlet.state.checkpoint_file import CheckpointFile
+from devlet.state.claim_entry import ClaimEntry
+from devlet.testing.claim_specimens import claim, device, key, pod
+from devlet.testing.fake_clock import FakeClock
+from devlet.testing.scripted_drivers import Claims
+from devlet.testing.waiting import until
+
+ROUNDS = int(os.environ.get("DEVLET_CRASH_ROUNDS", "0"))
+DRIVERS = [DriverName(f"{name}.example.com") for name in ("gpu", "nic", "tpu")]
+CLAIMS = ["c0", "c1", "c2", "c3"]
+RESOURCE = "vendor.com/gpu"
+POINTS = ["", "", "", "read", "save", "lock", "call"]  # at which a prepare is cancelled; mostly not at all
+FAULTS = ["", "", "refuse", "refuse late", "vanish late", "half", "skip", "nonsense", *CLAIMS]
+TURNS = 8  # of the loop: enough for all others to come as far as they can
+
+Asked = tuple[str, DriverName]  # the UID of a claim, and one of its drivers
+
+
+class Crash(Exception):
+    """The process ends here: it writes and calls nothing any more."""
+
+
+class Life:
+    """Of one manager, from its start to its end or crash, and what is to happen to it."""
+
+    def __init__(self) -> None:
+        self.dead = False
+        self.at: dict[str, list[Callable[[], None]]] = {}  # what to do at the next point of that name
+
+    def reach(self, point: str) -> None:
+        for act in self.at.pop(point, []):
+            act()
+
+    def die(self) -> None:
+        self.dead = True
+
+
+class FragileFile(CheckpointFile):
+    def __init__(self, path: Path, life: Life) -> None:
+        super().__init__(path)
+        self.life = life
+        self.loop = asyncio.get_running_loop()
+        self.full = False
+        self.behind = False  # the last write failed
+        self.crash = ""  # before or after the next write
+
+    def write(self, content: bytes) -> None:
+        self._in_loop(lambda: self.life.reach("save"))
+        if self.crash == "before":
+            self.life.die()
+        if self.life.dead:
+            raise Crash
+        if self.full:
+            self.behind = True
+            raise Unavailable(f"{self.path} cannot be written: No space left on device")
+        super().write(content)
+        self.behind = False
+        if self.crash == "after":
+            self.life.die()
+            raise Crash
+
+    def _in_loop(self, act: Callable[[], None]) -> None:
+        """Writes are done in a thread."""
+        done = threading.Event()
+        self.loop.call_soon_threadsafe(lambda: (act(), done.set()))
+        done.wait(5)
+
+    def entries(self) -> dict[ClaimKey, ClaimEntry]:
+        blob = self.path.read_bytes()
+        return {key(entry.name): entry for entry in claim_checkpoint.decode(blob).claims or ()}
+
+
+class Driver:
+    """A driver with its own book, as it outlives whoever calls it."""
+
+    def __init__(self, name: DriverName, world: "Machine") -> None:
+        self.name = name
+        self.service = Service.V1
+        self.world = world
+        self.prepared: dict[str, tuple[PreparedDevice, ...]] = {}
+        self.asked: set[str] = set()  # to prepare, and not unprepared since
+        self.is_there = True
+        self.is_connected = True
+        self.fault = ""
+        self.turns = 0  # that each call takes
+
+    async def prepare(self, claims: Sequence[ClaimRef], life: Life) -> dict[ClaimUID, Any]:
+        self.world.check_intent(self.name, claims)
+        self.asked |= {each.uid for each in claims}
+        return await self.serve(claims, life, self._prepare)
+
+    async def unprepare(self, claims: Sequence[ClaimRef], life: Life) -> dict[ClaimUID, Any]:
+        self.world.check_unused(self.name, claims)
+        return await self.serve(claims, life, self._unprepare)
+
+    async def serve(self, claims: Sequence[ClaimRef], life: Life, do: Callable[[ClaimRef], Any]) -> dict[ClaimUID, Any]:
+        for _ in range(TURNS):
+            await checkpoint()
+        for point in ("call", "lock"):
+            life.reach(point)
+        for _ in range(self.turns):
+            await checkpoint()
+        life.reach("before the work")
+        if life.dead or self.fault == "refuse" or not self.is_there:
+            raise PluginRefused(self.name, "told to fail")
+        found = {each.uid: self.answer(each, do) for each in (claims[:1] if self.fault == "half" else claims)}
+        life.reach("after the work")
+        if life.dead or self.fault in ("refuse late", "half"):
+            raise PluginRefused(self.name, "told to fail")
+        if self.fault == "vanish late":
+            self.is_there = False
+            raise PluginUnavailable(self.name, "connection lost")
+        return found
+
+    def answer(self, each: ClaimRef, do: Callable[[ClaimRef], Any]) -> Any:
+        if self.fault == each.name:
+            return ClaimProblem("told to fail")
+        done = do(each)
+        if self.fault == "skip":
+            return ClaimProblem("left out of the answer")
+        return (device("d", "nonsense"),) if done is not None and self.fault == "nonsense" else done
+
+    def _prepare(self, each: ClaimRef) -> tuple[PreparedDevice, ...]:
+        made = (device(f"dev-{each.name}", f"{self.name}/c={each.uid}"),)
+        return self.prepared.setdefault(each.uid, made)
+
+    def _unprepare(self, each: ClaimRef) -> None:
+        self.prepared.pop(each.uid, None)
+        self.asked.discard(each.uid)
+
+
+class Called:
+    """A driver as one life of the manager has it. The dead do not call."""
+
+    def __init__(self, driver: Driver, life: Life) -> None:
+        self._driver = driver
+        self._life = life
+        self.service = driver.service
+
+    async def prepare(self, claims: Sequence[ClaimRef]) -> dict[ClaimUID, Any]:
+        return await self._ask(self._driver.prepare, claims)
+
+    async def unprepare(self, claims: Sequence[ClaimRef]) -> dict[ClaimUID, Any]:
+        return await self._ask(self._driver.unprepare, claims)
+
+    async def _ask(self, call: Callable[[Sequence[ClaimRef], Life], Any], claims: Sequence[ClaimRef]) -> Any:
+        if self._life.dead:
+            raise PluginUnavailable(self._driver.name, "nobody calls any more")
+        return await call(claims, self._life)
+
+
+class Registry:
+    """The drivers, as one life of the manager has them. What changes is told by asking again."""
+
+    version = 1
+
+    def __init__(self, drivers: dict[DriverName, Driver], life: Life) -> None:
+        self._drivers = drivers
+        self._life = life
+
+    def pick(self, name: DriverName) -> Called:
+        if not self._drivers[name].is_there:
+            raise PluginUnavailable(name, f"DRA driver {name} is not registered")
+        return Called(self._drivers[name], self._life)
+
+    def is_usable(self, name: DriverName) -> bool:
+        return self._drivers[name].is_there and self._drivers[name].is_connected
+
+    async def changed(self, since: int) -> int:
+        await anyio.sleep_forever()
+        return since
+
+
+class Machine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.directory = Path(tempfile.mkdtemp(prefix="dv"))
+        self.drivers = {name: Driver(name, self) for name in DRIVERS}
+        self.claims = Claims()
+        self.numbers = count(1)
+        self.alive: dict[PodUID, Pod] = {}
+        self.unreserved: set[PodUID] = set()
+        self.ending: set[PodUID] = set()  # those could not be unprepared yet
+        self.promised: dict[PodUID, set[Asked]] = {}  # pods that may run, and what they use
+        for name in CLAIMS:
+            self.make_claim(name, DRIVERS[:1])
+        self.do(self.start())
+
+    def teardown(self) -> None:
+        try:
+            self.do(self.everything_is_well_in_the_end())
+        finally:
+            self.do(self.end())
+            self.runner.close()
+            shutil.rmtree(self.directory)
+
+    def do(self, work: Any) -> Any:
+        return self.runner.run(_bounded(work))
+
+    # The manager's life
+
+    async def start(self) -> None:
+        """In a task of its own, which may die of a crash."""
+        self.life = Life()
+        self.file = FragileFile(self.directory / CHECKPOINT, self.life)
+        drivers = Registry(self.drivers, self.life)
+        self.manager = ClaimManager(self.directory, drivers, self.read, FakeClock(), file=self.file)
+        self.stop, ready = anyio.Event(), anyio.Event()
+        self.task = asyncio.get_running_loop().create_task(self.live(ready))
+        await ready.wait()
+
+    async def live(self, ready: anyio.Event) -> None:
+        try:
+            async with running(self.manager.run):
+                ready.set()
+                await self.stop.wait()
+        except* Crash:
+            pass
+
+    async def end(self) -> None:
+        self.stop.set()
+        await self.task
+
+    async def back_after_a_crash(self) -> None:
+        self.life.at.clear()
+        if self.life.dead:
+            await self.end()
+            await self.start()
+
+    @rule()
+    def restart(self) -> None:
+        """In order. What could not be written before is lost as in a crash."""
+        self.do(self.end())
+        self.do(self.start())
+
+    @rule(when=st.sampled_from(["before", "after"]))
+    def crash_at_the_next_write(self, when: str) -> None:
+        self.file.crash = when
+
+    @rule()
+    def boot(self) -> None:
+        """Of the machine: no container runs any more, and drivers forget what they prepared."""
+
+        async def boot() -> None:
+            self.life.die()
+            self.promised.clear()
+            for driver in self.drivers.values():
+                driver.prepared.clear()
+            await self.back_after_a_crash()
+
+        self.do(boot())
+
+    @rule(full=st.booleans())
+    def disk_fills(self, full: bool) -> None:
+        self.file.full = full
+
+    # Drivers
+
+    @rule(name=st.sampled_from(DRIVERS), there=st.booleans(), connected=st.booleans())
+    def driver_goes_or_comes(self, name: DriverName, there: bool, connected: bool) -> None:
+        self.drivers[name].is_there = there
+        self.drivers[name].is_connected = connected
+
+    @rule(name=st.sampled_from(DRIVERS), fault=st.sampled_from(FAULTS), turns=st.integers(0, 3))
+    def driver_behaves(self, name: DriverName, fault: str, turns: int) -> None:
+        self.drivers[name].fault = fault
+        self.drivers[name].turns = turns
+
+    @rule()
+    def drivers_recover(self) -> None:
+        for driver in self.drivers.values():
+            driver.is_there, driver.is_connected, driver.fault = True, True, ""
+
+    # Claims
+
+    def make_claim(self, name: str, drivers: Sequence[DriverName], uid: str = "") -> None:
+        uid = uid or f"{name}-{next(self.numbers)}"
+        pods = [each for each in self.users(name) if each not in self.unreserved]
+        self.claims.put(claim(name, uid, drivers=drivers, pods=pods))
+
+    def users(self, name: str) -> Iterator[PodUID]:
+        """As the cluster sees them."""
+        return (uid for uid, each in self.alive.items() if key(name) in set(self.keys(each)))
+
+    def keys(self, each: Pod) -> Iterator[ClaimKey]:
+        for entry in each.spec.resource_claims:
+            yield key(entry.resource_claim_name or "")
+        if status := each.status.extended_resource_claim_status:
+            yield key(status.resource_claim_name)
+
+    async def read(self, wanted: ClaimKey) -> ResourceClaim:
+        self.life.reach("read")
+        return await self.claims.read(wanted)
+
+    @rule(name=st.sampled_from(CLAIMS), drivers=st.lists(st.sampled_from(DRIVERS), unique=True, max_size=3))
+    def make_claim_anew(self, name: str, drivers: list[DriverName]) -> None:
+        self.make_claim(name, drivers)
+
+    @rule(name=st.sampled_from(CLAIMS), drivers=st.lists(st.sampled_from(DRIVERS), unique=True, min_size=1, max_size=3))
+    def give_claim_to_other_drivers(self, name: str, drivers: list[DriverName]) -> None:
+        """If it is not used, as far as the cluster knows."""
+        if not list(self.users(name)):
+            self.make_claim(name, drivers, self.claims.objects[key(name)].uid)
+
+    # Pods
+
+    @rule(
+        names=st.lists(st.sampled_from(CLAIMS), min_size=1, max_size=3),
+        extended=st.sampled_from([None, None, *CLAIMS]),
+        reserved=st.sampled_from([True, True, True, True, False]),
+    )
+    def create(self, names: list[str], extended: str | None, reserved: bool) -> None:
+        """A name may be there twice: the pod has the claim under two names."""
+        uid = PodUID(f"pod-{next(self.numbers)}")
+        self.alive[uid] = _pod(uid, names, extended)
+        if not reserved:
+            self.unreserved.add(uid)
+        for one in {*names, *([extended] if extended else [])}:
+            before = self.claims.objects[key(one)]
+            self.make_claim(one, list(dict.fromkeys(each.driver for each in before.results)), before.uid)
+
+    @precondition(lambda self: self.alive)
+    @rule(
+        data=st.data(),
+        reconciles=st.sampled_from([0, 0, 1, 2]),
+        crash=st.sampled_from(["", "", "", "", "before the work", "after the work"]),
+    )
+    def work(self, data: st.DataObject, reconciles: int, crash: str) -> None:
+        """Several pods start and end at once; some starts are given up in the middle."""
+        chosen = data.draw(st.lists(st.sampled_from(sorted(self.alive)), unique=True, min_size=1, max_size=5))
+        plan = [(uid, data.draw(st.sampled_from(["prepare", "prepare", "end"]))) for uid in chosen]
+        points = {uid: data.draw(st.sampled_from(POINTS)) for uid, what in plan if what == "prepare"}
+
+        async def together() -> None:
+            if crash:
+                self.life.at[crash] = [self.life.die]
+            async with anyio.create_task_group() as tasks:
+                for uid, what in plan:
+                    if what == "end" or uid in self.ending:
+                        tasks.start_soon(self.end_pod, uid)
+                    else:
+                        tasks.start_soon(self.prepare, uid, points[uid])
+                for _ in range(reconciles):
+                    tasks.start_soon(self.manager.reconcile, frozenset(self.alive))
+            await self.back_after_a_crash()
+
+        self.do(together())
+
+    async def prepare(self, uid: PodUID, point: str) -> None:
+        each, life = self.alive[uid], self.life
+        with anyio.CancelScope() as scope:
+            if point:
+                life.at.setdefault(point, []).append(scope.cancel)
+            try:
+                await self.manager.prepare(each)
+            except (NotPrepared, Unavailable):
+                return
+            if not life.dead:
+                self.promise(uid, each)
+
+    def promise(self, uid: PodUID, each: Pod) -> None:
+        """It may run. What it uses is in the file by now, with all that its containers need to start again."""
+        on_disk = self.file.entries()
+        found: set[Asked] = set()
+        for one in self.keys(each):
+            entry = on_disk[one]
+            assert uid in (entry.pods or ()) and entry == _entry(self.manager, one)
+            assert None not in (entry.drivers or {}).values()
+            found |= {(entry.uid, DriverName(name)) for name in entry.drivers or {}}
+        assert found == {(self.uid(one), result.driver) for one in self.keys(each) for result in self.results(one)}
+        assert self.promised.setdefault(uid, found) == found
+
+    def uid(self, one: ClaimKey) -> str:
+        return self.claims.objects[one].uid
+
+    def results(self, one: ClaimKey) -> Sequence[Any]:
+        return self.claims.objects[one].results
+
+    async def end_pod(self, uid: PodUID) -> None:
+        self.ending.add(uid)
+        self.promised.pop(uid, None)
+        life = self.life
+        try:
+            await self.manager.unprepare(uid)
+        except (NotPrepared, Unavailable):
+            return
+        if not life.dead:
+            assert not self.manager.holds(uid)
+            self.forget(uid)
+
+    def forget(self, uid: PodUID) -> None:
+        del self.alive[uid]
+        self.promised.pop(uid, None)
+        self.ending.discard(uid)
+
+    @precondition(lambda self: self.alive)
+    @rule(data=st.data())
+    def force_delete(self, data: st.DataObject) -> None:
+        """Nobody ends it: it is not there any more."""
+        self.forget(data.draw(st.sampled_from(sorted(self.alive))))
+
+    @rule()
+    def reconcile(self) -> None:
+        async def reconcile() -> None:
+            await self.manager.reconcile(frozenset(self.alive))
+            await self.back_after_a_crash()
+
+        self.do(reconcile())
+
+    # What holds in the middle of each call
+
+    def check_intent(self, driver: DriverName, claims: Iterable[ClaimRef]) -> None:
+        on_disk = self.on_disk()
+        for each in claims:
+            assert (each.uid, driver) in on_disk, f"{driver} is asked to prepare {each.name}, which is not in the file"
+
+    def check_unused(self, driver: DriverName, claims: Iterable[ClaimRef]) -> None:
+        for each in claims:
+            users = [pod for pod, uses in self.promised.items() if (each.uid, driver) in uses]
+            assert not users, f"{driver} is asked to unprepare {each.name}, which {users} use"
+
+    def on_disk(self) -> set[Asked]:
+        return {(e.uid, DriverName(name)) for e in self.file.entries().values() for name in e.drivers or {}}
+
+    # What holds after each step
+
+    @invariant()
+    def what_a_driver_may_have_prepared_is_in_the_file(self) -> None:
+        asked = {(uid, driver.name) for driver in self.drivers.values() for uid in driver.asked | driver.prepared.keys()}
+        assert asked <= self.on_disk()
+
+    @invariant()
+    def a_pod_that_may_run_has_its_devices(self) -> None:
+        for uid, uses in self.promised.items():
+            each = self.alive[uid]
+            assert all(claim_uid in self.drivers[driver].prepared for claim_uid, driver in uses)
+            assert self.manager.is_prepared(each) and self.manager.holds(uid)
+            devices = self.manager.cdi_devices(each, each.containers[0])
+            assert set(devices) == {f"{driver}/c={claim_uid}" for claim_uid, driver in uses}
+            assert len(devices) == len(uses)
+
+    @invariant()
+    def the_disk_says_the_same(self) -> None:
+        """Without being asked, unless a write has failed or a crash waits for the next one."""
+
+        async def read() -> bool:
+            return self.file.entries() == {r.key: _entry(self.manager, r.key) for r in self.manager.records()}
+
+        if not self.file.behind and not self.file.crash:
+            self.do(until(read, within=5))
+
+    # The end
+
+    async def everything_is_well_in_the_end(self) -> None:
+        self.file.full, self.file.crash = False, ""
+        self.drivers_recover()
+        await self.manager.reconcile(frozenset(self.alive))
+        for uid in self.ending.copy():
+            await self.end_pod(uid)
+        for uid, each in self.alive.items():
+            await self.starts_or_is_in_its_own_way(uid, each)
+        for uid in list(self.alive):
+            await self.end_pod(uid)
+        assert not self.alive and self.manager.records() == [] and self.file.entries() == {}
+        for driver in self.drivers.values():
+            assert driver.prepared == {} and driver.asked == set()
+
+    async def starts_or_is_in_its_own_way(self, uid: PodUID, each: Pod) -> None:
+        """A claim of the same name that was deleted while a pod used it stands in the way until that pod ends."""
+        try:
+            await self.manager.prepare(each)
+        except DevletError as e:
+            old = "old ResourceClaim with same name" in str(e)
+            assert old or (uid in self.unreserved and "is not reserved" in str(e))
+        else:
+            self.promise(uid, each)
+
+
+def _entry(manager: ClaimManager, one: ClaimKey) -> ClaimEntry | None:
+    return manager._book.get(one)
+
+
+def _pod(uid: str, names: Sequence[str], extended: str | None) -> Pod:
+    claims = {f"entry-{number}": name for number, name in enumerate(names)}
+    if extended is None:
+        return pod(uid, claims)
+    mapping = {"containerName": "main", "resourceName": RESOURCE, "requestName": "req"}
+    status = {"extendedResourceClaimStatus": {"resourceClaimName": extended, "requestMappings": [mapping]}}
+    return pod(uid, claims, status=status, resources={"requests": {RESOURCE: "1"}})
+
+
+async def _bounded(work: Any) -> Any:
+    with anyio.fail_after(15):
+        return await work
+
+
+class LongMachine(Machine):
+    """The same for longer, where crashes are looked for."""
+
+
+def _settings(examples: int) -> settings:
+    return settings(max_examples=examples, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+Machine.TestCase.settings = _settings(60)
+LongMachine.TestCase.settings = _settings(60 + 10 * ROUNDS)
+test_claims_are_never_lost_or_taken_from_their_pods = pytest.mark.timeout(240)(Machine.TestCase)
+test_claims_are_never_lost_in_many_more_ways = pytest.mark.crash(
+    pytest.mark.timeout(240 + 5 * ROUNDS)(LongMachine.TestCase)
+)
