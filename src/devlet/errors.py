@@ -121,7 +121,7 @@ class NotAllocated(DevletError):
 
 
 class NotPrepared(DevletError):
-    """The claims of a pod cannot be prepared, or unprepared, as things are. `drivers` are those it is due to, if any."""
+    """The claims of a pod cannot be prepared, or unprepared, as things are. `drivers` are those that it is due to."""
 
     def __init__(self, message: str, *, drivers: Iterable[str] = ()) -> None:
         super().__init__(message)

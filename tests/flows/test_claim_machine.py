@@ -22,7 +22,7 @@ import hypothesis.strategies as st
 import pytest
 from anyio.lowlevel import checkpoint
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from devlet.errors import DevletError, NotPrepared, PluginRefused, PluginUnavailable, Unavailable
 from devlet.kit.parts import running
@@ -46,8 +46,17 @@ DRIVERS = [DriverName(f"{name}.example.com") for name in ("gpu", "nic", "tpu")]
 CLAIMS = ["c0", "c1", "c2", "c3"]
 RESOURCE = "vendor.com/gpu"
 POINTS = ["", "", "", "read", "save", "lock", "call"]  # at which a prepare is cancelled; mostly not at all
-FAULTS = ["", "", "refuse", "refuse late", "vanish late", "half", "skip", "nonsense", *CLAIMS]
+FAULTS = ["", "", "refuse", "refuse late", "vanish late", "half", "skip", "nonsense"]
+FAULTS += ["gone", "not connected", *CLAIMS]  # a claim: that one fails
+WORK = ["prepare", "prepare", "prepare", "end", "end", "", "force delete"]
 TURNS = 8  # of the loop: enough for all others to come as far as they can
+
+SOME_DRIVERS = st.lists(st.sampled_from(DRIVERS), unique=True, max_size=3)
+PODS = st.tuples(
+    st.lists(st.sampled_from(CLAIMS), min_size=1, max_size=3),  # its claims
+    st.sampled_from([None, None, *CLAIMS]),  # that of its extended resources
+    st.sampled_from([True, True, True, True, False]),  # whether they are reserved for it
+)
 
 Asked = tuple[str, DriverName]  # the UID of a claim, and one of its drivers
 
@@ -219,8 +228,6 @@ class Machine(RuleBasedStateMachine):
         self.unreserved: set[PodUID] = set()
         self.ending: set[PodUID] = set()  # those could not be unprepared yet
         self.promised: dict[PodUID, set[Asked]] = {}  # pods that may run, and what they use
-        for name in CLAIMS:
-            self.make_claim(name, DRIVERS[:1])
         self.do(self.start())
 
     def teardown(self) -> None:
@@ -259,54 +266,52 @@ class Machine(RuleBasedStateMachine):
         await self.task
 
     async def back_after_a_crash(self) -> None:
+        await self.quiet()
         self.life.at.clear()
         if self.life.dead:
             await self.end()
             await self.start()
 
-    @rule()
-    def restart(self) -> None:
-        """In order. What could not be written before is lost as in a crash."""
-        self.do(self.end())
-        self.do(self.start())
+    async def quiet(self) -> None:
+        """Until nothing is being written, and nothing will be without being asked for."""
+        saver = self.manager._saver
+        while not self.task.done() and (saver._asked.is_set() or (saver._durable is None and not self.file.behind)):
+            await checkpoint()
 
-    @rule(when=st.sampled_from(["before", "after"]))
-    def crash_at_the_next_write(self, when: str) -> None:
-        self.file.crash = when
+    async def restart(self) -> None:
+        """In order. What a full disk did not take is lost all the same."""
+        await self.end()
+        await self.start()
 
-    @rule()
-    def boot(self) -> None:
+    async def boot(self) -> None:
         """Of the machine: no container runs any more, and drivers forget what they prepared."""
+        self.life.die()
+        self.promised.clear()
+        for driver in self.drivers.values():
+            driver.prepared.clear()
+        await self.back_after_a_crash()
 
-        async def boot() -> None:
-            self.life.die()
-            self.promised.clear()
-            for driver in self.drivers.values():
-                driver.prepared.clear()
-            await self.back_after_a_crash()
-
-        self.do(boot())
-
-    @rule(full=st.booleans())
-    def disk_fills(self, full: bool) -> None:
-        self.file.full = full
+    @rule(what=st.sampled_from(["full", "full", "room", "crash before", "crash after", "restart", "boot"]))
+    def disk_or_process_fails(self, what: str) -> None:
+        if what in ("full", "room"):
+            self.file.full = what == "full"
+        elif what.startswith("crash"):
+            self.file.crash = what.removeprefix("crash ")  # the next write
+        else:
+            self.do(self.boot() if what == "boot" else self.restart())
 
     # Drivers
 
-    @rule(name=st.sampled_from(DRIVERS), there=st.booleans(), connected=st.booleans())
-    def driver_goes_or_comes(self, name: DriverName, there: bool, connected: bool) -> None:
-        self.drivers[name].is_there = there
-        self.drivers[name].is_connected = connected
-
     @rule(name=st.sampled_from(DRIVERS), fault=st.sampled_from(FAULTS), turns=st.integers(0, 3))
     def driver_behaves(self, name: DriverName, fault: str, turns: int) -> None:
-        self.drivers[name].fault = fault
-        self.drivers[name].turns = turns
+        driver = self.drivers[name]
+        driver.is_there, driver.is_connected = fault != "gone", fault != "not connected"
+        driver.fault, driver.turns = fault, turns
 
     @rule()
     def drivers_recover(self) -> None:
-        for driver in self.drivers.values():
-            driver.is_there, driver.is_connected, driver.fault = True, True, ""
+        for name in DRIVERS:
+            self.driver_behaves(name, "", 0)
 
     # Claims
 
@@ -329,23 +334,26 @@ class Machine(RuleBasedStateMachine):
         self.life.reach("read")
         return await self.claims.read(wanted)
 
-    @rule(name=st.sampled_from(CLAIMS), drivers=st.lists(st.sampled_from(DRIVERS), unique=True, max_size=3))
-    def make_claim_anew(self, name: str, drivers: list[DriverName]) -> None:
-        self.make_claim(name, drivers)
+    @initialize(drivers=st.lists(SOME_DRIVERS, min_size=len(CLAIMS), max_size=len(CLAIMS)))
+    def make_claims(self, drivers: list[list[DriverName]]) -> None:
+        for name, its in zip(CLAIMS, drivers, strict=True):
+            self.make_claim(name, its)
 
-    @rule(name=st.sampled_from(CLAIMS), drivers=st.lists(st.sampled_from(DRIVERS), unique=True, min_size=1, max_size=3))
-    def give_claim_to_other_drivers(self, name: str, drivers: list[DriverName]) -> None:
-        """If it is not used, as far as the cluster knows."""
-        if not list(self.users(name)):
-            self.make_claim(name, drivers, self.claims.objects[key(name)].uid)
+    @rule(name=st.sampled_from(CLAIMS), drivers=SOME_DRIVERS, anew=st.booleans())
+    def claim_changes(self, name: str, drivers: list[DriverName], anew: bool) -> None:
+        """It is made anew, or, if it is not used as far as the cluster knows, given to other drivers."""
+        if anew or not list(self.users(name)):
+            self.make_claim(name, drivers, "" if anew else self.claims.objects[key(name)].uid)
 
     # Pods
 
-    @rule(
-        names=st.lists(st.sampled_from(CLAIMS), min_size=1, max_size=3),
-        extended=st.sampled_from([None, None, *CLAIMS]),
-        reserved=st.sampled_from([True, True, True, True, False]),
-    )
+    @rule(pods=st.lists(PODS, min_size=1, max_size=4), data=st.data())
+    def start_pods(self, pods: list[tuple[list[str], str | None, bool]], data: st.DataObject) -> None:
+        """Several at once, with those that there are already."""
+        for names, extended, reserved in pods:
+            self.create(names, extended, reserved)
+        self.work(data)
+
     def create(self, names: list[str], extended: str | None, reserved: bool) -> None:
         """A name may be there twice: the pod has the claim under two names."""
         uid = PodUID(f"pod-{next(self.numbers)}")
@@ -357,28 +365,30 @@ class Machine(RuleBasedStateMachine):
             self.make_claim(one, list(dict.fromkeys(each.driver for each in before.results)), before.uid)
 
     @precondition(lambda self: self.alive)
-    @rule(
-        data=st.data(),
-        reconciles=st.sampled_from([0, 0, 1, 2]),
-        crash=st.sampled_from(["", "", "", "", "before the work", "after the work"]),
-    )
-    def work(self, data: st.DataObject, reconciles: int, crash: str) -> None:
-        """Several pods start and end at once; some starts are given up in the middle."""
-        chosen = data.draw(st.lists(st.sampled_from(sorted(self.alive)), unique=True, min_size=1, max_size=5))
-        plan = [(uid, data.draw(st.sampled_from(["prepare", "prepare", "end"]))) for uid in chosen]
-        points = {uid: data.draw(st.sampled_from(POINTS)) for uid, what in plan if what == "prepare"}
+    @rule(data=st.data())
+    def work_on_pods(self, data: st.DataObject) -> None:
+        self.work(data)
+
+    def work(self, data: st.DataObject) -> None:
+        """Pods start and end at once. Some starts are given up in the middle, or everything is."""
+        plan = {uid: data.draw(st.sampled_from(WORK), label=uid) for uid in sorted(self.alive)}
+        points = {uid: data.draw(st.sampled_from(POINTS), label="cancel") for uid in plan if plan[uid] == "prepare"}
+        reconciles = data.draw(st.sampled_from([0, 0, 0, 1, 2]), label="reconciles")
+        crash = data.draw(st.sampled_from(["", "", "", "", "before the work", "after the work"]), label="crash")
 
         async def together() -> None:
             if crash:
                 self.life.at[crash] = [self.life.die]
             async with anyio.create_task_group() as tasks:
-                for uid, what in plan:
-                    if what == "end" or uid in self.ending:
-                        tasks.start_soon(self.end_pod, uid)
-                    else:
-                        tasks.start_soon(self.prepare, uid, points[uid])
+                for uid in [uid for uid, what in plan.items() if what == "force delete"]:
+                    self.forget(uid)
                 for _ in range(reconciles):
                     tasks.start_soon(self.manager.reconcile, frozenset(self.alive))
+                for uid in self.alive:
+                    if plan[uid] == "end" or uid in self.ending:
+                        tasks.start_soon(self.end_pod, uid)
+                    elif plan[uid] == "prepare":
+                        tasks.start_soon(self.prepare, uid, points[uid])
             await self.back_after_a_crash()
 
         self.do(together())
@@ -429,20 +439,6 @@ class Machine(RuleBasedStateMachine):
         del self.alive[uid]
         self.promised.pop(uid, None)
         self.ending.discard(uid)
-
-    @precondition(lambda self: self.alive)
-    @rule(data=st.data())
-    def force_delete(self, data: st.DataObject) -> None:
-        """Nobody ends it: it is not there any more."""
-        self.forget(data.draw(st.sampled_from(sorted(self.alive))))
-
-    @rule()
-    def reconcile(self) -> None:
-        async def reconcile() -> None:
-            await self.manager.reconcile(frozenset(self.alive))
-            await self.back_after_a_crash()
-
-        self.do(reconcile())
 
     # What holds in the middle of each call
 

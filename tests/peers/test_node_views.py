@@ -45,6 +45,18 @@ class Views:
     async def holders(self) -> list[Document]:
         return []
 
+    async def drivers(self) -> list[Document]:
+        driver, endpoint = DriverName("gpu.example.com"), Path("/p/gpu/dra.sock")
+        used, other = (
+            DriverRecord(driver, endpoint, Service.V1, ("v1.DRAPlugin",), None, SINCE, True, SINCE, preferred)
+            for preferred in (True, False)
+        )
+        return driver_documents([used, other], Known(slices=[], wipes={DriverName("nic.example.com"): SINCE}))
+
+    def prepared_claims(self) -> list[Document]:
+        key = ClaimKey("default", ClaimName("train-gpu"))
+        return prepared_claim_documents([], [PodWait(PodUID("u1"), (key,), SINCE, "not yet")], [])
+
 
 @pytest.fixture
 async def kubectl(peers: "Peers", root: Path) -> AsyncIterator[Kubectl]:
@@ -84,7 +96,7 @@ async def test_kubectl_gets_and_describes_drivers_and_prepared_claims(kubectl: K
     assert [line.split()[:2] for line in text.splitlines()] == [
         ["NAME", "STATE"],
         ["gpu.example.com", "Connected"],
-        ["gpu.example.com~2", "Connected"],
+        ["gpu.example.com~2", "Standby"],
         ["nic.example.com", "Missing"],
     ]
     for name in ("gpu.example.com", "gpu.example.com~2"):

@@ -11,21 +11,18 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import quote
 
 from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, DriverPart, PodWait
-from devlet.node.devices.order import natural
+from devlet.node.view_documents import by_name, document, escaped, moment
+from devlet.node.view_documents import known as without_unknown
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import DriverName, PodUID
-from devlet.objects.kinds import VIEWS_GROUP
 from devlet.objects.pod import Pod
 from devlet.objects.prepared import PreparedDevice
-from devlet.objects.timestamps import format_time
 from devlet.plugins.dra import DriverRecord
 
 __all__ = ["Known", "driver_documents", "prepared_claim_documents"]
 
-API_VERSION = f"{VIEWS_GROUP}/v1alpha1"
 WAITING = "Waiting"  # of a claim that is not in the checkpoint
 MISSING = "Missing"  # of a driver that is not registered
 
@@ -51,7 +48,7 @@ def driver_documents(records: Iterable[DriverRecord], known: Known) -> list[Docu
         number = numbers[record.driver]
         documents.append(_driver(record, number, tallies[record.driver] if number == 1 else None))
     documents += [_missing(driver, tally) for driver, tally in tallies.items() if driver not in numbers]
-    return _by_name(_with_unknown_left_out(document) for document in documents)
+    return by_name(documents)
 
 
 def prepared_claim_documents(
@@ -70,7 +67,7 @@ def prepared_claim_documents(
         here = waiting[record.key] if numbers[record.key] == 1 else []
         documents.append(_prepared(record, numbers[record.key], here, names))
     documents += [_awaited(key, here, names) for key, here in waiting.items() if key not in numbers]
-    return _by_name(_with_unknown_left_out(document) for document in documents)
+    return by_name(documents)
 
 
 @dataclass(slots=True)
@@ -93,10 +90,10 @@ def _tallies(known: Known) -> defaultdict[DriverName, _Tally]:
     for drivers in _awaited_drivers(known).values():
         for driver in drivers:
             found[driver].pods += 1
-    for driver, moment in (known.wipes or {}).items():
-        found[driver].wipe = moment
-    for document in known.slices or ():
-        _count(document, found)
+    for driver, when in (known.wipes or {}).items():
+        found[driver].wipe = when
+    for slice_ in known.slices or ():
+        _count(slice_, found)
     return found
 
 
@@ -130,12 +127,12 @@ def _driver(record: DriverRecord, number: int, tally: _Tally | None) -> Document
     }
     status = {
         "state": _state(record),
-        "since": _time(record.since),
-        "registered": _time(record.registered),
+        "since": moment(record.since),
+        "registered": moment(record.registered),
         **(_counts(tally) if tally else {}),
         "message": record.message or None,
     }
-    return _document("Driver", {"name": _name(record.driver, number)}, spec, status)
+    return document("Driver", {"name": _name(record.driver, number)}, without_unknown(spec), status)
 
 
 def _state(record: DriverRecord) -> str:
@@ -147,12 +144,12 @@ def _state(record: DriverRecord) -> str:
 
 def _missing(driver: DriverName, tally: _Tally) -> Document:
     status = {"state": MISSING, **_counts(tally), "message": _why_known(tally)}
-    return _document("Driver", {"name": _name(driver)}, {"driver": driver}, status)
+    return document("Driver", {"name": _name(driver)}, {"driver": driver}, status)
 
 
 def _name(driver: DriverName, number: int = 1) -> str:
     """Drivers have names that are fit for URLs, but a checkpoint may say anything."""
-    return quote(driver, safe="").replace("%", "~") + (f"~{number}" if number > 1 else "")
+    return escaped(driver) + (f"~{number}" if number > 1 else "")
 
 
 def _why_known(tally: _Tally) -> str:
@@ -174,7 +171,7 @@ def _counts(tally: _Tally) -> Document:
         "devices": tally.devices,
         "claims": tally.claims,
         "pods": tally.pods,
-        "wipeAt": _time(tally.wipe),
+        "wipeAt": moment(tally.wipe),
     }
 
 
@@ -182,26 +179,26 @@ def _prepared(record: ClaimRecord, number: int, waits: Collection[PodWait], name
     name = record.key.name + (f"~{number}" if number > 1 else "")
     status = {
         "state": str(record.state),
-        "since": _time(record.since),
+        "since": moment(record.since),
         "message": record.message or None,
         "drivers": [_part(part) for part in sorted(record.drivers, key=lambda part: part.driver)],
         "pods": [_pod(uid, names) for uid in sorted(record.pods, key=lambda uid: (names.get(uid, ""), uid))],
         "waiting": list(_waiting(waits, names)),
     }
-    return _document("PreparedClaim", {"name": name, "namespace": record.key.namespace}, {"uid": record.uid}, status)
+    return document("PreparedClaim", {"name": name, "namespace": record.key.namespace}, {"uid": record.uid}, status)
 
 
 def _awaited(key: ClaimKey, waits: Collection[PodWait], names: Mapping[PodUID, str]) -> Document:
     first = min(waits, key=lambda wait: wait.since)
     status = {
         "state": WAITING,
-        "since": _time(first.since),
+        "since": moment(first.since),
         "message": first.message or None,
         "drivers": [],
         "pods": [],
         "waiting": list(_waiting(waits, names)),
     }
-    return _document("PreparedClaim", {"name": key.name, "namespace": key.namespace}, {}, status)
+    return document("PreparedClaim", {"name": key.name, "namespace": key.namespace}, {}, status)
 
 
 def _part(part: DriverPart) -> Document:
@@ -229,22 +226,5 @@ def _pod(uid: PodUID, names: Mapping[PodUID, str]) -> Document:
 
 def _waiting(waits: Iterable[PodWait], names: Mapping[PodUID, str]) -> Iterator[Document]:
     for wait in sorted(waits, key=lambda wait: wait.since):
-        found = {"pod": names.get(wait.pod), "uid": wait.pod, "since": _time(wait.since), "message": wait.message}
+        found = {"pod": names.get(wait.pod), "uid": wait.pod, "since": moment(wait.since), "message": wait.message}
         yield {key: value for key, value in found.items() if value}
-
-
-def _document(kind: str, metadata: Document, spec: Document, status: Document) -> Document:
-    return {"kind": kind, "apiVersion": API_VERSION, "metadata": metadata, "spec": spec, "status": status}
-
-
-def _with_unknown_left_out(document: Document) -> Document:
-    known = {key: {k: v for k, v in document[key].items() if v is not None} for key in ("spec", "status")}
-    return document | known
-
-
-def _by_name(documents: Iterable[Document]) -> list[Document]:
-    return sorted(documents, key=lambda d: (d["metadata"].get("namespace", ""), natural(d["metadata"]["name"])))
-
-
-def _time(moment: datetime | None) -> str | None:
-    return format_time(moment) if moment else None

@@ -48,12 +48,15 @@ def dra_example_driver(
     profile: str = "gpu",
     num_devices: int = 8,
     driver_name: str = "",
+    uid: str = "",
     cdi_root: Path | None = None,
     flags: Sequence[str] = (),
 ) -> Driver:
-    """sigs.k8s.io/dra-example-driver. Its name is `<profile>.example.com` unless `driver_name` says otherwise."""
+    """sigs.k8s.io/dra-example-driver. Its name is `<profile>.example.com` unless `driver_name` says otherwise; `uid`
+    makes it one of several instances of a rolling update."""
     name = driver_name or f"{profile}.example.com"
-    registry, plugins = _registration(root, name)
+    instance = f"{name}-{uid}" if uid else name
+    registry, plugins = _registration(root, instance, name)
     argv = [
         _binary(binaries, "dra-example-kubeletplugin"),
         f"--node-name={node_name}",
@@ -64,9 +67,10 @@ def dra_example_driver(
         f"--device-profile={profile}",
         f"--num-devices={num_devices}",
         f"--driver-name={name}",
+        *([f"--pod-uid={uid}"] if uid else []),
         *flags,
     ]
-    return process(argv, log=root / f"{name}.log", ready=_greetable(registry, name))
+    return process(argv, name=instance, log=root / f"{instance}.log", ready=_greetable(registry, instance))
 
 
 def dra_test_driver(
@@ -215,8 +219,8 @@ def _cdi(root: Path, cdi_root: Path | None) -> Path:
     return (cdi_root or root / "cdi").absolute()
 
 
-def _greetable(registry: Path, driver_name: str) -> Ready:
-    return socket_accepts(registry / f"{driver_name}-reg.sock")
+def _greetable(registry: Path, instance: str) -> Ready:
+    return socket_accepts(registry / f"{instance}-reg.sock")
 
 
 def _obeys(control: Path) -> Ready:

@@ -1,6 +1,8 @@
 """Against the real API, with views that are made of what the node's managers would say."""
 
 import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,10 +17,11 @@ from devlet.cluster.store.store import Store, open_store
 from devlet.daemon.config import Config
 from devlet.daemon.kube_api import serving
 from devlet.kit.clock import SystemClock
-from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, DriverPart, PodWait
+from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, ContainerClaim, DriverPart, PodWait
 from devlet.node.devices.records import DeviceRecord, PluginRecord
 from devlet.node.node_slices import NodeSlices
 from devlet.node.views import NodeViews
+from devlet.objects.container import Container
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ClaimName, ClaimUID, DriverName, NodeName, PodUID
 from devlet.objects.kinds import BUILT_IN, RESOURCE_CLAIMS, RESOURCE_SLICES
@@ -70,6 +73,9 @@ class Claims:
     def __init__(self, node: Node) -> None:
         self.waits = node.waits
         self.records = lambda: node.claims
+
+    def container_claims(self, pod: Pod, container: Container) -> Sequence[ContainerClaim]:
+        return []
 
 
 class Drivers:
@@ -438,6 +444,13 @@ def test_drivers_are_asked_for_only_if_there_is_something_to_say_of_them(run: "R
     assert run("get", "claims") == 0, run.err
     asked = [path.partition("?")[0].rpartition("/")[2] for _, path, _ in api.requests]
     assert asked == ["api", "apis", "resourceclaims", "preparedclaims"]
+
+
+def test_these_tables_import_little() -> None:
+    code = "import sys; import devlet.cli.quick, devlet.cli.joined_tables; print(*sys.modules)"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    heavy = {"click", "dataclasses", "msgspec", "ssl", "yaml", "logging", "anyio", "asyncio", "aiohttp"}
+    assert not heavy & set(output.split())
 
 
 def test_where_there_is_nothing_it_says_so(run: "Run") -> None:

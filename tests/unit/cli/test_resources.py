@@ -58,6 +58,8 @@ def test_the_core_group_needs_one_request(resources: Resources, api: "API") -> N
         ("Plugin", "plugins"),
         ("holder.devlet.dev", "holders"),
         ("device.v1alpha1.devlet.dev", "devices"),
+        ("driver", "drivers"),
+        ("pclaims", "preparedclaims"),
     ],
 )
 def test_the_views_of_a_node_are_known_without_asking_it(
@@ -65,6 +67,32 @@ def test_the_views_of_a_node_are_known_without_asking_it(
 ) -> None:
     assert resources.find(text).plural == plural
     assert api.requests == []
+
+
+@pytest.mark.parametrize(
+    ("text", "plural"),
+    [
+        ("claim", "resourceclaims"),
+        ("Claims", "resourceclaims"),
+        ("slice", "resourceslices"),
+        ("slices", "resourceslices"),
+    ],
+)
+def test_short_words_mean_claims_and_slices_and_ask_for_our_own_table(
+    resources: Resources, text: str, plural: str
+) -> None:
+    found = resources.find(text)
+    assert (found.api_version, found.plural, found.joined) == ("resource.k8s.io/v1", plural, True)
+    assert not resources.find(plural).joined
+
+
+def test_a_type_of_that_name_goes_before_the_short_word(resources: Resources, api: "API") -> None:
+    kind = {"resource": "claims", "singularResource": "claim", "responseKind": {"kind": "Claim"}, "verbs": ["get"]}
+    group = {"metadata": {"name": "x.io"}, "versions": [{"version": "v1", "resources": [kind]}]}
+    api.answers["GET", "/apis"] = (200, {"kind": "APIGroupDiscoveryList", "items": [group]})
+    assert resources.find("claims").name == "claims.x.io"
+    with pytest.raises(NotFound, match='resource type "slices"'):
+        resources.find("slices")
 
 
 def test_another_groups_devices_are_asked_for(resources: Resources) -> None:
@@ -78,6 +106,8 @@ def test_a_cluster_is_asked_for_devices_and_if_it_has_none_the_error_says_who_ha
     session.is_node = False
     with pytest.raises(NotFound, match=r"it is a view that a devlet has of its node; ask one .* with --root DIR"):
         resources.find("devices")
+    with pytest.raises(NotFound, match=r'resource type "drivers": it is a view that a devlet has of its node'):
+        resources.find("drivers")
     assert [path for _, path, _ in api.requests] == ["/api", "/apis"]
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from devlet.node.claim_views import Known, driver_documents, prepared_claim_documents
-from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, DriverPart, PodWait
+from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, ContainerClaim, DriverPart, PodWait
 from devlet.node.views import NodeViews
+from devlet.objects.container import Container
 from devlet.objects.identifiers import ClaimName, ClaimUID, DriverName, PodUID
 from devlet.objects.meta import ObjectMeta
 from devlet.objects.pod import Pod
@@ -228,6 +229,9 @@ class Claims:
 
     def waits(self) -> list[PodWait]:
         return [wait("u1", "d")]
+
+    def container_claims(self, pod: Pod, container: Container) -> list[ContainerClaim]:
+        return []
 
 
 class Drivers:

@@ -9,6 +9,7 @@ name of the resource for which they are, as those of a device plugin would.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from devlet.node.claims.health import Health
+from devlet.node.claims.reading import is_for
 from devlet.node.claims.records import ContainerClaim
 from devlet.objects.container import ResourceHealth, ResourceStatus
 from devlet.objects.identifiers import ContainerName, DeviceIdentity, DeviceName, DriverName, PoolName, ResourceName
@@ -54,16 +55,7 @@ def _name(claim: ContainerClaim, resources: Mapping[str, ResourceName]) -> str |
 
 def _devices(claim: ContainerClaim) -> Iterator[tuple[DriverName, PreparedDevice]]:
     for part in claim.drivers:
-        yield from ((part.driver, device) for device in part.devices or () if _is_for(device, claim.request))
-
-
-def _is_for(device: PreparedDevice, request: str) -> bool:
-    """A subrequest is what became of a request: only the latter is compared."""
-    return not request or not device.requests or _main(request) in map(_main, device.requests)
-
-
-def _main(request: str) -> str:
-    return request.partition("/")[0]
+        yield from ((part.driver, device) for device in part.devices or () if is_for(device, claim.request))
 
 
 def _id(driver: DriverName, device: PreparedDevice) -> str:

@@ -2,15 +2,15 @@
 
 Cells have the types of their columns, but the reference puts numbers into some string columns (`Data`, `Count`), and
 so do we. A value of the wrong shape counts as absent: a table must not fail because of one odd object.
+
+Commands use it too, and must start at once: nothing that takes long to load is imported here.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from devlet.errors import InvalidInput
-from devlet.objects.documents import Document
 from devlet.objects.timestamps import parse_micro_time
 
 __all__ = [
@@ -37,14 +37,14 @@ __all__ = [
     "wide",
 ]
 
+Document = dict[str, Any]
 Cell = str | int | float | bool | None
 
 NONE = "<none>"
 UNKNOWN = "<unknown>"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """Priority 0 is always shown, 1 only with `-o wide`."""
 
     name: str
@@ -63,8 +63,7 @@ class Column:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Printer:
+class Printer(NamedTuple):
     """How objects of one kind become rows: `cells` has one entry per column."""
 
     columns: tuple[Column, ...]

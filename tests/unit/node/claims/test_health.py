@@ -68,7 +68,6 @@ def test_a_device_that_is_left_out_becomes_unknown_when_its_time_has_passed(cach
 
 
 @pytest.mark.spec("DN-10.H05")
-@pytest.mark.spec("DN-8.5")
 def test_what_was_saved_holds_for_its_time_after_a_restart(cache: HealthCache) -> None:
     cache.report(OLD, [says("a", "Unhealthy", 60, "hot")], 100.0)
     saved = cache.saved(110.0, NOON)

@@ -337,7 +337,6 @@ async def test_a_failure_that_is_repeated_is_told_once(node: Node, caplog: pytes
 
 
 @pytest.mark.spec("DN-10.H05")
-@pytest.mark.spec("DN-8.6")
 async def test_what_was_known_is_known_after_a_restart_for_as_long_as_it_holds(node: Node) -> None:
     async with serving(node, says("a", "Unhealthy", message="hot")) as driver:
         async with running(node.follower.run):

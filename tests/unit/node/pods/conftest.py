@@ -160,9 +160,9 @@ class NodeHarness:
 
     async def pass_time(self, seconds: float, *, sleepers: int = 1) -> None:
         """Once so many wait for it: somebody of ours, and after a restart the device manager, which expects plugins
-        back."""
+        back. Not counted is the look for left claims, which comes every minute."""
         with anyio.fail_after(10):
-            await self.clock.sleeping(sleepers)
+            await self.clock.sleeping(sleepers + 1)
         await self.clock.advance(seconds)
 
 

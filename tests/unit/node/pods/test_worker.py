@@ -193,7 +193,7 @@ async def test_a_release_that_hangs_does_not_keep_the_node_from_starting(
 
     gate = anyio.Event()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(node.pass_time, 10))
+        tasks.start_soon(partial(node.pass_time, 10, sleepers=0))
         async with node.running(use=lambda devices: Stuck(devices, gate)):
             await node.create(make_pod("p"))
             await node.phase("p", "Running")

@@ -91,7 +91,7 @@ def test_views_are_found_beside_what_is_stored_as_it_changes() -> None:
     both = WithViews(stored)
     robot = Kind("Robot", "robots", ("x.io/v1",))
     stored.add(robot)
-    assert [kind.plural for kind in both] == ["robots", "devices", "plugins", "holders"]
+    assert [kind.plural for kind in both] == ["robots", "devices", "plugins", "holders", "drivers", "preparedclaims"]
     assert both.resource("x.io/v1", "robots").kind is robot is both.stored("robots.x.io")
     assert both.of_kind("x.io/v1", "Robot").kind is robot
     device = both.of_kind("devlet.dev/v1alpha1", "Device").kind

@@ -1,0 +1,145 @@
+"""Pods with claims: when their workers have them prepared and unprepared. Drivers are on real sockets."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from devlet.cluster.client import MergePatch
+from devlet.node.claims.manager import CHECKPOINT
+from devlet.objects.documents import Document
+from devlet.objects.identifiers import ContainerName, DriverName, PodUID
+from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
+from devlet.testing.allocate import allocate
+from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
+from devlet.testing.waiting import until
+
+if TYPE_CHECKING:
+    from tests.unit.node.pods.conftest import NodeHarness, Running
+
+pytestmark = pytest.mark.anyio
+
+MakePod = Callable[..., Document]
+NAME = DriverName("gpu.example.com")
+CLAIM = {
+    "metadata": {"name": "gpu"},
+    "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}},
+}
+
+
+@asynccontextmanager
+async def driven(node: "NodeHarness", now: "Running") -> AsyncIterator[FakeDraDriver]:
+    async with FakeDraDriver(node.root, NAME, keep=True) as driver:
+        await now.drivers.register(NAME, driver.path, ["v1.DRAPlugin"])
+
+        async def usable() -> bool:
+            return now.drivers.is_usable(NAME)
+
+        await until(usable)
+        yield driver
+
+
+async def create(node: "NodeHarness", make_pod: MakePod) -> PodUID:
+    """A pod with an allocated claim, as a scheduler leaves it."""
+    document = make_pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])
+    document["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
+    target = {"kind": "Node", "name": document["spec"].pop("nodeName")}
+    await node.store.create(RESOURCE_CLAIMS, CLAIM, "default")
+    uid = await node.create(document)
+    await allocate(node.store, "gpu", [f"{NAME}/pool/gpu-0"], ["p"])
+    binding = {"metadata": {"name": "p"}, "target": target}
+    await node.store.create(PODS, binding, "default", name="p", subresource="binding")
+    return PodUID(uid)
+
+
+def held_up(status: Document) -> str:
+    """What the status says of why the container does not start."""
+    found = [each["state"].get("waiting", {}).get("message", "") for each in status.get("containerStatuses", ())]
+    return "".join(found)
+
+
+async def test_what_a_driver_gives_reaches_the_runtime(node: "NodeHarness", make_pod: MakePod) -> None:
+    async with node.running() as now, driven(node, now) as driver:
+        uid = await create(node, make_pod)
+        await node.phase("p", "Running")
+        config = now.runtime.config(uid, ContainerName("main"))
+        (prepared,) = driver.prepared.values()
+        assert config is not None and config.cdi_devices == prepared.devices[0].cdi_devices
+
+
+@pytest.mark.spec("DN-11.11")
+async def test_a_pod_starts_as_soon_as_its_driver_is_there(node: "NodeHarness", make_pod: MakePod) -> None:
+    async with node.running() as now:
+        await create(node, make_pod)
+        status = await node.status("p", lambda found: f"DRA driver {NAME} is not registered" in held_up(found))
+        assert status["phase"] == "Pending"
+        event = await node.event("FailedPrepareDynamicResources")
+        assert event["message"] == f"Failed to prepare dynamic resources: DRA driver {NAME} is not registered"
+        async with driven(node, now):
+            await node.pass_time(0.2)
+            await node.phase("p", "Running")
+
+
+async def test_what_a_worker_writes_itself_does_not_make_it_try_again(node: "NodeHarness", make_pod: MakePod) -> None:
+    async with node.running() as now, driven(node, now) as driver:
+        driver.fail(PREPARE, text="out of order")
+        await create(node, make_pod)
+        await node.status("p", lambda found: "out of order" in held_up(found))
+        await node.store.patch(PODS, "p", _labelled("a"), "default")
+        await node.store.patch(PODS, "p", _labelled("b"), "default")
+        await node.pass_time(0.01)
+        tries = len(driver.asked(PREPARE))
+        driver.recover(PREPARE)
+        await node.pass_time(60)
+        await node.phase("p", "Running")
+        assert len(driver.asked(PREPARE)) == tries + 1 and tries <= 2
+
+
+async def test_a_pod_that_runs_is_not_prepared_again_after_a_restart(node: "NodeHarness", make_pod: MakePod) -> None:
+    async with node.running() as now, driven(node, now):
+        await create(node, make_pod)
+        await node.phase("p", "Running")
+    async with node.running() as now, driven(node, now) as driver:
+        await node.store.delete(PODS, "p", "default")
+        await node.gone("p")
+        assert not driver.asked(PREPARE) and len(driver.asked(UNPREPARE)) == 1 and not driver.prepared
+
+
+@pytest.mark.parametrize("lost", ["the checkpoint", "what ran, in a restart of the machine"])
+async def test_claims_are_prepared_again_if_something_was_lost(
+    node: "NodeHarness", make_pod: MakePod, lost: str
+) -> None:
+    async with node.running() as now, driven(node, now):
+        await create(node, make_pod)
+        await node.phase("p", "Running")
+    if lost == "the checkpoint":
+        (node.root / CHECKPOINT).unlink()
+    else:
+        node.boot = "b2"
+    async with node.running() as now, driven(node, now) as driver:
+        await node.clock.advance(0.2)
+        await driver.until_asked(PREPARE, 1)
+        await node.phase("p", "Running")
+        await node.store.delete(PODS, "p", "default")
+        await node.gone("p")
+        assert not driver.prepared
+
+
+@pytest.mark.spec("DN-9.2.08")
+async def test_a_pod_is_over_only_after_its_claims_are_unprepared(node: "NodeHarness", make_pod: MakePod) -> None:
+    async with node.running() as now, driven(node, now) as driver:
+        await create(node, make_pod)
+        await node.phase("p", "Running")
+        driver.fail(UNPREPARE, text="still busy")
+        await node.store.delete(PODS, "p", "default")
+        event = await node.event("FailedUnprepareDynamicResources")
+        assert "still busy" in event["message"]
+        assert (await node.store.get(PODS, "p", "default"))["status"]["phase"] == "Running"
+        driver.recover(UNPREPARE)
+        await node.pass_time(30)
+        await node.gone("p")
+
+
+def _labelled(value: str) -> MergePatch:
+    return MergePatch({"metadata": {"labels": {"x": value}}})
