@@ -21,10 +21,10 @@ timeouts:
 
 
 @pytest.fixture(scope="module")
-async def claim_node() -> AsyncIterator[ClaimNode]:
-    """One for all tests of a module, with short time-outs."""
+async def claim_node(request: pytest.FixtureRequest) -> AsyncIterator[ClaimNode]:
+    """One for all tests of a module, with short time-outs, or with what the module calls CONFIGURATION."""
     root = Path(tempfile.mkdtemp(prefix="dv"))
-    async with ClaimNode(root, TIMES) as node:
+    async with ClaimNode(root, getattr(request.module, "CONFIGURATION", TIMES)) as node:
         yield node
     shutil.rmtree(root, ignore_errors=True)
 

@@ -183,7 +183,19 @@ async def test_events_are_kubectls(cluster: ControlPlane) -> None:
 @pytest.mark.usefixtures("objects")
 async def test_a_slice_is_described_with_its_devices(cluster: ControlPlane) -> None:
     described = await devlet(cluster, "describe", "resourceslices")
-    assert "  gpu-0   <none>   model=A      memory=8Gi   <none>\n" in described.stdout, described.stderr
+    assert "  gpu-0   <none>   <none>    model=A      memory=8Gi   <none>\n" in described.stdout, described.stderr
+
+
+@pytest.mark.usefixtures("objects")
+async def test_claims_and_slices_have_our_tables_and_drivers_are_for_nodes(cluster: ControlPlane) -> None:
+    claims = await devlet(cluster, "get", "claims", "-A")
+    header = "NAMESPACE NAME STATE DEVICES NODE CONSUMERS PREPARED AWAITS SINCE AGE"
+    assert claims.stdout.splitlines()[0].split() == header.split(), claims.stderr
+    assert all("<unknown>" in line for line in claims.stdout.splitlines()[1:])
+    slices = await devlet(cluster, "get", "slices", "--no-headers")
+    assert slices.stdout.split()[5:7] == ["1", "0"], slices.stderr
+    drivers = await devlet(cluster, "get", "drivers")
+    assert (drivers.returncode, "it is a view that a devlet has of its node" in drivers.stderr) == (1, True)
 
 
 async def test_apply_owns_fields_and_gives_them_up(cluster: ControlPlane) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from devlet.objects.documents import Document
 from devlet.testing.claim_node import CLAIMS, ClaimNode, container
-from devlet.testing.cluster_contract.specimens import DRIVER, claim, claim_template
+from devlet.testing.cluster_contract.specimens import DRIVER, claim_template
 from devlet.testing.drivers import dra_example_driver
 from devlet.testing.kube_programs import kube_controller_manager, kube_scheduler
 from devlet.testing.node_process import NODE
@@ -60,9 +60,7 @@ async def node(peers: "Peers") -> AsyncIterator[ClaimNode]:
 
 @pytest.fixture
 async def driver(node: ClaimNode, peers: "Peers") -> AsyncIterator[None]:
-    async with dra_example_driver(
-        peers.binaries, node.root, node.root / "kubeconfig", node_name=NODE, num_devices=2
-    ):
+    async with dra_example_driver(peers.binaries, node.root, node.root / "kubeconfig", node_name=NODE, num_devices=2):
         yield
         await node.call("DELETE", "/api/v1/namespaces/default/pods")
         await until(node.pods, lambda left: not left)

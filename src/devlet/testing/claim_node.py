@@ -91,17 +91,35 @@ class ClaimNode(NodeProcess):
     async def set_status(self, claim: str, status: Document) -> None:
         await self.call("PATCH", f"{CLAIMS}/{claim}/status", {"status": status}, MERGE)
 
-    async def add_pod(self, document: Document, status: Document | None = None) -> str:
-        """Its UID. `status` is what the control plane says of its claims before it is bound."""
+    async def add_pod(
+        self, document: Document, templates: Mapping[str, Sequence[Document]] = {}, *, extended: Document | None = None
+    ) -> str:
+        """Its UID. `templates` are the devices of claims that are made for it, by entry; an entry with a template that
+        is not there needs no claim. `extended` is the status of the claim behind its extended resources."""
         made = await self.call("POST", PODS, document)
+        generated: list[Document] = []
         for entry in document["spec"].get("resourceClaims", []):
-            if claim := entry.get("resourceClaimName"):
+            claim = entry.get("resourceClaimName", "")
+            if not claim:
+                claim = await self._generate(made, entry["name"], templates.get(entry["name"], ()))
+                generated.append({"name": entry["name"], **({"resourceClaimName": claim} if claim else {})})
+            if claim:
                 await self.reserve(claim, made)
-        if status:
-            await self.call("PATCH", f"{PODS}/{made['metadata']['name']}/status", {"status": status}, MERGE)
+        if extended:
+            await self.reserve(extended["resourceClaimName"], made)
+        status = {"resourceClaimStatuses": generated or None, "extendedResourceClaimStatus": extended}
+        await self.call("PATCH", f"{PODS}/{made['metadata']['name']}/status", {"status": status}, MERGE)
         await self.bind(made["metadata"]["name"])
         uid: str = made["metadata"]["uid"]
         return uid
+
+    async def _generate(self, pod: Document, entry: str, results: Sequence[Document]) -> str:
+        if not results:
+            return ""
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
+        await self.add_claim(f"{name}-{entry}", *results, owner=owner)
+        return f"{name}-{entry}"
 
     async def bind(self, name: str) -> None:
         binding = {"kind": "Binding", "apiVersion": "v1", "metadata": {"name": name}, "target": {"name": NODE}}

@@ -70,7 +70,7 @@ def dra_example_driver(
         *([f"--pod-uid={uid}"] if uid else []),
         *flags,
     ]
-    return process(argv, name=instance, log=root / f"{instance}.log", ready=_greetable(registry, instance))
+    return process(argv, log=root / f"{instance}.log", ready=_greetable(registry, instance))
 
 
 def dra_test_driver(

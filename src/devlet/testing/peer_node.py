@@ -1,12 +1,13 @@
 """A node with unmodified DRA drivers beside it, which can be killed and started again as it can.
 
-    async with PeerNode(root, binaries) as node, node.test_driver() as driver:
-        await node.run("train", device(TEST))
-        await driver.kill()
-        await driver.start()
-        await node.leave_nothing(driver.running)
+async with PeerNode(root, binaries) as node, node.test_driver() as driver:
+    await node.run("train", device(TEST))
+    await driver.kill()
+    await driver.start()
+    await node.leave_nothing(driver.running)
 """
 
+import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -35,9 +36,7 @@ def device(driver: str, name: str = "", request: str = "req", *, share: str = ""
 class PeerNode(ClaimNode):
     """`binaries` has the programs that `make peers` builds."""
 
-    def __init__(
-        self, root: Path, binaries: Path, configuration: str = "", *, arguments: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, root: Path, binaries: Path, configuration: str = "", *, arguments: Sequence[str] = ()) -> None:
         super().__init__(root, configuration, arguments=arguments)
         self.kubeconfig = root / "kubeconfig"
         self._drivers = (binaries, root, self.kubeconfig)
@@ -75,6 +74,11 @@ class PeerNode(ClaimNode):
         """The CDI specs of claims. The example driver has another one for all of them."""
         folder = self.root / "cdi"
         return {path.name for path in folder.iterdir() if "_common." not in path.name} if folder.exists() else set()
+
+    def example_claims(self) -> list[str]:
+        """The UIDs of what the example driver has written down as prepared."""
+        found = json.loads((self.root / "plugins" / EXAMPLE / "checkpoint.json").read_text())
+        return [each["uid"] for each in found.get("preparedClaims") or ()]
 
     async def own_slices(self, driver: str) -> dict[str, tuple[str, str]]:
         """UID and version of each slice, by name."""

@@ -1,9 +1,9 @@
 """A program that is stopped or killed, and started again, while a test goes on.
 
-    async with Restarts(partial(dra_example_driver, binaries, root, kubeconfig, node_name="n1")) as driver:
-        await driver.kill()
-        await driver.start()
-        driver.running.log
+async with Restarts(partial(dra_example_driver, binaries, root, kubeconfig, node_name="n1")) as driver:
+    await driver.kill()
+    await driver.start()
+    driver.running.log
 """
 
 import signal

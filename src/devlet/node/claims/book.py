@@ -16,7 +16,7 @@ from devlet.objects.prepared import PreparedDevice
 from devlet.state.claim_encoder import Encoder
 from devlet.state.claim_entry import ClaimEntry, by_name
 
-__all__ = ["Book", "parts"]
+__all__ = ["Book", "identities", "parts"]
 
 Devices = tuple[PreparedDevice, ...]
 Results = tuple[DeviceResult, ...]
@@ -64,7 +64,7 @@ class Book:
         wanted = frozenset(devices)
         found: set[str] = set()
         for entry in self._entries.values():
-            if any(identity in wanted for identity in _identities(entry)):
+            if any(identity in wanted for identity in identities(entry)):
                 found |= entry.pods or frozenset()
         return frozenset(map(PodUID, found))
 
@@ -140,7 +140,7 @@ def parts(entry: ClaimEntry) -> tuple[DriverPart, ...]:
     return tuple(DriverPart(DriverName(name), drivers[name]) for name in sorted(drivers))
 
 
-def _identities(entry: ClaimEntry) -> Iterator[DeviceIdentity]:
+def identities(entry: ClaimEntry) -> Iterator[DeviceIdentity]:
     for driver, devices in (entry.drivers or {}).items():
         for device in devices or ():
             yield DeviceIdentity(DriverName(driver), PoolName(device.pool), DeviceName(device.device))

@@ -12,6 +12,7 @@ a driver is seen through, also when its pod is deleted meanwhile; otherwise unpr
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -28,6 +29,7 @@ from devlet.node.claims.metrics import PREPARE, UNPREPARE
 from devlet.node.claims.preparing import prepare
 from devlet.node.claims.progress import Progress
 from devlet.node.claims.records import ClaimKey, ClaimRecord, ContainerClaim, PodWait
+from devlet.node.claims.tombstones import Tombstones
 from devlet.node.claims.unpreparing import unprepare
 from devlet.node.reports import Report
 from devlet.objects.container import Container
@@ -35,6 +37,7 @@ from devlet.objects.identifiers import DeviceIdentity, PodUID
 from devlet.objects.pod import Pod
 from devlet.state import claim_checkpoint
 from devlet.state.checkpoint_file import CheckpointFile, GroupSaver
+from devlet.state.claim_entry import ClaimEntry
 from devlet.state.claim_salvage import salvage
 
 __all__ = ["CHECKPOINT", "ClaimManager", "Drivers", "Settings"]
@@ -72,6 +75,7 @@ class ClaimManager:
         self._progress = Progress(clock)
         self._desk = Desk(self._book, self._saver, drivers, read, self._progress, settings, KeyLocks())
         self._drivers = drivers
+        self._tombstones = Tombstones(clock)
         self._version = 1
         self._changed = anyio.Event()
         self.damage: tuple[str, ...] = ()
@@ -149,7 +153,9 @@ class ClaimManager:
             await self._unprepare(pod)
 
     async def _unprepare(self, pod: PodUID) -> None:
+        before = {key: self._book[key] for key in self._book.claims_of(pod)}
         if await unprepare(pod, self._desk):
+            self._tombstones.add(pod, before)
             self._tell()
 
     async def reconcile(self, keep: Collection[PodUID]) -> None:
@@ -195,13 +201,18 @@ class ClaimManager:
         return reading.cdi_devices(reading.container_claims(pod, container, claims, self._book.get))
 
     def container_claims(self, pod: Pod, container: Container) -> tuple[ContainerClaim, ...]:
-        """As far as they are prepared."""
+        """As far as they are prepared, or were until a while ago."""
         claims = wanted.known(pod, extended=self._settings.extended)
-        found = reading.container_claims(pod, container, claims, self._book.get)
+        found = reading.container_claims(pod, container, claims, partial(self._entry, pod.uid))
         return tuple(claim for _, claim in found if claim is not None)
 
+    def _entry(self, pod: PodUID, key: ClaimKey) -> ClaimEntry | None:
+        entry = self._book.get(key)
+        return entry if entry and pod in (entry.pods or ()) else self._tombstones.get(pod, key)
+
     def users(self, devices: Collection[DeviceIdentity]) -> frozenset[PodUID]:
-        return self._book.users(devices)
+        """Pods that have, or had until a while ago, one of these devices or a share of it."""
+        return self._book.users(devices) | self._tombstones.users(devices)
 
     def records(self) -> list[ClaimRecord]:
         return [self._progress.record(key, entry) for key, entry in sorted(self._book, key=lambda pair: pair[0])]

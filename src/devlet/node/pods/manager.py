@@ -57,6 +57,7 @@ class PodManager:
         )
         self._pods = Informer(cluster, PODS, lambda document: document, field_selector=f"spec.nodeName={node_name}")
         self._workers: dict[PodUID, PodWorker] = {}
+        self._tasks: TaskGroup | None = None
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Ready when the present pods are known and what others left behind was released."""
@@ -66,13 +67,17 @@ class PodManager:
             await self._recover([view(Pod, document) for document in present], tasks)
             for document in present:
                 self._see(document, tasks)
+            self._tasks = tasks
             tasks.start_soon(self._follow_devices)
             tasks.start_soon(self._follow_claims)
             tasks.start_soon(self._reconcile_claims)
-            async with self._pods.changes() as changes:
-                task_status.started()
-                async for change in changes:
-                    self._apply(change, tasks)
+            try:
+                async with self._pods.changes() as changes:
+                    task_status.started()
+                    async for change in changes:
+                        self._apply(change, tasks)
+            finally:
+                self._tasks = None
 
     def active(self) -> list[Pod]:
         """Pods that may hold devices: neither finished nor rejected, nor stopped after their deletion."""
@@ -86,9 +91,10 @@ class PodManager:
 
     def health_changed(self, pods: frozenset[PodUID]) -> None:
         """Devices of these pods are better or worse: write their status anew. Returns at once."""
-        for uid in pods:
-            if worker := self._workers.get(uid):
-                worker.poke()
+        for worker in filter(None, map(self._workers.get, pods)):
+            worker.health_changed()
+            if self._tasks is not None:
+                self._employ(worker, self._tasks)
 
     def claim_changed(self, pod: PodUID) -> None:
         """A claim that the pod waits for is not what it was. Returns at once."""

@@ -22,7 +22,7 @@ from devlet.objects.qos import qos_class
 from devlet.objects.timestamps import format_time
 from devlet.runtime.containers import Exit, Run
 
-__all__ = ["REJECTED", "Facts", "document", "patch", "phase_of", "rejected"]
+__all__ = ["REJECTED", "Facts", "document", "patch", "phase_of", "rejected", "with_health"]
 
 REJECTED = "Pod was rejected: "
 _STARTING = ContainerStateWaiting(reason="ContainerCreating")
@@ -80,6 +80,24 @@ def rejected(rejection: Rejection, before: Document, now: datetime) -> Document:
         "reason": rejection.reason,
         "message": f"{REJECTED}{rejection.message}",
     }
+
+
+def with_health(pod: Pod, health: Callable[[Container], Sequence[ResourceStatus]], before: Document) -> Document:
+    """The containers of a pod that is over, with what is known of their devices by now."""
+    containers = {container.name: container for container in pod.containers}
+    found: Document = {}
+    for key in ("initContainerStatuses", "containerStatuses"):
+        known = (before.get("status") or {}).get(key) or []
+        found[key] = [_with_health(each, containers.get(each["name"]), health) for each in known]
+    return found
+
+
+def _with_health(
+    status: Document, container: Container | None, health: Callable[[Container], Sequence[ResourceStatus]]
+) -> Document:
+    news = {each["name"]: each for each in _plain(health(container))} if container else {}
+    held = status.get("allocatedResourcesStatus") or []
+    return status | {"allocatedResourcesStatus": [news.get(each["name"], each) for each in held]} if held else status
 
 
 def patch(wanted: Document, before: Document) -> Document | None:
@@ -168,7 +186,12 @@ class _Containers:
         held = self._facts.health(container)
         if not held and self._facts.outcome is not None:
             held = before.allocated_resources_status
-        return [_without_empty(msgspec.json.decode(msgspec.json.encode(each))) for each in held]  # lists, not tuples
+        return _plain(held)
+
+
+def _plain(held: Sequence[ResourceStatus]) -> list[Document]:
+    """With lists, not tuples."""
+    return [_without_empty(msgspec.json.decode(msgspec.json.encode(each))) for each in held]
 
 
 def _state(run: Run | None) -> Document:

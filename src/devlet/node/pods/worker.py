@@ -13,6 +13,7 @@ import logging
 import random
 from datetime import datetime, timedelta
 from enum import Enum
+from functools import partial
 
 import anyio
 from msgspec.structs import replace
@@ -64,6 +65,7 @@ class PodWorker:
         self._awaited: tuple[ResourceName, ...] = ()
         self._final: Document | None = None
         self._deleted = False
+        self._is_outdated = False  # what its status says of its devices
         self._admitting = anyio.CancelScope()
         self._wake = anyio.Event()
         settings = parts.settings
@@ -90,7 +92,9 @@ class PodWorker:
     def has_work(self) -> bool:
         if self.stage is not Stage.ENDED:
             return True
-        return self.pod.metadata.is_deleting and not self._deleted and not self._object.is_gone
+        if self._object.is_gone:
+            return False
+        return self._is_outdated or (self.pod.metadata.is_deleting and not self._deleted)
 
     def update(self, document: Document | None) -> None:
         """The pod changed; None: it is gone from the cluster."""
@@ -120,6 +124,11 @@ class PodWorker:
         """A driver, or a claim, that the pod's start or end waits for may be there."""
         if self._preparing.hurry() or self._unpreparing.hurry() or self._retry_starts():
             self.poke()
+
+    def health_changed(self) -> None:
+        """Of its devices. After its end it may say why it ended."""
+        self._is_outdated = self.stage is Stage.ENDED
+        self.poke()
 
     def poke(self) -> None:
         """Something that concerns the pod changed."""
@@ -174,9 +183,18 @@ class PodWorker:
         if self.stage is Stage.ENDING:
             wake = await self._end()
         if self.stage is Stage.ENDED and self.has_work:
+            await self._close()
+        return wake
+
+    async def _close(self) -> None:
+        """What is left to do for a pod that has ended."""
+        if self.pod.metadata.is_deleting:
             await self._object.delete()
             self._deleted = True
-        return wake
+        else:
+            health = partial(self._parts.claim_health, self.pod)
+            await self._object.write_status(status.with_health(self.pod, health, self._object.document))
+        self._is_outdated = False
 
     # Admission
 

@@ -13,9 +13,9 @@ from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.parts import running
 from devlet.node.devices.manager import CHECKPOINT, DeviceManager, Settings
-from devlet.node.reports import Report
 from devlet.node.devices.records import DeviceState, PluginState
 from devlet.node.devices.releases import Hooks, NoHooks, Release
+from devlet.node.reports import Report
 from devlet.objects.container import (
     Container,
     ContainerState,

@@ -22,11 +22,13 @@ from devlet.node.devices.manager import DeviceManager
 from devlet.node.pods.manager import PodManager, Settings
 from devlet.node.topology.machine import simulated
 from devlet.node.topology.manager import TopologyManager
+from devlet.objects.container import Container, ResourceHealth, ResourceStatus
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName, NodeName, PodUID, ResourceName
 from devlet.objects.kinds import EVENTS, PODS
 from devlet.objects.meta import ObjectMeta
 from devlet.objects.node import Node, NodeStatus
+from devlet.objects.pod import Pod
 from devlet.plugins import device_plugin
 from devlet.plugins.device_plugin import Offer
 from devlet.plugins.dra_registry import DraRegistry
@@ -77,8 +79,16 @@ class NodeHarness:
         self.boot = "b1"
         self.allocatable = {"cpu": "100", "memory": "64Gi", "pods": "110", str(GPU): "8"}
         self.labels: dict[str, str] = {}
+        self.health: dict[str, str] = {}  # of each container's only device, by claim
         self.directory = root / "device-plugins"
         self.directory.mkdir(mode=0o700)
+
+    def _claim_health(self, pod: Pod, container: Container) -> tuple[ResourceStatus, ...]:
+        device = "d"
+        return tuple(
+            ResourceStatus(name=name, resources=(ResourceHealth(resource_id=device, health=health),))
+            for name, health in self.health.items()
+        )
 
     def node(self) -> Node:
         metadata = ObjectMeta(name=NODE, labels=self.labels)
@@ -115,6 +125,7 @@ class NodeHarness:
             self.clock,
             settings,
             node=self.node,
+            claim_health=self._claim_health,
         )
         pods.append(manager)
         async with running(recorder.run), running(devices.run), running(drivers.run), running(claims.run):

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -40,9 +40,9 @@ async def driven(node: "NodeHarness", now: "Running") -> AsyncIterator[FakeDraDr
         yield driver
 
 
-async def create(node: "NodeHarness", make_pod: MakePod) -> PodUID:
+async def create(node: "NodeHarness", make_pod: MakePod, **spec: Any) -> PodUID:
     """A pod with an allocated claim, as a scheduler leaves it."""
-    document = make_pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])
+    document = make_pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}], **spec)
     document["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
     target = {"kind": "Node", "name": document["spec"].pop("nodeName")}
     await node.store.create(RESOURCE_CLAIMS, CLAIM, "default")
@@ -143,3 +143,24 @@ async def test_a_pod_is_over_only_after_its_claims_are_unprepared(node: "NodeHar
 
 def _labelled(value: str) -> MergePatch:
     return MergePatch({"metadata": {"labels": {"x": value}}})
+
+
+@pytest.mark.spec("DN-11.23")
+async def test_health_that_is_learned_after_the_end_still_reaches_the_status(
+    node: "NodeHarness", make_pod: MakePod
+) -> None:
+    async with node.running() as now, driven(node, now):
+        uid = await create(node, make_pod, restartPolicy="Never", annotations={"devlet.dev/run-for": "5s"})
+        node.health["claim:gpu"] = "Healthy"
+        await node.phase("p", "Running")
+        await node.pass_time(5)
+        status = await node.phase("p", "Succeeded")
+        assert health(status) == "Healthy"
+        node.health["claim:gpu"] = "Unhealthy"
+        now.pods.health_changed(frozenset({uid}))
+        await node.status("p", lambda found: health(found) == "Unhealthy" and found["phase"] == "Succeeded")
+
+
+def health(status: Document) -> str:
+    found: str = status["containerStatuses"][0]["allocatedResourcesStatus"][0]["resources"][0]["health"]
+    return found

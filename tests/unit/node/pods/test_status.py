@@ -177,3 +177,18 @@ def test_reason_and_message_go_unless_somebody_else_ended_the_pod() -> None:
 
 def test_the_prefix_of_a_rejection_is_that_of_the_kubelet() -> None:
     assert status.REJECTED == "Pod was rejected: "
+
+
+@pytest.mark.spec("DN-11.23")
+def test_what_is_learned_of_devices_after_the_end_replaces_what_was_known() -> None:
+    entries = [
+        {"name": "claim:gpu", "resources": [{"resourceID": "d", "health": "Healthy"}]},
+        {"name": "vendor.com/gpu", "resources": [{"resourceID": "x", "health": "Healthy"}]},
+    ]
+    before = pod_document()
+    before["status"] = {"containerStatuses": [{"name": "main", "allocatedResourcesStatus": entries}]}
+    news = ResourceStatus(name="claim:gpu", resources=(ResourceHealth(resource_id="d", health="Unhealthy"),))
+    found = status.with_health(view(Pod, before), lambda container: (news,), before)
+    (container,) = found["containerStatuses"]
+    health = [each["resources"][0]["health"] for each in container["allocatedResourcesStatus"]]
+    assert health == ["Unhealthy", "Healthy"] and found["initContainerStatuses"] == []
