@@ -303,9 +303,8 @@ async def test_several_drivers_and_claims_in_one_pod_in_each_version_of_the_api(
 async def test_with_the_feature_gate_a_claim_may_belong_to_the_pod_group(root: Path, generated: bool) -> None:
     group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "team", "uid": "team-uid"}
     owner = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "name": "team", "uid": "team-uid"}
-    arguments = ["--controllers=-garbage-collector"]  # which knows no pod groups
     gates = "featureGates:\n  DRAWorkloadResourceClaims: true\n"
-    async with ClaimNode(root, gates, arguments=arguments) as node, FakeDraDriver(root) as gpu:
+    async with ClaimNode(root, gates) as node, FakeDraDriver(root) as gpu:
         uid = await node.add_claim("team", given(gpu.name), owner={**owner, "controller": True} if generated else None)
         await node.reserve("team", group)
         document = claim_pod("train", "team")

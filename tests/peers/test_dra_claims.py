@@ -120,12 +120,12 @@ async def test_parameters_and_requests_reach_the_containers_that_they_are_for(no
     configs = [config("FromClass", [], x="class"), config("FromClaim", ["b"], y="b"), config("FromClaim", ["a"], y="a")]
     await node.set_status("train", {"allocation": {"devices": {"results": results, "config": configs}}})
     document = claim_pod("train", "train")
-    names = {"both": container("both", ["train"]), "one": container("one", [], train="a")}
-    document["spec"]["containers"] = [*names.values(), container("none", [])]
+    both, one, none = container("both", ["train"]), container("one", [], train="a"), container("none", [])
+    document["spec"]["containers"] = [both, one, none]
     document["spec"]["initContainers"] = [container("first", [], train="b") | {"restartPolicy": "Always"}]
     await node.add_pod(document)
     await node.until_phase("train", "Running")
-    a, b = {"claim_train_a": "true"}, {"claim_train_b_sub": "true"}
+    a, b = {"claim_train_a": "true"}, {"claim_train_b": "true"}
     assert await node.environment("train", "one") == {"admin_x": "class", "user_y": "a"} | a
     assert await node.environment("train", "first") == {"admin_x": "class", "user_y": "b"} | b
     assert await node.environment("train", "both") == {"admin_x": "class", "user_y": "b"} | a | b
@@ -258,9 +258,10 @@ async def test_claims_of_several_drivers_are_prepared_in_each_version_of_the_api
         await node.delete("train")
         used = {call.method for call in await driver.running.calls() if call.method.endswith("Resources")}
         version = "v1beta1" if off == "v1" else "v1"
-        assert used == {f"/k8s.io.kubelet.pkg.apis.dra.{version}.DRAPlugin/{method}" for method in (Method.PREPARE, Method.UNPREPARE)} | {
-            f"/v1alpha1.DRAResourceHealth/{Method.WATCH_HEALTH}"
-        }
+        assert used == {
+            f"/k8s.io.kubelet.pkg.apis.dra.{version}.DRAPlugin/{method}"
+            for method in (Method.PREPARE, Method.UNPREPARE)
+        } | {f"/v1alpha1.DRAResourceHealth/{Method.WATCH_HEALTH}"}
         await node.leave_nothing(driver.running)
     await until(node.driver_states, lambda found: found.get(name, {}).get("state") != "Connected")
 

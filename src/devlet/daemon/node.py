@@ -98,7 +98,15 @@ class NodeAgent:
         specs = Cache((*DEFAULT_DIRECTORIES, config.cdi_root or config.root / CDI))
         runtime = NoneRuntime(clock, self._host.boot_id, config.root / STATE_FILE, cdi=specs)
         self.status = NodeStatus(
-            cluster, name, self.devices, self._host, runtime.version, self.recorder, clock, capacity
+            cluster,
+            name,
+            self.devices,
+            self._host,
+            runtime.version,
+            self.recorder,
+            clock,
+            capacity,
+            damage=lambda: (*self.devices.damage, *self.claims.manager.damage),
         )
         topology = TopologyManager(
             settings.topology_policy,

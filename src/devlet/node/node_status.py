@@ -6,7 +6,7 @@ again. Heartbeats are not sent here: Ready says when the node was registered.
 
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -47,16 +47,14 @@ class Devices(Protocol):
     @property
     def checkpoint_existed(self) -> bool: ...
 
-    @property
-    def damage(self) -> Sequence[str]: ...
-
     def capacity(self) -> PluginCapacity: ...
 
     async def changed(self) -> None: ...
 
 
 class NodeStatus:
-    """`runtime` is the version of the container runtime, as `name://version`."""
+    """`runtime` is the version of the container runtime, as `name://version`; `damage` tells of files that were set
+    aside."""
 
     def __init__(
         self,
@@ -68,6 +66,8 @@ class NodeStatus:
         recorder: Recorder,
         clock: Clock,
         settings: Settings = Settings(),
+        *,
+        damage: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._cluster = cluster
         self._name = name
@@ -77,6 +77,7 @@ class NodeStatus:
         self._recorder = recorder
         self._clock = clock
         self._settings = settings
+        self._damage = damage
         self._nodes = Informer(cluster, NODES, lambda document: document, field_selector=f"metadata.name={name}")
         self._known: Document | None = None
         self._dirty = anyio.Event()
@@ -195,6 +196,6 @@ class NodeStatus:
             self._runtime,
             self._name,
             self._settings.address,
-            self._devices.damage,
+            self._damage(),
             self._clock.now(),
         )

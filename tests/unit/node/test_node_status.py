@@ -54,7 +54,15 @@ class Machine:
         devices = DeviceManager(self.directory, self.clock)
         recorder = Recorder(self.store, "devlet", "n1", self.clock)
         status = NodeStatus(
-            self.cluster, NodeName("n1"), devices, self.host, "none://1", recorder, self.clock, settings
+            self.cluster,
+            NodeName("n1"),
+            devices,
+            self.host,
+            "none://1",
+            recorder,
+            self.clock,
+            settings,
+            damage=lambda: devices.damage,
         )
         async with running(recorder.run), running(devices.run), running(status.run):
             yield status, devices
