@@ -29,6 +29,7 @@ SAVER = Path(__file__).with_name("full_disk_saver.py")
 @pytest.mark.parametrize(
     "key", ["/id1", ".id1", "", " ", "  id1", "id1 ", "___", "id1-", "-id1", "a/b", "..", "a\n", "é", "a" * 251]
 )
+@pytest.mark.spec("DN-10.C05")
 def test_a_name_that_is_no_key_is_refused(key: str) -> None:
     with pytest.raises(InvalidInput, match="invalid key"):
         check_key(key)

@@ -80,6 +80,7 @@ def claims(*found: Document) -> bytes:
 
 @pytest.mark.spec("DN-4.05")
 @pytest.mark.parametrize("vector", VECTORS, ids=name)
+@pytest.mark.spec("DN-10.S1")
 def test_the_verdict_is_that_of_the_kubelet_that_wrote_it(vector: Document) -> None:
     assert isinstance(read(blob(vector)), Checkpoint) is vector["valid"]
 

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ UID = ClaimUID("u")
 RESULTS = claim().results
 
 
+@pytest.mark.spec("DN-10.C02")
+@pytest.mark.spec("DN-10.C04")
 def test_a_claim_is_there_as_long_as_pods_refer_to_it() -> None:
     book = Book()
     assert book.refer(key("c"), UID, [GPU], A) and not book.refer(key("c"), UID, [GPU], A)
