@@ -33,6 +33,9 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
         "verbs",
         "watches",
     )
+} | {
+    f"node/claims/{module}.py": ("unit/node/claims/test_manager.py", "a part of the manager, seen through its door")
+    for module in ("desk", "preparing", "unpreparing")
 }
 
 GENERATED = ("_pb2.py", "_pb2_grpc.py")

@@ -57,7 +57,9 @@ async def _run(root: Path, claim: str, devices: Sequence[str], pods: Sequence[st
 @click.command()
 @click.argument("claim")
 @click.option("--root", type=click.Path(path_type=Path), required=True, help="The root of a running devlet.")
-@click.option("--device", "devices", multiple=True, required=True, help="[REQUEST=]DRIVER/POOL/DEVICE; may be repeated.")
+@click.option(
+    "--device", "devices", multiple=True, required=True, help="[REQUEST=]DRIVER/POOL/DEVICE; may be repeated."
+)
 @click.option("--pod", "pods", multiple=True, help="A pod that may use the claim; may be repeated.")
 @click.option("--namespace", "-n", default="default", show_default=True)
 def main(root: Path, claim: str, devices: tuple[str, ...], pods: tuple[str, ...], namespace: str) -> None:

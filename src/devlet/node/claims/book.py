@@ -90,6 +90,13 @@ class Book:
         else:
             self.remove(key)
 
+    def put_back(self, key: ClaimKey, before: ClaimEntry | None) -> None:
+        """As it was, if what was to come could not be written down."""
+        if before is None:
+            self.remove(key)
+        else:
+            self._put(key, before)
+
     def confirm(self, key: ClaimKey, driver: DriverName, devices: Devices, results: Results) -> None:
         """What the driver has prepared, in the place of what it answered before, for these devices of the claim."""
         entry = self._entries[key]

@@ -37,7 +37,7 @@ async def prepare(pod: Pod, desk: Desk) -> None:
         await _write_down(pod.uid, usable, desk)
         with anyio.CancelScope(shield=True):
             problems = await _Calls(usable, held, desk).prepare(todo)
-            if todo:
+            if todo or desk.saver.is_behind:  # nor does a pod start on what an earlier try could not save
                 await desk.saver.save()
     raise_for(problems)
 
@@ -106,16 +106,10 @@ async def _write_down(pod: PodUID, claims: Claims, desk: Desk) -> None:
     try:
         await desk.saver.save()
     except BaseException:
-        _undo(pod, {key: before[key] for key in new}, desk)
+        for key in new:
+            desk.book.put_back(key, before[key])  # no driver was called for it
+        desk.saver.save_soon()
         raise
-
-
-def _undo(pod: PodUID, before: Mapping[ClaimKey, ClaimEntry | None], desk: Desk) -> None:
-    """No driver was called for it. Where the pod was known before, an earlier try may have called one."""
-    for key, entry in before.items():
-        if entry is None or pod not in (entry.pods or ()):
-            desk.book.unrefer(key, pod)
-    desk.saver.save_soon()
 
 
 class _Calls:

@@ -1,7 +1,7 @@
 import json
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -531,6 +531,64 @@ async def test_a_full_disk_is_told_and_what_was_not_written_down_is_not_done(ben
         await manager.prepare(pod())
         assert len(bench.gpu.calls) == 1
     assert bench.on_disk()["claim"].drivers != {GPU: None}
+
+
+@pytest.mark.spec("DN-11.13")
+async def test_a_pod_does_not_start_before_the_file_has_what_its_drivers_answered(bench: Bench) -> None:
+    bench.gpu.block()
+    async with bench.manager() as manager:
+        with pytest.raises(ExceptionGroup) as caught:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(manager.prepare, pod())
+                await bench.gpu.called.wait()
+                bench.file.full = True
+                bench.gpu.gate.set()
+        assert caught.group_contains(Unavailable, match="No space left")
+        with pytest.raises(Unavailable, match="No space left"):
+            await manager.prepare(pod())
+        bench.file.full = False
+        await manager.prepare(pod())
+        assert bench.on_disk()["claim"].drivers == {GPU: (device("dev-claim", f"{GPU}/c=uid-claim"),)}
+    assert bench.gpu.calls == [("prepare", ("claim",))]
+
+
+@pytest.mark.spec("DN-3.3")
+async def test_a_driver_that_a_claim_got_later_is_written_down_before_it_is_called(bench: Bench) -> None:
+    bench.gpu.problems["claim"] = "no"
+    async with bench.manager() as manager:
+        await refused(manager, pod())
+        bench.claims.put(claim(drivers=(GPU, NIC)))
+        bench.file.full = True
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="No space left"):
+                await manager.prepare(pod())
+        assert bench.nic.calls == [] and bench.on_disk()["claim"].drivers == {GPU: None}
+        bench.file.full = False
+        bench.nic.block()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(refused, manager, pod())
+            await bench.nic.called.wait()
+            assert bench.on_disk()["claim"].drivers == {GPU: None, NIC: None}
+            bench.nic.gate.set()
+
+
+@pytest.mark.parametrize("trouble", ["another claim cannot be", "the disk is full"])
+async def test_pods_that_wait_for_a_claim_hear_that_it_was_unprepared_whatever_else_failed(
+    bench: Bench, trouble: str
+) -> None:
+    bench.claims = Claims(claim("a"), claim("b", drivers=(NIC,)))
+    async with bench.manager() as manager:
+        await manager.prepare(pod(claims={"a": "a", "b": "b"}))
+        bench.file.full = trouble == "the disk is full"
+        bench.nic.error = None if bench.file.full else PluginUnavailable(NIC, "gone")
+        before = manager.version
+        with pytest.raises((NotPrepared, Unavailable)):
+            await manager.unprepare(POD)
+        assert manager.version > before
+        before = manager.version
+        with pytest.raises((NotPrepared, Unavailable)) if manager.holds(POD) else nullcontext():
+            await manager.unprepare(POD)
+        assert manager.version == before, "nothing new"
 
 
 # Restarts
