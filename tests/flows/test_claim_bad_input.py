@@ -1,5 +1,5 @@
-"""Whatever DRA drivers do wrong on a whole node: the pod that needs them says what it is, others do not notice, and when
-it is over the pod runs, or ends."""
+"""Whatever DRA drivers do wrong on a whole node: the pod that needs them says what it is, others do not notice, and the
+pod runs, or ends, when it is over."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -321,5 +321,3 @@ async def test_a_pod_that_is_deleted_while_its_driver_dies_is_unprepared_when_th
     await gpu.start()
     await node.until_gone("train")
     assert [call.method for call in gpu.calls if call.claims] == [PREPARE, UNPREPARE]
-
-

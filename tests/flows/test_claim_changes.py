@@ -1,5 +1,6 @@
-"""Claims that change underneath pods, on a whole node: deleted, made anew, given other devices, taken from the pod. A pod
-that waits takes what there is then; one that runs keeps what it has until its end."""
+"""Claims that change underneath pods, on a whole node: deleted, made anew, given other devices, taken from the pod.
+
+A pod that waits takes what there is then; one that runs keeps what it has until its end."""
 
 import pytest
 

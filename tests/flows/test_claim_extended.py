@@ -104,10 +104,7 @@ async def test_a_resource_may_be_of_a_claim_after_its_device_plugin_is_gone(
     async with FakeDevicePlugin(node.plugins, GPU, 2, follow=True):
         await node.until_healthy(GPU, 2)
 
-    async def connected() -> bool:
-        return (await node.plugin_states())["example.com:gpu"]["state"] == "Connected"
-
-    await until(connected, lambda yes: not yes)
+    await until(node.plugin_states, lambda states: states["example.com:gpu"]["state"] != "Connected")
     await add(node, gpu, "train", [{GPU: 1}])
     await node.until_phase("train", "Running")
     assert await node.held() == {}

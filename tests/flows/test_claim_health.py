@@ -1,10 +1,10 @@
 """The health of devices of claims on a whole node, from the driver's stream to the pod's status."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from devlet.objects.documents import Document
 from devlet.testing.claim_node import ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_driver import PREPARE, WATCH, DeviceReport, FakeDraDriver, HealthService, PreparedDevice
 from devlet.testing.node_drivers import NodeDrivers
@@ -12,16 +12,16 @@ from devlet.testing.node_process import devices_in_status
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
-SERVICES = {"health_services": (HealthService.V1ALPHA1,)}
+SERVICES = (HealthService.V1ALPHA1,)
 SHARES = ("6f0b1ef0-7c5c-4b1a-9a2c-2c5f2ab7b1b0", "0c9e6c1e-54c1-4b9f-8f0a-9d1f3f1c2d3e")
 
 
 @pytest.fixture
-async def gpu(drivers: NodeDrivers) -> AsyncIterator[FakeDraDriver]:
+async def gpu(drivers: NodeDrivers) -> FakeDraDriver:
     """A driver that streams the health of its devices."""
-    driver = await drivers.start("gpu", **SERVICES)
+    driver = await drivers.start("gpu", health_services=SERVICES)
     await driver.health.until_streams(1)
-    yield driver
+    return driver
 
 
 def report(device: str, health: str, message: str = "") -> DeviceReport:
@@ -33,7 +33,7 @@ async def until_health(node: ClaimNode, pod: str, *health: str) -> None:
     await node.until_pod(pod, lambda document: shown(document) == list(health))
 
 
-def shown(document: dict[str, object]) -> list[str]:
+def shown(document: Document) -> list[str]:
     return [health for devices in devices_in_status(document).values() for health in devices.values()]
 
 
@@ -123,14 +123,14 @@ async def test_what_the_driver_says_of_a_device_is_in_the_pod_as_long_as_it_says
     for health, message in (("Unhealthy", "too hot"), ("Unhealthy", "on fire"), ("Healthy", "")):
         gpu.health.set([report("dev-train", health, message)])
 
-        def holds(document: dict[str, object], health: str = health, message: str = message) -> bool:
+        def holds(document: Document, health: str = health, message: str = message) -> bool:
             return said(document) == [(health, message)]
 
         await node.until_pod("train", holds)
 
 
-def said(document: dict[str, object]) -> list[tuple[str, str]]:
-    statuses = document["status"]["containerStatuses"]  # type: ignore[index]
+def said(document: Document) -> list[tuple[str, str]]:
+    statuses = document["status"]["containerStatuses"]
     entries = [one for each in statuses[0].get("allocatedResourcesStatus", []) for one in each["resources"]]
     return [(each["health"], each.get("message", "")) for each in entries]
 
@@ -139,7 +139,7 @@ def said(document: dict[str, object]) -> list[tuple[str, str]]:
 async def test_without_the_feature_gate_nobody_asks_for_health(root: Path) -> None:
     async with (
         ClaimNode(root, "featureGates:\n  ResourceHealthStatus: false\n") as node,
-        FakeDraDriver(root, **SERVICES) as gpu,
+        FakeDraDriver(root, health_services=SERVICES) as gpu,
     ):
         gpu.health.set([report("dev-train", "Unhealthy")])
         await node.run_pod("train", gpu.name)

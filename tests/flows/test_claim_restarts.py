@@ -55,7 +55,7 @@ async def test_a_driver_that_stays_is_registered_again_after_a_restart(node: Cla
 @pytest.mark.spec("DN-9.2.02")
 async def test_a_driver_that_stops_and_starts_is_registered_again(node: ClaimNode, gpu: FakeDraDriver) -> None:
     await gpu.stop()
-    await until(node.driver_states, lambda states: gpu.name not in states)
+    await node.until_missing(gpu)
     await gpu.start()
     await gpu.until_registered(2)
     await node.run_pod("train", gpu.name)
@@ -70,7 +70,7 @@ async def test_a_driver_that_fails_to_register_after_a_restart_is_asked_again(
     gpu.fail(method)
     await restart(node)
     await gpu.until_asked(method, 2)
-    await until(node.driver_states, lambda states: gpu.name not in states)
+    await node.until_missing(gpu)
     assert gpu.statuses == [(True, "")]
     await node.add_claim("train", given(gpu.name))
     await node.add_pod(claim_pod("train", "train"))

@@ -54,8 +54,8 @@ class Parts:
         await (self.hooked.block(method) if stage == RUNNING else self.hooked.hold(method, stage))
 
     async def go_on(self, method: Method) -> None:
-        await self.hooked.unblock(method)
-        await self.hooked.release(method)
+        for undo in (self.hooked.unblock, self.hooked.release, self.hooked.unfail):
+            await undo(method)
 
     async def until_at(self, method: Method, stage: str) -> None:
         await until(partial(self.hooked.calls, method), lambda calls: bool(calls) and calls[-1].stage == stage)
@@ -97,6 +97,8 @@ async def parts(running: Parts) -> AsyncIterator[Parts]:
     await running.node.until_connected(EXAMPLE, TEST)
     await running.hooked.forget_calls()
     yield running
+    for method in (Method.PREPARE, Method.UNPREPARE):
+        await running.go_on(method)
     await running.node.leave_nothing(running.hooked)
     assert running.node.example_claims() == []
 
@@ -215,7 +217,7 @@ async def test_devlet_is_restarted_while_one_of_two_drivers_unprepares(parts: Pa
 async def test_a_pod_succeeds_when_prepare_works_again(parts: Parts, restarted: bool) -> None:
     await parts.hooked.fail(Method.PREPARE)
     await parts.node.submit("train", device(TEST))
-    await parts.node.until_failed("train", "simulated failure")
+    await parts.node.until_failed("train", "simulated ")
     if restarted:
         await parts.restart_devlet()
         await until(partial(parts.hooked.calls, Method.PREPARE), lambda calls: len(calls) > 1)
@@ -232,7 +234,7 @@ async def test_a_pod_has_succeeded_when_unprepare_works_again(parts: Parts, rest
     await parts.node.run("train", device(TEST))
     await parts.hooked.fail(Method.UNPREPARE)
     await parts.node.finish("train")
-    await parts.node.until_failed("train", "simulated failure", NOT_UNPREPARED)
+    await parts.node.until_failed("train", "simulated ", NOT_UNPREPARED)
     if restarted:
         await parts.restart_devlet()
         await parts.hooked.forget_calls()

@@ -175,14 +175,23 @@ class ClaimNode(NodeProcess):
 
     # Waiting
 
-    async def until_connected(self, *drivers: FakeDraDriver | str) -> None:
+    async def until_connected(self, *drivers: FakeDraDriver) -> None:
         """Until the drivers can be called."""
-        names = {each if isinstance(each, str) else each.name for each in drivers}
+        names = {each.name for each in drivers}
 
         async def connected() -> set[str]:
             return {name for name, each in (await self.driver_states()).items() if each["state"] == "Connected"}
 
         await until(connected, lambda found: names <= found)
+
+    async def until_missing(self, *drivers: FakeDraDriver) -> None:
+        """Until no instance of the drivers is registered."""
+        names = {each.name for each in drivers}
+
+        async def registered() -> set[str]:
+            return {name for name, each in (await self.driver_states()).items() if each["state"] != "Missing"}
+
+        await until(registered, lambda found: not found & names)
 
     async def until_failed(self, pod: str, text: str, reason: str = NOT_PREPARED) -> str:
         """The event's message that has this text."""

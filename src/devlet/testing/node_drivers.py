@@ -54,6 +54,13 @@ class NodeDrivers:
         kept = {driver.name: list(driver.prepared) for driver in self.all if driver.prepared}
         assert not kept, f"still prepared: {kept}"
         assert "Traceback" not in self._node.log
+        await self._leave()
+
+    async def _leave(self) -> None:
+        """Until the node has let go: its connection would come to whoever listens there next."""
+        for driver in self.all:
+            await driver.stop()
+        await self._node.until_missing(*self.all)
 
 
 @asynccontextmanager

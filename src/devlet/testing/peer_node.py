@@ -77,7 +77,8 @@ class PeerNode(ClaimNode):
 
     def example_claims(self) -> list[str]:
         """The UIDs of what the example driver has written down as prepared."""
-        found = json.loads((self.root / "plugins" / EXAMPLE / "checkpoint.json").read_text())
+        file = self.root / "plugins" / EXAMPLE / "checkpoint.json"
+        found = json.loads(file.read_text()) if file.exists() else {}
         return [each["uid"] for each in found.get("preparedClaims") or ()]
 
     async def own_slices(self, driver: str) -> dict[str, tuple[str, str]]:

@@ -154,9 +154,13 @@ class ClaimManager:
 
     async def _unprepare(self, pod: PodUID) -> None:
         before = {key: self._book[key] for key in self._book.claims_of(pod)}
-        if await unprepare(pod, self._desk):
-            self._tombstones.add(pod, before)
-            self._tell()
+        try:
+            await unprepare(pod, self._desk)
+        finally:
+            left = self._book.claims_of(pod)
+            if gone := {key: entry for key, entry in before.items() if key not in left}:
+                self._tombstones.add(pod, gone)
+                self._tell()  # others may wait for those, whatever became of the rest
 
     async def reconcile(self, keep: Collection[PodUID]) -> None:
         """Unprepare what pods that are not among these have left behind: they went while devlet was down."""

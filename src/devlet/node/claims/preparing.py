@@ -19,7 +19,6 @@ from devlet.node.claims.wanted import Wanted
 from devlet.objects.identifiers import DriverName, PodUID
 from devlet.objects.pod import Pod
 from devlet.plugins.dra import ClaimProblem
-from devlet.state.claim_entry import ClaimEntry
 
 __all__ = ["prepare"]
 

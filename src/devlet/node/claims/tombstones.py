@@ -27,8 +27,10 @@ class Tombstones:
         self._pods: OrderedDict[PodUID, tuple[float, Mapping[ClaimKey, ClaimEntry]]] = OrderedDict()
 
     def add(self, pod: PodUID, entries: Mapping[ClaimKey, ClaimEntry]) -> None:
+        """Also what is left of a pod of which there is something already."""
         self._forget()
-        self._pods[pod] = (self._clock.monotonic() + self._settings.keep, dict(entries))
+        _, before = self._pods.pop(pod, (0.0, {}))
+        self._pods[pod] = (self._clock.monotonic() + self._settings.keep, {**before, **entries})
 
     def get(self, pod: PodUID, key: ClaimKey) -> ClaimEntry | None:
         self._forget()

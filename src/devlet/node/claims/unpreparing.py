@@ -15,10 +15,10 @@ from devlet.objects.identifiers import DriverName, PodUID
 __all__ = ["unprepare"]
 
 
-async def unprepare(pod: PodUID, desk: Desk) -> bool:
-    """As `ClaimManager.unprepare`. Whether there was anything to do."""
+async def unprepare(pod: PodUID, desk: Desk) -> None:
+    """As `ClaimManager.unprepare`."""
     if not (claims := desk.book.claims_of(pod)):
-        return False
+        return
     async with desk.locks.hold(claims):
         mine = sorted(desk.book.claims_of(pod) & claims)
         with anyio.CancelScope(shield=True):
@@ -27,7 +27,6 @@ async def unprepare(pod: PodUID, desk: Desk) -> bool:
                 _let_go(key, pod, problems, desk)
             await desk.saver.save()
     raise_for(problems)
-    return True
 
 
 def _is_last(key: ClaimKey, pod: PodUID, desk: Desk) -> bool:

@@ -34,6 +34,17 @@ def test_a_driver_that_came_with_a_new_allocation_is_added() -> None:
     assert book[key("c")].drivers == {GPU: (device("d"),), NIC: None}
 
 
+def test_what_could_not_be_written_down_is_put_back_as_it_was() -> None:
+    book = Book()
+    book.refer(key("c"), UID, [GPU], A)
+    before = book[key("c")]
+    book.refer(key("c"), UID, [GPU, NIC], B)
+    book.refer(key("new"), UID, [GPU], B)
+    book.put_back(key("c"), before)
+    book.put_back(key("new"), None)
+    assert dict(book) == {key("c"): before} and book.pods() == {A}
+
+
 def test_a_driver_is_confirmed_until_it_has_unprepared_the_claim() -> None:
     book = Book()
     book.refer(key("c"), UID, [GPU, NIC], A)

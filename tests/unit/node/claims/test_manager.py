@@ -552,6 +552,22 @@ async def test_a_pod_does_not_start_before_the_file_has_what_its_drivers_answere
     assert bench.gpu.calls == [("prepare", ("claim",))]
 
 
+@pytest.mark.spec("DN-11.13")
+async def test_nor_does_a_pod_whose_claim_was_prepared_by_another_that_still_waits(bench: Bench) -> None:
+    bench.claims = Claims(claim("a", pods=("pod-1", "pod-2")), claim("b", drivers=(NIC,)))
+    first, second = pod("pod-1", {"a": "a", "b": "b"}), pod("pod-2", {"a": "a"})
+    bench.gpu.problems["a"] = "no"
+    async with bench.manager() as manager, anyio.create_task_group() as tasks:
+        await refused(manager, second)
+        bench.gpu.problems.clear()
+        bench.nic.block()
+        tasks.start_soon(manager.prepare, first)
+        await bench.nic.called.wait()
+        await manager.prepare(second)
+        assert bench.on_disk()["a"].drivers == {GPU: (device("dev-a", f"{GPU}/c=uid-a"),)}
+        bench.nic.gate.set()
+
+
 @pytest.mark.spec("DN-3.3")
 async def test_a_driver_that_a_claim_got_later_is_written_down_before_it_is_called(bench: Bench) -> None:
     bench.gpu.problems["claim"] = "no"

@@ -24,6 +24,13 @@ async def test_what_a_pod_had_is_known_for_a_while() -> None:
     assert stones.get(A, key("c")) is None and stones.users([DEVICE]) == frozenset()
 
 
+async def test_what_is_unprepared_later_comes_to_what_was_unprepared_before() -> None:
+    stones = Tombstones(FakeClock())
+    stones.add(A, {key("c"): ENTRY})
+    stones.add(A, {key("other"): ENTRY})
+    assert stones.get(A, key("c")) == ENTRY and stones.get(A, key("other")) == ENTRY
+
+
 async def test_there_is_a_limit_on_pods() -> None:
     stones = Tombstones(FakeClock(), Settings(most=2))
     for name in "abc":
