@@ -36,8 +36,9 @@ def node(claim_node: ClaimNode) -> ClaimNode:
 
 
 @pytest.fixture
-async def drivers(node: ClaimNode) -> AsyncIterator[NodeDrivers]:
-    async with node_drivers(node) as drivers:
+async def drivers(request: pytest.FixtureRequest, node: ClaimNode) -> AsyncIterator[NodeDrivers]:
+    """What the module calls KEEP stays on the node."""
+    async with node_drivers(node, getattr(request.module, "KEEP", ())) as drivers:
         yield drivers
 
 

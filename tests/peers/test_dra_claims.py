@@ -42,7 +42,7 @@ async def drivers(peers: "Peers") -> AsyncIterator[tuple[PeerNode, HookedDriver]
         node.plain_test_driver(driver_name=PLAIN),
         node.test_driver() as hooked,
     ):
-        await node.until_connected(EXAMPLE, PLAIN, TEST)
+        await node.until_up(EXAMPLE, PLAIN, TEST)
         yield node, hooked.running
     shutil.rmtree(root)
 
@@ -248,7 +248,7 @@ async def test_claims_of_several_drivers_are_prepared_in_each_version_of_the_api
     name = "old.cdi.k8s.io"
     flags = [f"--{off}=false"] if off else []
     async with node.test_driver(driver_name=name, flags=flags) as driver:
-        await node.until_connected(name)
+        await node.until_up(name)
         await node.add_claim("ours", device(name))
         await node.add_claim("theirs", device(EXAMPLE))
         await node.add_pod(claim_pod("train", "ours", "theirs"))

@@ -42,7 +42,7 @@ async def running(peers: "Peers") -> AsyncIterator[tuple[PeerNode, Restarts[Hook
 @pytest.fixture
 async def node(running: tuple[PeerNode, Restarts[HookedDriver]]) -> AsyncIterator[PeerNode]:
     node, driver = running
-    await node.until_connected(TEST)
+    await node.until_up(TEST)
     yield node
     await node.leave_nothing(driver.running)
 
@@ -171,7 +171,7 @@ async def test_with_the_gate_off_pods_are_told_nothing(peers: "Peers", root: Pat
     peers.need("kubelet-claims")
     gate = ["--feature-gates=ResourceHealthStatus=false"]
     async with PeerNode(root, peers.binaries, SETTINGS, arguments=gate) as node, node.test_driver() as driver:
-        await node.until_connected(TEST)
+        await node.until_up(TEST)
         await node.run("train", device(TEST))
         await driver.running.set_health(NODE, "device-00", "Unhealthy")
         await node.run("later", device(TEST, "device-01"))

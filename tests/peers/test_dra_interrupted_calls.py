@@ -94,7 +94,7 @@ async def running(peers: "Peers") -> AsyncIterator[Parts]:
 @pytest.fixture
 async def parts(running: Parts) -> AsyncIterator[Parts]:
     """Both drivers can be called; after the test nothing is prepared."""
-    await running.node.until_connected(EXAMPLE, TEST)
+    await running.node.until_up(EXAMPLE, TEST)
     await running.hooked.forget_calls()
     yield running
     for method in (Method.PREPARE, Method.UNPREPARE):
@@ -118,7 +118,7 @@ async def test_a_pod_runs_whoever_was_killed_while_its_claim_was_prepared(
     await parts.kill(victims)
     await parts.restart(victims)
     if victims == "devlet":
-        await node.until_connected(TEST)
+        await node.until_up(TEST)
         await parts.go_on(Method.PREPARE)
     await node.until_phase("train", "Running")
     assert await node.environment("train") == {"claim_train_req": "true"}
@@ -138,7 +138,7 @@ async def test_a_pod_goes_whoever_was_killed_while_its_claim_was_unprepared(
     await parts.kill(victims)
     await parts.restart(victims)
     if victims == "devlet":
-        await node.until_connected(TEST)
+        await node.until_up(TEST)
         await parts.go_on(Method.UNPREPARE)
     await node.until_gone("train")
     await node.until_forgotten("train")

@@ -82,7 +82,7 @@ async def test_pods_start_as_soon_as_their_drivers_are_there(node: PeerNode) -> 
         await hooked.running.start(Part.SERVICE)
         await node.until_phase("b", "Running", within=AT_ONCE)
         async with node.example_driver():
-            await node.until_connected(EXAMPLE)
+            await node.until_up(EXAMPLE)
             await node.until_phase("a", "Running", within=AT_ONCE)
             await node.leave_nothing(hooked.running)
 
@@ -93,14 +93,14 @@ async def statuses(node: PeerNode) -> dict[str, dict[str, str]]:
 
 async def test_a_pod_goes_when_the_driver_is_back_that_has_to_unprepare_its_claim(node: PeerNode) -> None:
     async with node.example_driver() as driver:
-        await node.until_connected(EXAMPLE)
+        await node.until_up(EXAMPLE)
         await node.run("train", device(EXAMPLE))
         await driver.kill()
         await until(node.driver_states, lambda found: found[EXAMPLE]["state"] != "Connected")
         await node.ask_to_delete("train")
         await node.until_failed("train", EXAMPLE, "FailedUnprepareDynamicResources")
         await driver.start()
-        await node.until_connected(EXAMPLE)
+        await node.until_up(EXAMPLE)
         await node.until_gone("train")
         await node.leave_nothing()
         assert node.example_claims() == []
@@ -114,7 +114,7 @@ async def test_a_pod_goes_when_the_driver_is_back_that_has_to_unprepare_its_clai
 @pytest.mark.parametrize("name", [EXAMPLE, TEST])
 async def test_a_driver_has_one_slice_that_belongs_to_the_node(node: PeerNode, name: str) -> None:
     async with node.example_driver() if name == EXAMPLE else node.test_driver():
-        await node.until_connected(name)
+        await node.until_up(name)
         before = await node.until_published(name)
         await node.run("train", device(name))
         await node.leave_nothing()
@@ -131,7 +131,7 @@ async def test_a_driver_has_one_slice_that_belongs_to_the_node(node: PeerNode, n
 @pytest.mark.parametrize("what", ["devlet", "driver"])
 async def test_slices_survive_a_restart(node: PeerNode, what: str) -> None:
     async with node.example_driver() as driver:
-        await node.until_connected(EXAMPLE)
+        await node.until_up(EXAMPLE)
         slices = await node.until_published(EXAMPLE)
         killed = node if what == "devlet" else driver
         await killed.kill()
@@ -151,7 +151,7 @@ async def test_the_slices_of_a_driver_that_is_gone_go_and_no_others(node: PeerNo
     other = resource_slice("other", driver=EXAMPLE, node_name="n2")
     await node.call("POST", SLICES, other)
     async with node.example_driver() as driver:
-        await node.until_connected(EXAMPLE)
+        await node.until_up(EXAMPLE)
         await until(partial(node.own_slices, EXAMPLE), lambda found: len(found) == 2)
         if "devlet" in how:
             await node.kill()
@@ -166,7 +166,7 @@ async def test_the_slices_of_a_driver_that_is_gone_go_and_no_others(node: PeerNo
 @pytest.mark.spec("DN-9.2.26")
 async def test_a_service_that_stops_loses_its_slices_and_unprepares_when_it_is_back(node: PeerNode) -> None:
     async with node.test_driver() as driver:
-        await node.until_connected(TEST)
+        await node.until_up(TEST)
         await node.until_published(TEST)
         await node.run("train", device(TEST))
         await driver.running.stop(Part.SERVICE)
@@ -193,7 +193,7 @@ async def test_a_slice_of_a_driver_that_only_registers_goes(node: PeerNode) -> N
 @pytest.mark.spec("DN-9.2.28")
 async def test_slices_stay_as_they_are_if_the_service_is_soon_back(node: PeerNode) -> None:
     async with node.test_driver() as driver:
-        await node.until_connected(TEST)
+        await node.until_up(TEST)
         slices = await node.until_published(TEST)
         await driver.running.stop(Part.SERVICE)
         waiting = await until(node.driver_states, lambda found: "wipeAt" in found[TEST])

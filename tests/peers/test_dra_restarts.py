@@ -64,7 +64,7 @@ class Parts:
             await self.node.start()
 
     async def up(self) -> None:
-        await self.node.until_connected(EXAMPLE, TEST)
+        await self.node.until_up(EXAMPLE, TEST)
 
     async def look(self, pod: str) -> tuple[Document, Document, Document]:
         """What its container has, since when it runs, and what of it is prepared."""

@@ -6,7 +6,7 @@ claims in the same order.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from devlet.state import go_json
@@ -22,7 +22,7 @@ def _quoted(text: bytes) -> bytes:
 
 
 _HEAD = b'{"kind":"DRACheckpoint","apiVersion":"checkpoint.dra.kubelet.k8s.io/v1","ClaimInfoStateList":'
-_QUOTED_HEAD = _quoted(_HEAD)
+_FRONT = b'{"Data":"' + _quoted(_HEAD)
 
 
 class _Written:
@@ -41,15 +41,17 @@ class Encoder:
 
     def __init__(self) -> None:
         self._memory: dict[int, _Written] = {}
+        self._file = _File()
 
     def encode(self, claims: Sequence[ClaimEntry] | None) -> bytes:
         """None is null in the file, which the kubelet writes on a new node, and not an empty list."""
         if claims is None:
-            return _file(b"null", b"null")
+            return b"%bnull%b" % (_FRONT, _back(crc32(b"null", crc32(_HEAD))))
         written = [self._remembered(claim) for claim in claims]
         if len(self._memory) > len(written) + _SPARE:
             self._memory = {id(one.claim): one for one in written}
-        return _file(_list([one.json for one in written]), _list([one.quoted for one in written]))
+        self._file = self._file.replaced(written)
+        return self._file.blob
 
     def _remembered(self, claim: ClaimEntry) -> _Written:
         if (found := self._memory.get(id(claim))) is None:
@@ -57,13 +59,45 @@ class Encoder:
         return found
 
 
-def _list(items: Sequence[bytes]) -> bytes:
-    return b"[%b]" % b",".join(items)
+class _End(NamedTuple):
+    """Of a claim in the file."""
+
+    length: int  # of the file up to there
+    checksum: int  # of the data up to there
 
 
-def _file(claims: bytes, quoted: bytes) -> bytes:
-    checksum = crc32(b"}", crc32(claims, crc32(_HEAD)))
-    return b'{"Data":"%b%b}","Checksum":%d}' % (_QUOTED_HEAD, quoted, checksum)
+class _File:
+    """What is the same at the beginning is not worked out again: new claims come last, and so do most changes."""
+
+    def __init__(self, claims: Sequence[_Written] = (), ends: Sequence[_End] = (), blob: bytes = _FRONT + b"[") -> None:
+        self._claims = claims
+        self._ends = ends or [_End(len(blob), crc32(b"[", crc32(_HEAD)))]  # one before the first
+        self.blob = blob
+
+    def replaced(self, claims: list[_Written]) -> "_File":
+        same = self._same(claims)
+        ends = list(self._ends[: same + 1])
+        length, checksum = ends[-1]
+        pieces: list[bytes | memoryview] = [memoryview(self.blob)[:length]]
+        for number, one in enumerate(claims[same:], same):
+            comma = b"," if number else b""
+            pieces += (comma, one.quoted)
+            length += len(comma) + len(one.quoted)
+            checksum = crc32(one.json, crc32(comma, checksum))
+            ends.append(_End(length, checksum))
+        return _File(claims, ends, b"".join((*pieces, b"]", _back(crc32(b"]", checksum)))))
+
+    def _same(self, claims: list[_Written]) -> int:
+        """How many of them at the beginning."""
+        for number, (before, now) in enumerate(zip(self._claims, claims, strict=False)):
+            if before is not now:
+                return number
+        return min(len(self._claims), len(claims))
+
+
+def _back(checksum: int) -> bytes:
+    """What stands after the claims; `checksum` is of the data up to there."""
+    return b'}","Checksum":%d}' % crc32(b"}", checksum)
 
 
 def _claim(claim: ClaimEntry) -> dict[str, Any]:

@@ -89,6 +89,14 @@ class PeerNode(ClaimNode):
             if each["spec"]["driver"] == driver
         }
 
+    async def until_up(self, *drivers: str) -> None:
+        """Until the drivers of these names can be called."""
+
+        def holds(found: dict[str, Document]) -> bool:
+            return all(found.get(name, {}).get("state") == "Connected" for name in drivers)
+
+        await until(self.driver_states, holds)
+
     async def until_published(self, driver: str) -> dict[str, tuple[str, str]]:
         return await until(partial(self.own_slices, driver))
 

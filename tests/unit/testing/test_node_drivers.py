@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from devlet.testing.claim_node import ClaimNode
-from devlet.testing.fake_dra_driver import UNPREPARE
+from devlet.testing.fake_dra_driver import UNPREPARE, FakeDraDriver
 from devlet.testing.node_drivers import node_drivers
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -26,6 +26,16 @@ async def test_nothing_of_a_test_is_left(root: Path) -> None:
         assert await node.events("Started") == []
         assert node.claim_checkpoint() == {}
         assert not gpu.prepared
+
+
+async def test_what_is_to_stay_stays(root: Path) -> None:
+    async with ClaimNode(root) as node, FakeDraDriver(root, "other.example.com") as other:
+        await node.run_pod("stays", other.name)
+        async with node_drivers(node, ["stays"]) as drivers:
+            gpu = await drivers.start("gpu")
+            await node.run_pod("goes", gpu.name)
+        assert list(await node.pods()) == list(node.claim_checkpoint()) == ["stays"]
+        assert len(other.prepared) == 1
 
 
 async def test_a_driver_that_keeps_a_claim_is_a_failure(root: Path) -> None:

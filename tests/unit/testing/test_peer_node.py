@@ -21,7 +21,7 @@ def test_a_device_is_in_the_pool_of_the_node() -> None:
 
 async def test_pods_run_and_leave_nothing(root: Path) -> None:
     async with PeerNode(root, root) as node, FakeDraDriver(root, TEST) as driver:
-        await node.until_connected(TEST)
+        await node.until_up(TEST)
         uid = await node.run("train", device(TEST))
         assert list(driver.prepared) == [uid]
         assert len(node.specs()) == 1

@@ -56,9 +56,12 @@ async def _usable(pod: Pod, claims: Sequence[Wanted], desk: Desk) -> dict[ClaimK
         except DevletError as e:
             problems.append(_about(one.key, e))
 
-    async with anyio.create_task_group() as tasks:
-        for one in claims:
-            tasks.start_soon(look, one)
+    if len(claims) == 1:
+        await look(claims[0])
+    else:
+        async with anyio.create_task_group() as tasks:
+            for one in claims:
+                tasks.start_soon(look, one)
     if problems:
         raise NotPrepared("; ".join(sorted(set(map(str, problems))))) from problems[0]
     return {one.key: found[one.key] for one in claims}
