@@ -190,11 +190,6 @@ class GroupSaver:
         self._failures = 0
         self._ended = False
 
-    @property
-    def is_behind(self) -> bool:
-        """Whether the last write failed: something that was to be durable may not be."""
-        return bool(self._failures)
-
     async def save(self) -> None:
         """Returns when a write that contains the present state is durable; Unavailable if it failed."""
         if self._ended:

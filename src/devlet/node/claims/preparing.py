@@ -33,10 +33,10 @@ async def prepare(pod: Pod, desk: Desk) -> None:
     async with desk.locks.hold(one.key for one in claims) as held:
         usable = await _usable(pod, claims, desk)
         todo = _todo(usable, desk)
-        await _write_down(pod.uid, usable, desk)
+        saved = await _write_down(pod.uid, usable, desk)
         with anyio.CancelScope(shield=True):
             problems = await _Calls(usable, held, desk).prepare(todo)
-            if todo or desk.saver.is_behind:  # nor does a pod start on what an earlier try could not save
+            if todo or not saved:  # what others were answered for these claims may not be in the file yet
                 await desk.saver.save()
     raise_for(problems)
 
@@ -100,11 +100,12 @@ def _todo(claims: Claims, desk: Desk) -> Batches:
     return todo
 
 
-async def _write_down(pod: PodUID, claims: Claims, desk: Desk) -> None:
+async def _write_down(pod: PodUID, claims: Claims, desk: Desk) -> bool:
+    """Whether there was anything to write."""
     before = {key: desk.book.get(key) for key in claims}
     new = [key for key, claim in claims.items() if desk.book.refer(key, claim.uid, claim.results, pod)]
     if not new:
-        return
+        return False
     try:
         await desk.saver.save()
     except BaseException:
@@ -112,6 +113,7 @@ async def _write_down(pod: PodUID, claims: Claims, desk: Desk) -> None:
             desk.book.put_back(key, before[key])  # no driver was called for it
         desk.saver.save_soon()
         raise
+    return True
 
 
 class _Calls:
