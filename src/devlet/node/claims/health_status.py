@@ -6,7 +6,7 @@ none of the container's, and servers up to 1.36 refuse the whole status for its 
 name of the resource for which they are, as those of a device plugin would.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from devlet.node.claims.health import Health
 from devlet.node.claims.reading import is_for
@@ -37,13 +37,15 @@ def statuses(
 ) -> tuple[ResourceStatus, ...]:
     """What a container has of its claims and how that is: in the order of claims, drivers and devices, each device once
     under a name, and no name without devices. `resources` is what `extended_resources` gives for the container."""
-    found: dict[str, dict[str, ResourceHealth]] = {}
+    found: dict[str, dict[DeviceIdentity, ResourceHealth]] = {}
     for claim in claims:
         if (name := _name(claim, resources)) is not None:
             under = found.setdefault(name, {})
             for driver, device in _devices(claim):
-                id = _id(driver, device)
-                under.setdefault(id, _entry(id, health(_identity(driver, device)), messages))
+                identity = _identity(driver, device)
+                if identity not in under:
+                    id = _id(identity, device, {each.resource_id for each in under.values()})
+                    under[identity] = _entry(id, health(identity), messages)
     return tuple(ResourceStatus(name=name, resources=tuple(under.values())) for name, under in found.items() if under)
 
 
@@ -58,8 +60,11 @@ def _devices(claim: ContainerClaim) -> Iterator[tuple[DriverName, PreparedDevice
         yield from ((part.driver, device) for device in part.devices or () if is_for(device, claim.request))
 
 
-def _id(driver: DriverName, device: PreparedDevice) -> str:
-    return device.cdi_devices[0] if device.cdi_devices else str(_identity(driver, device))
+def _id(identity: DeviceIdentity, device: PreparedDevice, taken: Collection[str]) -> str:
+    """Drivers may begin with a CDI device that all of their devices share; it can stand for one of them only."""
+    if device.cdi_devices and device.cdi_devices[0] not in taken:
+        return device.cdi_devices[0]
+    return str(identity)
 
 
 def _identity(driver: DriverName, device: PreparedDevice) -> DeviceIdentity:

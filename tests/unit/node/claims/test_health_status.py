@@ -132,3 +132,9 @@ def test_a_pod_says_which_request_is_for_which_resource_of_a_container() -> None
         "container-1-request-1": "example.com/nic",
     }
     assert extended_resources(Pod(), ContainerName("main")) == {}
+
+
+@pytest.mark.spec("DN-11.17")
+def test_devices_that_begin_with_the_same_cdi_device_are_told_apart() -> None:
+    devices = part(device("a", cdi=("example.com/gpu=common", "x/y=a")), device("b", cdi=("example.com/gpu=common",)))
+    assert ids(claim(devices)) == {"claim:gpu": ["example.com/gpu=common", "gpu.example.com/pool/b"]}
