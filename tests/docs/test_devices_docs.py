@@ -1,4 +1,4 @@
-"""The examples of docs/devices.md, docs/claims.md and docs/cdi.md, typed in as a reader would, print what the page says."""
+"""The examples of the pages on devices, claims and CDI, typed in as a reader would, print what the page says."""
 
 import os
 import re

@@ -12,12 +12,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 ABSENT, FAILING = "its driver is not there", "its driver fails"
 
-# Known defect: a try that failed has left an entry of the claim before, with a reference by the pod itself, and nobody
-# takes that back while the pod waits. The pod does not start until it is deleted.
-IN_ITS_OWN_WAY = pytest.param(
-    FAILING, marks=pytest.mark.xfail(raises=AssertionError, reason="a waiting pod stands in its own way")
-)
-
 
 async def wait_for(node: ClaimNode, drivers: NodeDrivers, why: str) -> FakeDraDriver:
     """Have a pod wait, for a driver that did not hear of the claim, or that did and has not prepared it."""
@@ -38,7 +32,7 @@ async def pod(node: ClaimNode, name: str = "train") -> dict[str, object]:
     return await node.pod(name) or {}
 
 
-@pytest.mark.parametrize("why", [ABSENT, IN_ITS_OWN_WAY])
+@pytest.mark.parametrize("why", [ABSENT, FAILING])
 async def test_a_pod_whose_claim_is_deleted_waits_for_a_new_one(
     node: ClaimNode, drivers: NodeDrivers, nic: FakeDraDriver, why: str
 ) -> None:
@@ -55,7 +49,7 @@ async def test_a_pod_whose_claim_is_deleted_waits_for_a_new_one(
     assert list(gpu.prepared) == [uid]
 
 
-@pytest.mark.parametrize("why", [ABSENT, IN_ITS_OWN_WAY])
+@pytest.mark.parametrize("why", [ABSENT, FAILING])
 async def test_a_pod_whose_claim_gets_a_device_of_another_driver_uses_that(
     node: ClaimNode, drivers: NodeDrivers, nic: FakeDraDriver, why: str
 ) -> None:

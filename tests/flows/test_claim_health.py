@@ -88,7 +88,7 @@ async def test_after_a_lost_connection_a_new_pod_is_prepared_and_its_health_is_k
     await node.run_pod("second", gpu.name, device="dev-1")
     await until_health(node, "second", "Unhealthy")
     await until_health(node, "first", "Healthy")
-    assert gpu.connections == 2
+    assert gpu.connections > 1
 
 
 @pytest.mark.spec("DN-9.2.33")

@@ -21,7 +21,7 @@ from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
-MANY = 500  # of one pod
+MANY = 300  # of one pod
 VERY_MANY = 10_000  # on the node
 PODS_BEFORE = 100
 

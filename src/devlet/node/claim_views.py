@@ -156,7 +156,8 @@ def _why_known(tally: _Tally) -> str:
     signs = [
         text
         for text, holds in (
-            ("slices of it are published for this node", bool(tally.slices) or tally.wipe is not None),
+            ("slices of it are published for this node", bool(tally.slices)),
+            ("its slices here are to be deleted", not tally.slices and tally.wipe is not None),
             ("claims on this node are its own", bool(tally.claims)),
             ("pods on this node wait for it", bool(tally.pods)),
         )

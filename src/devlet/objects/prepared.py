@@ -1,4 +1,4 @@
-"""What a DRA driver answers for one device of a claim, as it travels from the driver's socket to file, pod and views."""
+"""What a DRA driver answers for one device of a claim, on its way from the driver's socket to file, pod and views."""
 
 from msgspec import Struct
 

@@ -2,8 +2,9 @@
 
     python -m devlet.testing.allocate --root ROOT CLAIM --device gpu.example.com/pool/gpu-0 [--pod POD]...
 
-writes the claim's status as a scheduler would: these devices, for its first request unless `REQUEST=` stands before one,
-and reserved for these pods, which must exist. Nothing is checked against slices, classes or other claims."""
+writes the claim's status as a scheduler would: these devices, each for the request that stands before it (`REQUEST=`)
+or else for the first one, and reserved for these pods, which must exist. Slices, classes and other claims are not
+looked at."""
 
 import sys
 from collections.abc import Sequence

@@ -51,6 +51,13 @@ class Book:
     def claims_of(self, pod: PodUID) -> frozenset[ClaimKey]:
         return frozenset(self._pods.get(pod, ()))
 
+    def is_prepared(self, key: ClaimKey, pod: PodUID) -> bool:
+        """Whether the pod refers to the claim and all of its drivers have answered, be it before a restart."""
+        entry = self._entries.get(key)
+        if entry is None or pod not in (entry.pods or ()):
+            return False
+        return all(devices is not None for devices in (entry.drivers or {}).values())
+
     def is_confirmed(self, key: ClaimKey, driver: DriverName) -> bool:
         return driver in self._confirmed.get(key, {})
 

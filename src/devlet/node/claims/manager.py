@@ -23,7 +23,7 @@ from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.key_locks import KeyLocks
 from devlet.node.claims import reading, wanted
-from devlet.node.claims.book import Book, parts
+from devlet.node.claims.book import Book
 from devlet.node.claims.desk import Desk, Drivers, Read, Settings
 from devlet.node.claims.metrics import PREPARE, UNPREPARE
 from devlet.node.claims.preparing import prepare
@@ -140,8 +140,18 @@ class ClaimManager:
         """All claims of the pod. Idempotent. A DevletError says what is missing; then nothing was changed, or it is
         kept for the next try and undone by `unprepare`."""
         keys = wanted.keys(pod, extended=self._settings.extended)
+        before = {key: self._book[key] for key in self._book.claims_of(pod.uid)}
         with self._observed(PREPARE), self._waiting(pod.uid, keys):
-            await prepare(pod, self._desk)
+            try:
+                await prepare(pod, self._desk)
+            finally:
+                if any(self._is_gone(key, entry) for key, entry in before.items()):
+                    self._tell()  # others may wait for that, too
+
+    def _is_gone(self, key: ClaimKey, entry: ClaimEntry) -> bool:
+        """Another claim, or the same with other devices, is in its place."""
+        now = self._book.get(key)
+        return now is None or now.uid != entry.uid or not (entry.drivers or {}).keys() <= (now.drivers or {}).keys()
 
     # Unprepare
 
@@ -187,13 +197,7 @@ class ClaimManager:
             claims = wanted.wanted(pod, extended=self._settings.extended)
         except DevletError:
             return False
-        return all(self._is_prepared(one.key, pod.uid) for one in claims)
-
-    def _is_prepared(self, key: ClaimKey, pod: PodUID) -> bool:
-        entry = self._book.get(key)
-        if entry is None or pod not in (entry.pods or ()):
-            return False
-        return all(part.devices is not None for part in parts(entry))
+        return all(self._book.is_prepared(one.key, pod.uid) for one in claims)
 
     def holds(self, pod: PodUID) -> bool:
         """Whether there is something to unprepare for it."""

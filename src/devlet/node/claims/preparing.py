@@ -15,6 +15,7 @@ from devlet.node.claims.checks import Usable
 from devlet.node.claims.desk import Batches, Desk, at_once
 from devlet.node.claims.problems import Problem, raise_for, text_for
 from devlet.node.claims.records import ClaimKey, ClaimState
+from devlet.node.claims.unpreparing import let_go
 from devlet.node.claims.wanted import Wanted
 from devlet.objects.identifiers import DriverName, PodUID
 from devlet.objects.pod import Pod
@@ -52,7 +53,6 @@ async def _usable(pod: Pod, claims: Sequence[Wanted], desk: Desk) -> dict[ClaimK
             async with limiter:
                 claim = await desk.read(one.key)
             found[one.key] = checks.check(claim, one, pod, workloads=desk.settings.workloads)
-            _check_entry(one.key, found[one.key], desk)
         except DevletError as e:
             problems.append(_about(one.key, e))
 
@@ -62,6 +62,12 @@ async def _usable(pod: Pod, claims: Sequence[Wanted], desk: Desk) -> dict[ClaimK
         async with anyio.create_task_group() as tasks:
             for one in claims:
                 tasks.start_soon(look, one)
+    may_run = all(desk.book.is_prepared(one.key, pod.uid) for one in claims)
+    for key, claim in found.items():
+        if not may_run:
+            await _give_way(key, claim, pod.uid, desk)
+        if standing := _standing(key, claim, desk):
+            problems.append(NotPrepared(standing))
     if problems:
         raise NotPrepared("; ".join(sorted(set(map(str, problems))))) from problems[0]
     return {one.key: found[one.key] for one in claims}
@@ -74,18 +80,27 @@ def _about(key: ClaimKey, error: DevletError) -> NotPrepared:
     return NotPrepared(f"ResourceClaim {key.name} {verb}: {error}")
 
 
-def _check_entry(key: ClaimKey, claim: Usable, desk: Desk) -> None:
-    """Whether what is prepared under this name is this claim, with these devices."""
-    if (entry := desk.book.get(key)) is None:
+async def _give_way(key: ClaimKey, claim: Usable, pod: PodUID, desk: Desk) -> None:
+    """What an earlier try of this pod has left of another claim of that name, or of other devices. Nothing of the pod
+    has started, so it does not use them; other pods may."""
+    entry = desk.book.get(key)
+    if entry is None or pod not in (entry.pods or ()) or not (standing := _standing(key, claim, desk)):
         return
+    if problems := await let_go([key], pod, desk):
+        raise NotPrepared(f"{standing}: {text_for(key, problems)}")
+
+
+def _standing(key: ClaimKey, claim: Usable, desk: Desk) -> str:
+    """What stands in the way: under this name another claim is prepared, or this one with other devices."""
+    if (entry := desk.book.get(key)) is None:
+        return ""
     if entry.uid != claim.uid:
-        raise NotPrepared(f"old ResourceClaim with same name {key.name} and different UID {entry.uid} still exists")
+        return f"old ResourceClaim with same name {key.name} and different UID {entry.uid} still exists"
     others = entry.drivers.keys() - claim.results.keys() if entry.drivers else set()
     if others or desk.book.is_outdated(key, claim.results):
-        raise NotPrepared(
-            f"ResourceClaim {key.name} got other devices while it is prepared with the ones before, for pods"
-            f" {', '.join(sorted(entry.pods or ()))}"
-        )
+        pods = ", ".join(sorted(entry.pods or ()))
+        return f"ResourceClaim {key.name} got other devices while it is prepared with the ones before, for pods {pods}"
+    return ""
 
 
 def _todo(claims: Claims, desk: Desk) -> Batches:

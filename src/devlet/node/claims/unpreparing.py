@@ -12,7 +12,7 @@ from devlet.node.claims.problems import Problem, raise_for, text_for
 from devlet.node.claims.records import ClaimKey, ClaimState
 from devlet.objects.identifiers import DriverName, PodUID
 
-__all__ = ["unprepare"]
+__all__ = ["let_go", "unprepare"]
 
 
 async def unprepare(pod: PodUID, desk: Desk) -> None:
@@ -20,13 +20,19 @@ async def unprepare(pod: PodUID, desk: Desk) -> None:
     if not (claims := desk.book.claims_of(pod)):
         return
     async with desk.locks.hold(claims):
-        mine = sorted(desk.book.claims_of(pod) & claims)
-        with anyio.CancelScope(shield=True):
-            problems = await _call(_batches([key for key in mine if _is_last(key, pod, desk)], desk), desk)
-            for key in mine:
-                _let_go(key, pod, problems, desk)
-            await desk.saver.save()
+        problems = await let_go(sorted(desk.book.claims_of(pod) & claims), pod, desk)
     raise_for(problems)
+
+
+async def let_go(claims: Sequence[ClaimKey], pod: PodUID, desk: Desk) -> list[Problem]:
+    """The pod refers to these claims, whose locks are held, and does not use them any more. Where that did not work it
+    still refers to them."""
+    with anyio.CancelScope(shield=True):
+        problems = await _call(_batches([key for key in claims if _is_last(key, pod, desk)], desk), desk)
+        for key in claims:
+            _let_go(key, pod, problems, desk)
+        await desk.saver.save()
+    return problems
 
 
 def _is_last(key: ClaimKey, pod: PodUID, desk: Desk) -> bool:

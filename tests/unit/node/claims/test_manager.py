@@ -14,6 +14,7 @@ from devlet.node.claims.manager import CHECKPOINT, ClaimManager, Settings
 from devlet.node.claims.metrics import claims_in_use
 from devlet.node.claims.records import ClaimState
 from devlet.node.reports import Report
+from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, PodUID, PoolName
 from devlet.plugins.dra import Service
 from devlet.state import claim_checkpoint
@@ -284,6 +285,24 @@ async def test_a_claim_that_got_other_devices_while_it_is_used_is_refused(bench:
         assert "got other devices while it is prepared" in await refused(manager, pod("pod-2"))
         bench.claims.put(claim(drivers=(NIC,), pods=("pod-2",)))
         assert "for pods pod-1" in await refused(manager, pod("pod-2"))
+
+
+@pytest.mark.parametrize("then", [claim(uid="new"), claim(drivers=(NIC,))], ids=["made anew", "given other devices"])
+async def test_what_an_earlier_try_of_a_pod_has_left_of_its_claim_does_not_stand_in_its_way(
+    bench: Bench, then: ResourceClaim
+) -> None:
+    bench.gpu.problems["claim"] = "no"
+    async with bench.manager() as manager:
+        await refused(manager, pod())
+        bench.claims.put(then)
+        bench.gpu.error = PluginUnavailable(GPU, "gone")
+        assert "gone" in await refused(manager, pod())
+        bench.gpu.error = None
+        bench.gpu.problems.clear()
+        before = manager.version
+        await manager.prepare(pod())
+        assert manager.version != before and manager.is_prepared(pod())
+    assert ("unprepare", ("claim",)) in bench.gpu.calls and bench.on_disk()["claim"].uid == then.uid
 
 
 @pytest.mark.spec("DN-10.M14")
