@@ -47,7 +47,7 @@ CLAIMS = ["c0", "c1", "c2", "c3"]
 RESOURCE = "vendor.com/gpu"
 POINTS = ["", "", "", "read", "save", "lock", "call"]  # at which a prepare is cancelled; mostly not at all
 FAULTS = ["", "", "refuse", "refuse late", "vanish late", "half", "skip", "nonsense"]
-FAULTS += ["gone", "not connected", *CLAIMS]  # a claim: that one fails
+FAULTS += ["stuck", "stuck", "gone", "not connected", *CLAIMS]  # a claim: that one fails
 WORK = ["prepare", "prepare", "prepare", "end", "end", "", "force delete"]
 TROUBLE = ["", "", "", "", "crash before the work", "crash after the work", "full before the work"]
 TURNS = 8  # of the loop: enough for all others to come as far as they can
@@ -167,7 +167,8 @@ class Driver:
         for _ in range(self.turns):
             await checkpoint()
         life.reach("before the work")
-        if life.dead or self.fault == "refuse" or not self.is_there:
+        stuck = self.fault == "stuck" and do == self._unprepare  # it prepares, but does not let go
+        if life.dead or stuck or self.fault == "refuse" or not self.is_there:
             raise PluginRefused(self.name, "told to fail")
         found = {each.uid: self.answer(each, do) for each in (claims[:1] if self.fault == "half" else claims)}
         life.reach("after the work")

@@ -110,12 +110,17 @@ class Book:
         self._put(key, structs.replace(entry, drivers={**(entry.drivers or {}), driver: devices}))
         self._confirmed.setdefault(key, {})[driver] = results
 
+    def doubt(self, key: ClaimKey, driver: DriverName) -> None:
+        """It is asked to unprepare the claim, and may do so without saying it: before a container starts with the
+        claim it has to be asked again."""
+        self._confirmed.get(key, {}).pop(driver, None)
+
     def forget_driver(self, key: ClaimKey, driver: DriverName) -> None:
         """It has unprepared the claim."""
         entry = self._entries[key]
         left = {name: devices for name, devices in (entry.drivers or {}).items() if name != driver}
         self._put(key, structs.replace(entry, drivers=left))
-        self._confirmed.get(key, {}).pop(driver, None)
+        self.doubt(key, driver)
 
     def remove(self, key: ClaimKey) -> None:
         entry = self._entries.pop(key)

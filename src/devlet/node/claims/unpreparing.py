@@ -62,6 +62,8 @@ async def _call(batches: Batches, desk: Desk) -> list[Problem]:
         references = {key: desk.reference(key, name) for key in batch}
         if problem := desk.unusable(name):
             return [Problem(name, key, problem) for key in batch]
+        for key in batch:
+            desk.book.doubt(key, name)
         try:
             found = await desk.drivers.pick(name).unprepare(list(references.values()))
         except PluginError as e:

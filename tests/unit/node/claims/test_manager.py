@@ -435,6 +435,19 @@ async def test_a_driver_that_has_unprepared_is_not_asked_again(bench: Bench) -> 
     assert bench.gpu.calls.count(("unprepare", ("claim",))) == 1
 
 
+async def test_a_driver_that_was_asked_to_unprepare_is_asked_again_before_another_pod_starts(bench: Bench) -> None:
+    bench.claims.put(claim(pods=("pod-1", "pod-2")))
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+        bench.gpu.error = PluginUnavailable(GPU, "gone in the middle")
+        with pytest.raises(NotPrepared, match="gone in the middle"):
+            await manager.unprepare(POD)
+        bench.gpu.error = None
+        bench.gpu.prepared.clear()  # it did what it was asked, and nobody heard of it
+        await manager.prepare(pod("pod-2"))
+        assert bench.gpu.prepared == {"uid-claim"}
+
+
 @pytest.mark.spec("DN-11.02")
 async def test_a_claim_that_is_being_unprepared_is_prepared_anew_for_the_next_pod(bench: Bench) -> None:
     bench.claims.put(claim(pods=("pod-1", "pod-2")))
