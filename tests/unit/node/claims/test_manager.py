@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from devlet.errors import NotPrepared, PluginRefused, PluginUnavailable, Unavailable
 from devlet.kit.parts import running
@@ -14,7 +15,7 @@ from devlet.node.claims.manager import CHECKPOINT, ClaimManager, Settings
 from devlet.node.claims.metrics import claims_in_use
 from devlet.node.claims.records import ClaimState
 from devlet.node.reports import Report
-from devlet.objects.claim import ResourceClaim
+from devlet.objects.claim import AllocationResult, DeviceAllocation, ResourceClaim
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, PodUID, PoolName
 from devlet.plugins.dra import Service
 from devlet.state import claim_checkpoint
@@ -733,3 +734,16 @@ async def test_the_users_of_a_device_are_known(bench: Bench) -> None:
     async with bench.manager() as manager:
         await manager.prepare(pod())
         assert manager.users([DeviceIdentity(GPU, PoolName("pool"), DeviceName("dev-claim"))]) == {POD}
+
+
+@pytest.mark.spec("DN-9.3.08")
+async def test_a_device_with_admin_access_is_prepared_as_any_other(bench: Bench) -> None:
+    plain = claim()
+    (result,) = plain.results
+    devices = DeviceAllocation(results=(replace(result, admin_access=True),))
+    status = replace(plain.status, allocation=AllocationResult(devices=devices))
+    bench.claims.put(replace(plain, status=status))
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+        assert manager.is_prepared(pod())
+    assert bench.gpu.calls == [("prepare", ("claim",))]
