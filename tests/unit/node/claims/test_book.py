@@ -56,6 +56,15 @@ def test_a_driver_is_confirmed_until_it_has_unprepared_the_claim() -> None:
     assert not book.is_confirmed(key("c"), GPU) and book[key("c")].drivers == {NIC: None}
 
 
+def test_a_driver_that_is_asked_to_unprepare_a_claim_is_not_confirmed_and_what_it_answered_is_kept() -> None:
+    book = Book()
+    book.refer(key("c"), UID, [GPU], A)
+    book.confirm(key("c"), GPU, (device("d"),), RESULTS)
+    book.doubt(key("c"), GPU)
+    assert not book.is_confirmed(key("c"), GPU) and book[key("c")].drivers == {GPU: (device("d"),)}
+    book.doubt(key("unknown"), GPU)
+
+
 def test_users_of_a_device_are_found_whatever_their_share() -> None:
     book = Book()
     for pod, name, share in ((A, "one", "s1"), (B, "two", "s2")):

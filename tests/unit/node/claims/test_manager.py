@@ -423,6 +423,26 @@ async def test_without_its_driver_a_claim_cannot_be_unprepared(bench: Bench) -> 
     assert set(bench.on_disk()) == {"claim"}
 
 
+@pytest.mark.spec("DN-11.02")
+@pytest.mark.parametrize("how", ["the call", "the claim"])
+async def test_after_an_unprepare_that_failed_the_next_pod_has_the_claim_prepared_again(bench: Bench, how: str) -> None:
+    """Nobody knows whether it was done: the answer may have been lost on its way."""
+    bench.claims.put(claim(pods=("pod-1", "pod-2")))
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+        if how == "the call":
+            bench.gpu.error = PluginUnavailable(GPU, "connection lost")
+        else:
+            bench.gpu.problems["claim"] = "half done"
+        with pytest.raises(NotPrepared, match=r"connection lost|half done"):
+            await manager.unprepare(POD)
+        bench.gpu.error = None
+        bench.gpu.problems.clear()
+        await manager.prepare(pod("pod-2"))
+        await manager.unprepare(POD)
+    assert [verb for verb, _ in bench.gpu.calls] == ["prepare", "unprepare", "prepare"]
+
+
 async def test_a_driver_that_has_unprepared_is_not_asked_again(bench: Bench) -> None:
     bench.claims.put(claim(drivers=(GPU, NIC)))
     async with bench.manager() as manager:
