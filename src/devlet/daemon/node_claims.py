@@ -69,6 +69,7 @@ class NodeClaims:
             report=report,
             observe=observed.operation_took,
             watch=self.watch.watch,
+            wake=wake,
         )
         observed.show_in_use(lambda: claims_in_use(self.manager.records()))
         self.keeper = SliceKeeper(cluster, name, self.drivers, clock, slices.Settings(delay=settings.slice_wipe_delay))

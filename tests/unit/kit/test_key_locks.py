@@ -64,3 +64,40 @@ async def test_whoever_is_cancelled_while_waiting_leaves_no_trace() -> None:
                 raise AssertionError("it is held by somebody else")
         assert not locks.is_held("a")
     assert not locks.is_held("b")
+
+
+async def test_nobody_keeps_a_key_while_waiting_for_another() -> None:
+    locks: KeyLocks[str] = KeyLocks()
+    order: list[str] = []
+
+    async def work(keys: str) -> None:
+        async with locks.hold(keys):
+            order.append(keys)
+
+    async with anyio.create_task_group() as tasks:
+        async with locks.hold("z"):
+            tasks.start_soon(work, "az")
+            await anyio.wait_all_tasks_blocked()
+            with anyio.fail_after(5):
+                await work("a")
+    assert order == ["a", "az"] and not locks.is_held("a")
+
+
+async def test_a_key_that_one_cannot_use_yet_goes_to_the_next() -> None:
+    locks: KeyLocks[str] = KeyLocks()
+    order: list[str] = []
+
+    async def work(keys: str) -> None:
+        async with locks.hold(keys):
+            order.append(keys)
+
+    async with anyio.create_task_group() as tasks:
+        async with locks.hold("z"):
+            async with locks.hold("a"):
+                tasks.start_soon(work, "az")
+                await anyio.wait_all_tasks_blocked()
+                tasks.start_soon(work, "a")
+                await anyio.wait_all_tasks_blocked()
+            await anyio.wait_all_tasks_blocked()
+            assert order == ["a"]
+    assert order == ["a", "az"]

@@ -14,9 +14,10 @@ from devlet.objects.prepared import PreparedDevice
 from devlet.plugins.dra import ClaimProblem
 from devlet.runtime.cdi import names
 
-__all__ = ["MAX_DEVICES", "checked"]
+__all__ = ["MAX_DEVICES", "MAX_TEXT", "checked"]
 
 MAX_DEVICES = 1024  # of one driver in a claim; a claim has at most 32 results
+MAX_TEXT = 64 << 10  # characters of all names in an answer: each claim is in every checkpoint
 
 
 def checked(
@@ -25,11 +26,18 @@ def checked(
     """The devices as they are kept, or what is wrong with them."""
     if len(devices) > MAX_DEVICES:
         return ClaimProblem(f"its answer has {len(devices)} devices, more than {MAX_DEVICES}")
+    if (size := sum(map(_size, devices))) > MAX_TEXT:
+        return ClaimProblem(f"its answer has names of {size} characters in all, more than {MAX_TEXT}")
     found = [_named(device, claim.results.get(driver, ())) if legacy else device for device in devices]
     problems = [problem for device in found for problem in _problems(device, claim, legacy=legacy)]
     if problems:
         return ClaimProblem("; ".join(dict.fromkeys(problems)))
     return tuple(_kept(device) for device in found)
+
+
+def _size(device: PreparedDevice) -> int:
+    texts = (device.pool, device.device, device.share or "", *(device.requests or ()), *(device.cdi_devices or ()))
+    return sum(map(len, texts))
 
 
 def _named(device: PreparedDevice, results: Sequence[DeviceResult]) -> PreparedDevice:

@@ -30,6 +30,7 @@ class Book:
         self._entries: dict[ClaimKey, ClaimEntry] = {}
         self._pods: dict[PodUID, set[ClaimKey]] = {}
         self._confirmed: dict[ClaimKey, dict[DriverName, Results]] = {}
+        self._doubtful: set[ClaimKey] = set()
         self._encoder = Encoder()
         self._is_new = True
 
@@ -54,7 +55,7 @@ class Book:
     def is_prepared(self, key: ClaimKey, pod: PodUID) -> bool:
         """Whether the pod refers to the claim and all of its drivers have answered, be it before a restart."""
         entry = self._entries.get(key)
-        if entry is None or pod not in (entry.pods or ()):
+        if entry is None or pod not in (entry.pods or ()) or key in self._doubtful:
             return False
         return all(devices is not None for devices in (entry.drivers or {}).values())
 
@@ -125,6 +126,7 @@ class Book:
     def remove(self, key: ClaimKey) -> None:
         entry = self._entries.pop(key)
         self._confirmed.pop(key, None)
+        self._doubtful.discard(key)
         self._index(key, entry.pods or _NOBODY, frozenset())
 
     def _put(self, key: ClaimKey, entry: ClaimEntry) -> None:
@@ -146,17 +148,31 @@ class Book:
     def content(self) -> bytes:
         return self._encoder.encode(None if self._is_new else tuple(self._entries.values()))
 
-    def restore(self, claims: Iterable[ClaimEntry] | None) -> None:
-        """The claims of a file, into an empty book."""
+    def restore(self, claims: Iterable[ClaimEntry] | None, *, damaged: bool = False) -> None:
+        """The claims of a file, into an empty book. What a damaged one says may be wrong in every word: it is good for
+        cleaning up, and a pod that uses such a claim has it corrected and prepared again."""
         for (namespace, name), entry in by_name(claims or ()).items():
-            self._put(ClaimKey(namespace, ClaimName(name)), entry)
+            key = ClaimKey(namespace, ClaimName(name))
+            self._put(key, _without_devices(entry) if damaged else entry)
+            if damaged:
+                self._doubtful.add(key)
         self._is_new = claims is None
+
+    def correct(self, key: ClaimKey, uid: ClaimUID, drivers: Iterable[DriverName]) -> None:
+        """If a damaged file said it: the claim is this one, with these drivers."""
+        if key in self._doubtful:
+            self._doubtful.remove(key)
+            self._put(key, structs.replace(self._entries[key], uid=uid, drivers={str(name): None for name in drivers}))
 
 
 def parts(entry: ClaimEntry) -> tuple[DriverPart, ...]:
     """By driver name."""
     drivers = entry.drivers or {}
     return tuple(DriverPart(DriverName(name), drivers[name]) for name in sorted(drivers))
+
+
+def _without_devices(entry: ClaimEntry) -> ClaimEntry:
+    return structs.replace(entry, drivers=dict.fromkeys(entry.drivers or {}))
 
 
 def identities(entry: ClaimEntry) -> Iterator[DeviceIdentity]:

@@ -1,7 +1,7 @@
 """What preparing and unpreparing work with: the book and its file, the drivers, and a lock for each claim."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import anyio
@@ -13,7 +13,7 @@ from devlet.node.claims.problems import Problem
 from devlet.node.claims.progress import Progress
 from devlet.node.claims.records import ClaimKey
 from devlet.objects.claim import ResourceClaim
-from devlet.objects.identifiers import ClaimUID, DriverName
+from devlet.objects.identifiers import ClaimUID, DriverName, PodUID
 from devlet.objects.prepared import PreparedDevice
 from devlet.plugins.dra import ClaimProblem, ClaimRef, Service
 from devlet.state.checkpoint_file import GroupSaver
@@ -73,6 +73,7 @@ class Desk:
     progress: Progress
     settings: Settings
     locks: KeyLocks[ClaimKey]
+    unsaved: set[PodUID] = field(default_factory=set)  # that their claims were let go may not be in the file
 
     def unusable(self, name: DriverName) -> str:
         """Why the driver cannot be called now; empty if it can."""

@@ -7,6 +7,7 @@ that disagree do not take turns.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -70,10 +71,10 @@ class HealthCache:
         return word.health if word else Health()
 
     def report(self, source: Source, devices: Iterable[DeviceReport], now: float) -> frozenset[DeviceIdentity]:
-        """A complete list. What is not in it is as it was, until its time has passed."""
+        """A complete list. What is not in it is as it was, until its time has passed. What is too much is Unknown."""
         driver = self._drivers.setdefault(source.driver, _Driver())
         words = driver.words.setdefault(source.number, {})
-        said = dict(self._said(source.driver, words, devices, now))
+        said = dict(islice(self._said(source.driver, words, devices, now), MAX_DEVICES))
         words |= said
         if len(words) > MAX_DEVICES:
             driver.words[source.number] = said

@@ -49,7 +49,8 @@ CHECKPOINT = "dra_manager_state"
 
 class ClaimManager:
     """`read` gets a claim from the cluster, never from a cache. `observe` hears of each operation: name, seconds, and
-    whether it failed. `watch` hears which claims a pod waits for. The callbacks must not block."""
+    whether it failed. `watch` hears which claims a pod waits for, `wake` that a waiting pod should try again. The
+    callbacks must not block."""
 
     def __init__(
         self,
@@ -63,12 +64,14 @@ class ClaimManager:
         report: Callable[[Report], None] = lambda report: None,
         observe: Callable[[str, float, bool], None] = lambda name, seconds, failed: None,
         watch: Callable[[PodUID, Collection[ClaimKey]], None] = lambda pod, claims: None,
+        wake: Callable[[PodUID], None] = lambda pod: None,
     ) -> None:
         self._clock = clock
         self._settings = settings
         self._report = report
         self._observe = observe
         self._watch = watch
+        self._wake = wake
         self._book = Book()
         self._file = file or CheckpointFile(directory / CHECKPOINT)
         self._saver = GroupSaver(self._file, self._book.content, clock=clock)
@@ -106,7 +109,7 @@ class ClaimManager:
         """What can still be read is enough to unprepare it. Pods that run have theirs prepared again."""
         path = await anyio.to_thread.run_sync(self._file.set_aside, self._clock.now())
         found = await anyio.to_thread.run_sync(salvage, blob)
-        self._book.restore(found.claims)
+        self._book.restore(found.claims, damaged=True)
         lost = f"; lost: {'; '.join(found.lost)}" if found.lost else ""
         message = f"{error}; kept as {path}. {len(found.claims)} claims could be read from it{lost}"
         log.error("checkpoint damaged", extra=facts(path=path, err=error, claims=len(found.claims)))
@@ -114,7 +117,7 @@ class ClaimManager:
 
     @property
     def version(self) -> int:
-        """Grows when something changed that somebody may wait for: a driver, or a claim that was unprepared."""
+        """Grows when something changed with drivers."""
         return self._version
 
     async def changed(self, since: int) -> int:
@@ -127,12 +130,14 @@ class ClaimManager:
         seen = self._drivers.version
         while True:
             seen = await self._drivers.changed(seen)
-            self._tell()
+            self._version += 1
+            self._changed.set()
+            self._changed = anyio.Event()
 
-    def _tell(self) -> None:
-        self._version += 1
-        self._changed.set()
-        self._changed = anyio.Event()
+    def _wake_those_who_wait_for(self, claims: Collection[ClaimKey]) -> None:
+        for wait in self._progress.waits():
+            if not set(claims).isdisjoint(wait.claims):
+                self._wake(wait.pod)
 
     # Prepare
 
@@ -142,11 +147,12 @@ class ClaimManager:
         keys = wanted.keys(pod, extended=self._settings.extended)
         before = {key: self._book[key] for key in self._book.claims_of(pod.uid)}
         with self._observed(PREPARE), self._waiting(pod.uid, keys):
+            if busy := [key.name for key in keys if self._desk.locks.is_held(key)]:
+                self._progress.waits_for(pod.uid, keys, f"another pod's use of {', '.join(busy)} is being changed")
             try:
                 await prepare(pod, self._desk)
             finally:
-                if any(self._is_gone(key, entry) for key, entry in before.items()):
-                    self._tell()  # others may wait for that, too
+                self._wake_those_who_wait_for([key for key, entry in before.items() if self._is_gone(key, entry)])
 
     def _is_gone(self, key: ClaimKey, entry: ClaimEntry) -> bool:
         """Another claim, or the same with other devices, is in its place."""
@@ -170,24 +176,34 @@ class ClaimManager:
             left = self._book.claims_of(pod)
             if gone := {key: entry for key, entry in before.items() if key not in left}:
                 self._tombstones.add(pod, gone)
-                self._tell()  # others may wait for those, whatever became of the rest
+                self._wake_those_who_wait_for(gone)  # whatever became of the rest
 
-    async def reconcile(self, keep: Collection[PodUID]) -> None:
-        """Unprepare what pods that are not among these have left behind: they went while devlet was down."""
-        limiter = anyio.CapacityLimiter(self._settings.cleanups_at_once)
+    async def reconcile(self, keep: Collection[PodUID], spare: Collection[ClaimKey] = ()) -> None:
+        """Unprepare what pods that are not among these have left behind: they went while devlet was down. Claims in
+        `spare` are used by somebody who is not in the file yet. Drivers that take their time hold up their own."""
+        limiters: dict[frozenset[str], anyio.CapacityLimiter] = {}
+        problems: list[str] = []
 
         async def clean(pod: PodUID) -> None:
+            drivers = self._drivers_of(pod)
+            limiter = limiters.setdefault(drivers, anyio.CapacityLimiter(self._settings.cleanups_at_once))
             try:
                 async with limiter:
                     await self._unprepare(pod)
             except (NotPrepared, Unavailable) as e:
-                log.warning("claims of a pod that is gone not unprepared", extra=facts(podUID=pod, err=e))
+                problems.append(str(e))
             else:
                 log.info("claims of a pod that is gone unprepared", extra=facts(podUID=pod))
 
         async with anyio.create_task_group() as tasks:
             for pod in sorted(self._book.pods() - frozenset(keep)):
-                tasks.start_soon(clean, pod)
+                if self._book.claims_of(pod).isdisjoint(spare):
+                    tasks.start_soon(clean, pod)
+        if problems:
+            log.warning("claims of pods that are gone not unprepared", extra=facts(pods=len(problems), err=problems[0]))
+
+    def _drivers_of(self, pod: PodUID) -> frozenset[str]:
+        return frozenset(name for key in self._book.claims_of(pod) for name in self._book[key].drivers or {})
 
     # Reading
 

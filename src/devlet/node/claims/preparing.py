@@ -53,6 +53,7 @@ async def _usable(pod: Pod, claims: Sequence[Wanted], desk: Desk) -> dict[ClaimK
             async with limiter:
                 claim = await desk.read(one.key)
             found[one.key] = checks.check(claim, one, pod, workloads=desk.settings.workloads)
+            desk.book.correct(one.key, claim.uid, found[one.key].results)
         except DevletError as e:
             problems.append(_about(one.key, e))
 

@@ -18,6 +18,8 @@ __all__ = ["let_go", "unprepare"]
 async def unprepare(pod: PodUID, desk: Desk) -> None:
     """As `ClaimManager.unprepare`."""
     if not (claims := desk.book.claims_of(pod)):
+        if pod in desk.unsaved:
+            await _save(pod, desk)
         return
     async with desk.locks.hold(claims):
         problems = await let_go(sorted(desk.book.claims_of(pod) & claims), pod, desk)
@@ -31,8 +33,15 @@ async def let_go(claims: Sequence[ClaimKey], pod: PodUID, desk: Desk) -> list[Pr
         problems = await _call(_batches([key for key in claims if _is_last(key, pod, desk)], desk), desk)
         for key in claims:
             _let_go(key, pod, problems, desk)
-        await desk.saver.save()
+        await _save(pod, desk)
     return problems
+
+
+async def _save(pod: PodUID, desk: Desk) -> None:
+    """If that fails the pod is not done, although nothing in the book is left of it."""
+    desk.unsaved.add(pod)
+    await desk.saver.save()
+    desk.unsaved.discard(pod)
 
 
 def _is_last(key: ClaimKey, pod: PodUID, desk: Desk) -> bool:

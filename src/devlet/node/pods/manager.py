@@ -18,6 +18,7 @@ from devlet.errors import DevletError
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.node.admission import Admission, Topology
+from devlet.node.claims import wanted
 from devlet.node.pods.parts import ClaimHealth, Claims, Devices, Parts, Settings
 from devlet.node.pods.worker import PodWorker
 from devlet.objects.documents import Document, view
@@ -155,7 +156,8 @@ class PodManager:
         claims, settings = self._parts.claims, self._parts.settings
         while True:
             version = claims.version
-            await claims.reconcile(frozenset(self._workers))
+            uncertain = [worker.pod for worker in self._workers.values() if worker.awaits_claims]
+            await claims.reconcile(frozenset(self._workers), {key for pod in uncertain for key in wanted.keys(pod)})
             async with anyio.create_task_group() as waiting:
                 waiting.start_soon(self._cancel_after, settings.reconcile, waiting.cancel_scope)
                 await claims.changed(version)

@@ -12,6 +12,7 @@ from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock
 from devlet.node import admission
 from devlet.node.admission import Admission
+from devlet.node.claims.records import ClaimKey
 from devlet.node.devices.container_options import ContainerOptions
 from devlet.node.pods import lifecycle
 from devlet.objects.container import Container, ResourceStatus
@@ -60,7 +61,7 @@ class Claims(Protocol):
 
     async def unprepare(self, pod: PodUID) -> None: ...
 
-    async def reconcile(self, keep: Collection[PodUID]) -> None: ...
+    async def reconcile(self, keep: Collection[PodUID], spare: Collection[ClaimKey]) -> None: ...
 
     @property
     def version(self) -> int: ...

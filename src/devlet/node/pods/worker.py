@@ -70,8 +70,8 @@ class PodWorker:
         self._wake = anyio.Event()
         settings = parts.settings
         self._prepared = False
-        self._preparing = Attempts(settings.prepare, settings.soonest)
-        self._unpreparing = Attempts(settings.unprepare, settings.soonest)
+        self._preparing = Attempts(parts.clock, settings.prepare, settings.soonest)
+        self._unpreparing = Attempts(parts.clock, settings.unprepare, settings.soonest)
         self._claims_before: object = None  # of the pod, when they were to be prepared last
         self._not_prepared = ContainerStateWaiting()
 
@@ -87,6 +87,11 @@ class PodWorker:
     def is_active(self) -> bool:
         """It may hold devices, and its containers run or may yet run."""
         return self.stage in (Stage.NEW, Stage.ADMITTED) and not self._object.is_gone and not self.pod.is_finished
+
+    @property
+    def awaits_claims(self) -> bool:
+        """It runs, but it is not known yet with which claims: the file may have been lost, or be wrong."""
+        return self.is_active and not self._prepared and self.pod.status.phase == "Running"
 
     @property
     def has_work(self) -> bool:
@@ -192,9 +197,9 @@ class PodWorker:
             await self._object.delete()
             self._deleted = True
         else:
+            self._is_outdated = False  # before the look: what changes after it is written, too
             health = partial(self._parts.claim_health, self.pod)
             await self._object.write_status(status.with_health(self.pod, health, self._object.document))
-        self._is_outdated = False
 
     # Admission
 
@@ -297,7 +302,7 @@ class PodWorker:
             self._prepared = True
             return None
         claims = (pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status)
-        if not self._preparing.is_due(parts.clock.now()) and claims == self._claims_before:
+        if not self._preparing.is_due() and claims == self._claims_before:
             return self._preparing.due
         self._claims_before = claims
         self._preparing.begin()
@@ -314,7 +319,7 @@ class PodWorker:
     def _failed_to_prepare(self, error: DevletError) -> datetime:
         self._not_prepared = ContainerStateWaiting(reason=CREATING, message=str(error))
         self._object.tell(WARNING, NOT_PREPARED, f"Failed to prepare dynamic resources: {error}")
-        due = self._preparing.failed(self._parts.clock.now())
+        due = self._preparing.failed()
         log.info("claims not prepared", extra=facts(err=error, again=due))
         return due
 
@@ -401,14 +406,14 @@ class PodWorker:
     async def _end(self) -> datetime | None:
         """When to try again, if its claims could not be unprepared."""
         parts, uid = self._parts, self.pod.uid
-        if not self._unpreparing.is_due(parts.clock.now()):
+        if not self._unpreparing.is_due():
             return self._unpreparing.due
         self._unpreparing.begin()
         try:
             await parts.claims.unprepare(uid)
         except DevletError as e:
             self._object.tell(WARNING, NOT_UNPREPARED, f"Failed to unprepare dynamic resources: {e}")
-            due = self._unpreparing.failed(parts.clock.now())
+            due = self._unpreparing.failed()
             log.warning("claims not unprepared", extra=facts(err=e, again=due))
             return due
         self._unpreparing.succeeded()

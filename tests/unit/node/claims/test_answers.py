@@ -1,6 +1,6 @@
 import pytest
 
-from devlet.node.claims.answers import MAX_DEVICES, checked
+from devlet.node.claims.answers import MAX_DEVICES, MAX_TEXT, checked
 from devlet.node.claims.checks import Usable, check
 from devlet.node.claims.wanted import Wanted
 from devlet.objects.prepared import PreparedDevice
@@ -65,3 +65,8 @@ def test_a_device_of_an_old_api_is_named_if_it_can_be_only_one() -> None:
 
 def test_there_is_a_limit_on_devices() -> None:
     assert str(MAX_DEVICES) in problem(*[device(f"d{i}") for i in range(MAX_DEVICES + 1)])
+
+
+def test_there_is_a_limit_on_the_names_of_an_answer() -> None:
+    names = [f"v.com/c={'a' * 1000}{i}" for i in range(MAX_TEXT // 1000 + 1)]
+    assert f"more than {MAX_TEXT}" in problem(device("d", *names))

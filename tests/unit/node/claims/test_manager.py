@@ -1,7 +1,7 @@
 import json
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from devlet.errors import NotPrepared, PluginRefused, PluginUnavailable, Unavailable
+from devlet.errors import DevletError, NotPrepared, PluginRefused, PluginUnavailable, Unavailable
 from devlet.kit.parts import running
 from devlet.node.claims.manager import CHECKPOINT, ClaimManager, Settings
 from devlet.node.claims.metrics import claims_in_use
@@ -57,6 +57,7 @@ class Bench:
         self.file = File(root / CHECKPOINT)
         self.observed: list[tuple[str, bool]] = []
         self.watched: dict[str, tuple[Any, ...]] = {}
+        self.woken: list[str] = []
         self.reports: list[Report] = []
 
     @asynccontextmanager
@@ -71,6 +72,7 @@ class Bench:
             report=self.reports.append,
             observe=lambda name, seconds, failed: self.observed.append((name, failed)),
             watch=lambda uid, keys: self.watched.__setitem__(uid, tuple(keys)),
+            wake=self.woken.append,
         )
         async with running(made.run):
             yield made
@@ -105,6 +107,16 @@ async def test_a_new_node_gets_the_file_of_a_new_kubelet(bench: Bench) -> None:
 
 @pytest.mark.spec("DN-10.M01")
 async def test_a_directory_that_cannot_be_written_is_an_error_at_the_start(bench: Bench) -> None:
+    (bench.root / "file").touch()
+    manager = ClaimManager(bench.root / "file", bench.drivers, bench.claims.read, bench.clock)
+    with pytest.raises(ExceptionGroup) as caught:
+        async with running(manager.run):
+            raise AssertionError("it started")
+    assert caught.group_contains(DevletError, match=str(bench.root / "file"))
+
+
+@pytest.mark.spec("DN-10.M01")
+async def test_a_full_disk_is_an_error_at_the_start(bench: Bench) -> None:
     bench.file.full = True
     with pytest.raises(ExceptionGroup) as caught:
         async with bench.manager():
@@ -300,9 +312,8 @@ async def test_what_an_earlier_try_of_a_pod_has_left_of_its_claim_does_not_stand
         assert "gone" in await refused(manager, pod())
         bench.gpu.error = None
         bench.gpu.problems.clear()
-        before = manager.version
         await manager.prepare(pod())
-        assert manager.version != before and manager.is_prepared(pod())
+        assert manager.is_prepared(pod())
     assert ("unprepare", ("claim",)) in bench.gpu.calls and bench.on_disk()["claim"].uid == then.uid
 
 
@@ -586,7 +597,7 @@ async def test_a_full_disk_is_told_and_what_was_not_written_down_is_not_done(ben
     assert bench.on_disk()["claim"].drivers != {GPU: None}
 
 
-@pytest.mark.spec("DN-11.13")
+@pytest.mark.spec("DN-3.3")
 async def test_a_pod_does_not_start_before_the_file_has_what_its_drivers_answered(bench: Bench) -> None:
     bench.gpu.block()
     async with bench.manager() as manager:
@@ -605,7 +616,7 @@ async def test_a_pod_does_not_start_before_the_file_has_what_its_drivers_answere
     assert bench.gpu.calls == [("prepare", ("claim",))]
 
 
-@pytest.mark.spec("DN-11.13")
+@pytest.mark.spec("DN-3.3")
 async def test_nor_does_a_pod_whose_claim_was_prepared_by_another_that_still_waits(bench: Bench) -> None:
     bench.claims = Claims(claim("a", pods=("pod-1", "pod-2")), claim("b", drivers=(NIC,)))
     first, second = pod("pod-1", {"a": "a", "b": "b"}), pod("pod-2", {"a": "a"})
@@ -647,19 +658,30 @@ async def test_a_driver_that_a_claim_got_later_is_written_down_before_it_is_call
 async def test_pods_that_wait_for_a_claim_hear_that_it_was_unprepared_whatever_else_failed(
     bench: Bench, trouble: str
 ) -> None:
-    bench.claims = Claims(claim("a"), claim("b", drivers=(NIC,)))
+    bench.claims = Claims(claim("a"), claim("b", drivers=(NIC,)), claim("c", allocated=False))
     async with bench.manager() as manager:
         await manager.prepare(pod(claims={"a": "a", "b": "b"}))
+        await refused(manager, pod("waits", {"a": "a"}))
+        await refused(manager, pod("for-another", {"c": "c"}))
         bench.file.full = trouble == "the disk is full"
         bench.nic.error = None if bench.file.full else PluginUnavailable(NIC, "gone")
-        before = manager.version
-        with pytest.raises((NotPrepared, Unavailable)):
-            await manager.unprepare(POD)
-        assert manager.version > before
-        before = manager.version
-        with pytest.raises((NotPrepared, Unavailable)) if manager.holds(POD) else nullcontext():
-            await manager.unprepare(POD)
-        assert manager.version == before, "nothing new"
+        for _ in range(2):
+            with pytest.raises((NotPrepared, Unavailable)):
+                await manager.unprepare(POD)
+        assert bench.woken == ["waits"], "once, and nobody else"
+
+
+async def test_a_pod_is_not_done_before_the_file_says_that_its_claims_are_gone(bench: Bench) -> None:
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+        bench.file.full = True
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="No space left"):
+                await manager.unprepare(POD)
+        bench.file.full = False
+        await manager.unprepare(POD)
+        assert bench.on_disk() == {}
+    assert [verb for verb, _ in bench.gpu.calls] == ["prepare", "unprepare"]
 
 
 # Restarts
@@ -672,6 +694,7 @@ async def restarted(bench: Bench, then: Callable[[ClaimManager], Any]) -> None:
         await then(manager)
 
 
+@pytest.mark.spec("DN-11.13")
 async def test_what_was_prepared_before_a_restart_is_known_after_it(bench: Bench) -> None:
     async def then(manager: ClaimManager) -> None:
         assert manager.is_prepared(pod()) and manager.holds(POD)
@@ -726,13 +749,72 @@ async def test_a_damaged_file_is_set_aside_and_what_can_be_read_of_it_is_cleaned
     path = bench.root / CHECKPOINT
     path.write_bytes(path.read_bytes().replace(b'"Checksum":', b'"Checksum":1'))
     async with bench.manager() as manager:
-        assert manager.is_prepared(pod())
+        assert manager.holds(POD) and not manager.is_prepared(pod())
         assert len(manager.damage) == 1 and "was damaged and set aside" in manager.damage[0]
         assert (
             bench.reports[0].reason == "ClaimCheckpointDamaged" and "1 claims could be read" in bench.reports[0].message
         )
         await manager.reconcile([])
     assert bench.gpu.prepared == set() and len([name for name in os.listdir(bench.root) if "damaged" in name]) == 1
+
+
+@pytest.mark.spec("DN-11.15")
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("uid-claim", "uid-clain"),
+        ("pod-1", "pod-7"),
+        (GPU, "gqu.example.com"),
+        ("DriverState", "DriverStats"),
+        ("pool", "pond"),
+    ],
+)
+async def test_what_a_damaged_file_says_of_a_pod_that_runs_is_corrected_before_anything_is_cleaned_up(
+    bench: Bench, right: str, wrong: str
+) -> None:
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+    path = bench.root / CHECKPOINT
+    path.write_bytes(path.read_bytes().replace(right.encode(), wrong.encode(), 1))
+    async with bench.manager() as manager:
+        assert not manager.is_prepared(pod())
+        await manager.reconcile([POD], [key("claim")])
+        assert bench.gpu.prepared == {"uid-claim"}
+        await manager.prepare(pod())
+        await manager.reconcile([POD], [])
+        assert bench.gpu.prepared == {"uid-claim"} and manager.is_prepared(pod())
+        await manager.unprepare(POD)
+    assert bench.gpu.prepared == set() and bench.on_disk() == {}
+
+
+async def test_a_driver_that_hangs_holds_up_the_cleaning_of_its_own_claims_alone(bench: Bench) -> None:
+    uids = [f"old-{i}" for i in range(40)]
+    bench.claims = Claims(*[claim(f"c-{uid}", pods=(uid,)) for uid in uids], claim("n", drivers=(NIC,)))
+    async with bench.manager() as manager:
+        for uid in uids:
+            await manager.prepare(pod(uid, {"a": f"c-{uid}"}))
+        await manager.prepare(pod("pod-1", {"n": "n"}))
+        bench.gpu.block()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(manager.reconcile, [])
+            await bench.gpu.called.wait()
+            await anyio.wait_all_tasks_blocked()
+            assert bench.nic.prepared == set()
+            bench.gpu.gate.set()
+    assert bench.gpu.prepared == set()
+
+
+async def test_who_waits_for_a_claim_that_is_busy_says_so(bench: Bench) -> None:
+    bench.claims.put(claim(pods=("pod-1", "pod-2")))
+    bench.gpu.block()
+    async with bench.manager() as manager, anyio.create_task_group() as tasks:
+        tasks.start_soon(manager.prepare, pod())
+        await bench.gpu.called.wait()
+        tasks.start_soon(manager.prepare, pod("pod-2"))
+        await anyio.wait_all_tasks_blocked()
+        waits = [(each.pod, each.message) for each in manager.waits()]
+        bench.gpu.gate.set()
+    assert waits == [("pod-2", "another pod's use of claim is being changed")] and manager.waits() == []
 
 
 # Reading

@@ -1,42 +1,69 @@
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from devlet.kit.backoff import Backoff
 from devlet.node.pods.attempts import Attempts
+from devlet.testing.fake_clock import FakeClock
 
-NOW = datetime(2025, 1, 1, tzinfo=UTC)
-
-
-def after(seconds: float) -> datetime:
-    return NOW + timedelta(seconds=seconds)
+pytestmark = pytest.mark.anyio
 
 
-def test_the_first_try_is_due_at_once_and_later_ones_after_a_while_that_grows() -> None:
-    attempts = Attempts(Backoff(1.0, 60.0, jitter=0.0), 0.1)
-    assert attempts.is_due(NOW)
-    assert attempts.failed(NOW) == after(1)
-    assert not attempts.is_due(after(0.9)) and attempts.is_due(after(1))
-    assert attempts.failed(after(1)) == after(3)
+def made(clock: FakeClock, first: float = 1.0) -> Attempts:
+    return Attempts(clock, Backoff(first, 60.0, jitter=0.0), 0.1)
 
 
-def test_a_sign_brings_the_next_try_forward_but_not_the_moment_after_the_last() -> None:
-    attempts = Attempts(Backoff(10.0, 60.0, jitter=0.0), 0.1)
+def after(clock: FakeClock, seconds: float) -> datetime:
+    return clock.now() + timedelta(seconds=seconds)
+
+
+async def test_the_first_try_is_due_at_once_and_later_ones_after_a_while_that_grows() -> None:
+    clock = FakeClock()
+    attempts = made(clock)
+    assert attempts.is_due() and attempts.due == clock.now()
+    assert attempts.failed() == after(clock, 1)
+    await clock.advance(0.9)
+    assert not attempts.is_due()
+    await clock.advance(0.1)
+    assert attempts.is_due() and attempts.failed() == after(clock, 2)
+
+
+async def test_a_sign_brings_the_next_try_forward_but_not_the_moment_after_the_last() -> None:
+    clock = FakeClock()
+    attempts = made(clock, 10.0)
     assert not attempts.hurry()
-    attempts.failed(NOW)
-    assert attempts.hurry() and attempts.due == after(0.1)
+    attempts.failed()
+    assert attempts.hurry() and attempts.due == after(clock, 0.1)
 
 
-def test_success_forgets_failures() -> None:
-    attempts = Attempts(Backoff(1.0, 60.0, jitter=0.0), 0.1)
-    attempts.failed(NOW)
-    attempts.failed(NOW)
+async def test_success_forgets_failures() -> None:
+    clock = FakeClock()
+    attempts = made(clock)
+    attempts.failed()
+    attempts.failed()
     attempts.succeeded()
-    assert attempts.is_due(NOW) and not attempts.hurry() and attempts.failed(NOW) == after(1)
+    assert attempts.is_due() and not attempts.hurry() and attempts.failed() == after(clock, 1)
 
 
-def test_a_sign_during_a_try_counts_for_the_next_one() -> None:
-    attempts = Attempts(Backoff(10.0, 60.0, jitter=0.0), 0.1)
+async def test_a_sign_during_a_try_counts_for_the_next_one() -> None:
+    clock = FakeClock()
+    attempts = made(clock, 10.0)
     attempts.begin()
     assert not attempts.hurry()
-    assert attempts.failed(NOW) == after(0.1)
+    assert attempts.failed() == after(clock, 0.1)
     attempts.begin()
-    assert attempts.failed(after(1)) == after(21)
+    assert attempts.failed() == after(clock, 20)
+
+
+async def test_a_clock_that_is_set_back_changes_nothing() -> None:
+    class Set(FakeClock):
+        def now(self) -> datetime:
+            return super().now() if self.monotonic() < 1 else datetime(2020, 1, 1, tzinfo=UTC)
+
+    clock = Set()
+    attempts = made(clock, 2.0)
+    attempts.failed()
+    await clock.advance(1)
+    assert attempts.due == after(clock, 1)
+    await clock.advance(1)
+    assert attempts.is_due()
