@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from devlet.kit.dir_watch import Anew, Change, DirWatch, Found, Gone, Settings
 from devlet.kit.facts import facts
@@ -36,7 +36,7 @@ class Sockets:
 
     def __init__(self, limit: int = MAX_SOCKETS) -> None:
         self._limit = limit
-        self._full = False
+        self._refused: dict[Path, Found] = {}  # as many again; they get in when there is room
         self._numbers = count(1)
         self._known: dict[Path, _Socket] = {}
 
@@ -50,20 +50,23 @@ class Sockets:
         for change in changes:
             match change:
                 case Anew():
-                    before, self._known = {**before, **self._known}, {}
+                    before, self._known, self._refused = {**before, **self._known}, {}, {}
                     lost = lost or change.lost
                 case Gone():
-                    _drop(self._known, change)
-                    _drop(before, change)
+                    for paths in (self._known, before, self._refused):
+                        _drop(paths, change)
                 case Found():
                     self._found(change, self._known.get(change.path), before.pop(change.path, None), lost)
+        while self._refused and len(self._known) < self._limit:
+            path = next(iter(self._refused))
+            self._found(self._refused.pop(path), None, None, False)
 
     def _found(self, found: Found, known: _Socket | None, before: _Socket | None, lost: bool) -> None:
         if not stat.S_ISSOCK(found.status.st_mode):
             self._known.pop(found.path, None)
             return
         if known is None and len(self._known) >= self._limit:
-            self._refuse(found.path)
+            self._refuse(found)
             return
         file, changed = (found.status.st_dev, found.status.st_ino), found.status.st_ctime_ns
         if known is not None and known.file == file:
@@ -74,10 +77,11 @@ class Sockets:
             generation = next(self._numbers)
         self._known[found.path] = _Socket(file, changed, generation)
 
-    def _refuse(self, path: Path) -> None:
-        if not self._full:
-            log.warning("socket ignored, there are too many", extra=facts(socket=path, limit=self._limit))
-        self._full = True
+    def _refuse(self, found: Found) -> None:
+        if not self._refused:
+            log.warning("socket ignored, there are too many", extra=facts(socket=found.path, limit=self._limit))
+        if len(self._refused) < self._limit:
+            self._refused[found.path] = found
 
 
 class SocketDir:
@@ -106,7 +110,7 @@ class SocketDir:
                 return dict(generations)
 
 
-def _drop(sockets: dict[Path, _Socket], gone: Gone) -> None:
+def _drop(sockets: dict[Path, Any], gone: Gone) -> None:
     sockets.pop(gone.path, None)
     if gone.directory:
         for path in [path for path in sockets if path.is_relative_to(gone.path)]:

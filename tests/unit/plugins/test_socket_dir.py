@@ -225,3 +225,10 @@ async def test_a_registry_that_is_removed_and_made_again_is_followed(root: Path)
         after = await changed(sockets)
         assert after.keys() == {path}
         assert after != before
+
+
+def test_sockets_that_were_too_many_get_in_when_there_is_room() -> None:
+    sockets = Sockets(limit=2)
+    sockets.apply([found(Path(f"/r/{number}")) for number in range(4)])
+    sockets.apply([Gone(Path("/r/3")), Gone(Path("/r/0"))])
+    assert set(sockets.generations) == {Path("/r/1"), Path("/r/2")}
