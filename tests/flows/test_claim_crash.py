@@ -33,7 +33,7 @@ from devlet.wire.podresources_v1 import api_pb2 as pb
 
 pytestmark = pytest.mark.anyio
 
-ROUNDS = max(2, int(os.environ.get("DEVLET_CRASH_ROUNDS", "5")) // 4)  # one takes as long as four of the store
+ROUNDS = max(1, int(os.environ.get("DEVLET_CRASH_ROUNDS", "5")) // 4)  # one takes as long as four of the store
 SEED = int(os.environ.get("DEVLET_CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 NUMBER = 200
 PARTS = 4
