@@ -6,6 +6,8 @@ SHELL := /bin/sh
 
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest -q
+# Tests wait for processes and sockets: half as many again as there are cores keep the cores busy.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n + (n + 1) / 2)))
 # The first interpreter on the PATH that is new enough; `make PYTHON=…` takes another.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -20,7 +22,7 @@ demo: .venv/.run ## a node with two drivers, pods and claims on this machine, li
 
 .PHONY: test
 test: .venv/.dev ## the tests, without those that need the Go programs
-	@$(PYTEST) -n auto --dist loadfile -m "not peers" $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist loadfile -m "not peers and not long" $(ARGS)
 
 .PHONY: check
 check: check-format check-lint check-types check-imports check-tests check-lock check-wire check-docs ## style, types, layers, locks, docs
@@ -61,8 +63,8 @@ test-peers: .venv/.dev peers ## the tests against the Go programs
 	@$(PYTEST) -m peers $(ARGS)
 
 .PHONY: test-crash
-test-crash: .venv/.dev ## kill -9 at random points, DEVLET_CRASH_ROUNDS times
-	@$(PYTEST) -m crash $(ARGS)
+test-crash: .venv/.dev ## kill -9 at random points, DEVLET_CRASH_ROUNDS times, and the tests that take long
+	@$(PYTEST) -m "(crash or long) and not peers" $(ARGS)
 
 .PHONY: bench
 bench: .venv/.dev ## every benchmark; ARGS=--quick for a short run

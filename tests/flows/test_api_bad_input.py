@@ -362,6 +362,7 @@ def test_a_driver_writes_the_slices_of_its_own_node_and_no_others(api: Api, driv
     assert api.call("GET", f"{SLICES}/foreign").code == 200
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_a_client_that_never_reads_its_watch_costs_a_bounded_amount_of_memory(root: Path) -> None:
     body = {**MAP, "metadata": {"name": "big"}}
@@ -383,6 +384,7 @@ def test_a_client_that_never_reads_its_watch_costs_a_bounded_amount_of_memory(ro
     assert grown < 140 * MIB, f"{grown / MIB:.0f} MiB more for {writes * size / MIB:.0f} MiB of events"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(
     resource.getrlimit(resource.RLIMIT_NOFILE)[1] < CONNECTIONS + 500, reason="the limit of open files is too low"

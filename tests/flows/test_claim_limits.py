@@ -19,7 +19,7 @@ from devlet.state.claim_entry import ClaimEntry
 from devlet.testing.claim_node import ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
 MANY = 300  # of one pod
 VERY_MANY = 10_000  # on the node

@@ -130,6 +130,7 @@ async def test_a_pod_that_succeeded_is_left_alone_after_a_restart_without_the_pl
     assert await node.held() == {}
 
 
+@pytest.mark.long
 @pytest.mark.spec("DP-8.78")
 @pytest.mark.spec("DP-9.10")
 async def test_after_a_reboot_a_pod_whose_plugin_does_not_come_back_is_rejected(root: Path) -> None:
@@ -378,6 +379,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("registry", [False, True])
 async def test_either_side_is_killed_in_every_order_and_the_pod_keeps_its_device(
     node: NodeProcess, registry: bool
