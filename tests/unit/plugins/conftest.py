@@ -1,6 +1,6 @@
 """A gRPC server on a unix socket that answers what a test says, by method path and in bytes."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -61,8 +61,8 @@ Serve = Callable[..., AbstractAsyncContextManager[GrpcServer]]
 @pytest.fixture
 def serve() -> Serve:
     @asynccontextmanager
-    async def serving(path: Path, *, options: list[tuple[str, Any]] = []) -> AsyncIterator[GrpcServer]:  # noqa: B006
-        server = GrpcServer(path, options)
+    async def serving(path: Path, *, options: Sequence[tuple[str, Any]] = ()) -> AsyncIterator[GrpcServer]:
+        server = GrpcServer(path, list(options))
         await server.start()
         try:
             yield server
