@@ -1,0 +1,81 @@
+"""How a library says what its functions are: signatures for the checker, Python code, and what a call costs.
+
+A function has overloads. The checker keeps those whose parameters fit the static types; at run time the first of them
+whose parameters fit the values is called, so an implementation may rely on the types of its arguments.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from devlet.cel.types import Type
+from devlet.cel.values import Value
+
+UNBOUNDED = 2**64 - 1
+"""Sizes and costs saturate here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From `min` to `max`, of sizes or of costs."""
+
+    min: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
+class SizedNode:
+    """What the estimate knows about an argument: its type, path from a variable, and the size, if it can be told."""
+
+    type: Type
+    path: tuple[str, ...]
+    size: Range | None
+    literal: Value = None
+    is_literal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallEstimate:
+    """Cost of the call itself, without its arguments; size of the result if it can be told."""
+
+    cost: Range
+    size: Range | None = None
+
+
+Estimator = Callable[[SizedNode | None, Sequence[SizedNode]], CallEstimate | None]
+"""Target (None of a global function) and arguments. None: the default of one unit and an unknown size."""
+
+CostOf = Callable[[Sequence[Value], Value], int | None]
+"""Actual cost of a call from its arguments (a target first) and its result. None: the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """`params` has the target first if it `is_member`. `call` gets evaluated arguments and raises CelError."""
+
+    id: str
+    params: tuple[Type, ...]
+    result: Type
+    call: Callable[..., Value]
+    is_member: bool = False
+    estimate: Estimator | None = None
+    cost: CostOf | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """`dispatch`, if set, is called instead of an overload, whatever the arguments are: for the operators."""
+
+    name: str
+    overloads: tuple[Overload, ...]
+    dispatch: Callable[..., Value] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """`types` are the names that can be written in an expression as types, e.g. `kubernetes.Quantity`."""
+
+    name: str
+    functions: tuple[Function, ...]
+    types: tuple[Type, ...] = ()
+    macros: tuple[str, ...] = field(default=())
+    """Names of the macros (devlet.cel.macros) that come with it."""

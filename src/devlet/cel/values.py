@@ -1,0 +1,69 @@
+"""Values while an expression runs: Python's own wherever possible.
+
+    CEL         Python                        CEL         Python
+    null        None                          list        list or tuple
+    bool        bool                          map         dict (a subclass with `__missing__` has defaults)
+    int         int                           optional    Optional
+    uint        Uint                          type        Type (devlet.cel.types)
+    double      float                         duration    Duration
+    string      str                           timestamp   Timestamp
+    bytes       bytes                         opaque      a class of its own, e.g. objects.quantity.Quantity
+
+Two traps: `bool` is an `int` in Python, so ask for `type(x) is int`, never `isinstance`; and True == 1 == 1.0 as keys
+of a dict, while CEL tells bool from numbers. An error is an exception (`CelError`), never a value.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+Value = Any
+"""One of the above."""
+
+Constant = None | bool | int | float | str | bytes
+"""What a literal can be; a uint literal is a `Uint`."""
+
+
+class CelError(Exception):
+    """Evaluation failed. The text is the reference's; `node` is the id of the node, if known."""
+
+    def __init__(self, message: str, node: int = 0) -> None:
+        super().__init__(message)
+        self.message = message
+        self.node = node
+
+
+class CostExceeded(CelError):
+    """The limit on cost or time was reached. Unlike other errors it is not absorbed by `&&` and `||`."""
+
+
+class Uint(int):
+    """An unsigned 64-bit number."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Duration:
+    nanoseconds: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Timestamp:
+    """Nanoseconds since 1970 in UTC."""
+
+    nanoseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """`value` counts only if there is one."""
+
+    value: Value = None
+    has_value: bool = True
+
+
+NONE: Final = Optional(None, False)
+
+INT_MIN: Final = -(2**63)
+INT_MAX: Final = 2**63 - 1
+UINT_MAX: Final = 2**64 - 1
