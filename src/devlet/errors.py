@@ -4,6 +4,7 @@ DevletError
 ├── InvalidInput           the user: object or flag is wrong, a retry cannot help
 │   ├── BadRequest             the request itself cannot be understood (400)
 │   ├── InvalidObject          the object breaks a rule; causes name the fields (422)
+│   ├── InvalidSelector        a CEL expression does not compile
 │   ├── UnsupportedPatch       this patch type does not exist for this kind (415)
 │   └── TooLarge               over a limit on size (413)
 ├── Forbidden              the user or administrator: understood, but not allowed (403)
@@ -60,6 +61,10 @@ class InvalidObject(InvalidInput):
         lines = [f"{c.field}: {c.message}" if c.field else c.message for c in self.causes]
         detail = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
         super().__init__(f'{kind} "{name}" is invalid: {detail}')
+
+
+class InvalidSelector(InvalidInput):
+    """A CEL expression that does not compile. The text is the one that Kubernetes gives."""
 
 
 class UnsupportedPatch(InvalidInput):

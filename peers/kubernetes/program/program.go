@@ -5,10 +5,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	_ "k8s.io/kubernetes/pkg/apis/resource" // a program of staging libraries only would not know its version
 )
 
 const kubernetesModule = "k8s.io/kubernetes"
@@ -30,11 +33,26 @@ func Main(name, usage string, commands Commands) {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
 	}
-	err := commands[os.Args[1]](os.Args[2:])
+	end(name+": "+os.Args[1], commands[os.Args[1]](os.Args[2:]))
+}
+
+// Only is Main for a program that does one thing: `PROGRAM [flags] [FILE]`.
+func Only(name, usage string, run func(arguments []string) error) {
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == "--version":
+		end(name, printVersion(nil))
+	case len(os.Args) == 2 && os.Args[1] == "--help":
+		fmt.Print(usage)
+	default:
+		end(name, run(os.Args[1:]))
+	}
+}
+
+func end(who string, err error) {
 	if err == nil {
 		return
 	}
-	fmt.Fprintf(os.Stderr, "%s: %s: %v\n", name, os.Args[1], err)
+	fmt.Fprintf(os.Stderr, "%s: %v\n", who, err)
 	if errors.As(err, &BadUsage{}) {
 		os.Exit(2)
 	}
@@ -69,6 +87,21 @@ func Parse(flags *flag.FlagSet, arguments []string, optional ...string) error {
 		return Misused("%s missing", strings.Join(missing, ", "))
 	}
 	return nil
+}
+
+// Input parses the flags and opens the one FILE that may follow them, or stdin.
+func Input(flags *flag.FlagSet, arguments []string) (io.ReadCloser, error) {
+	if err := flags.Parse(arguments); err != nil {
+		return nil, Misused("%w", err)
+	}
+	switch flags.NArg() {
+	case 0:
+		return os.Stdin, nil
+	case 1:
+		return os.Open(flags.Arg(0))
+	default:
+		return nil, Misused("unexpected argument %q", flags.Arg(1))
+	}
 }
 
 func Within(name string, value, least, most int) error {

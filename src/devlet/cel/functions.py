@@ -31,6 +31,8 @@ class SizedNode:
     size: Range | None
     literal: Value = None
     is_literal: bool = False
+    items: Range | None = None
+    """How large the host says the elements of this list are."""
 
 
 @dataclass(frozen=True, slots=True)

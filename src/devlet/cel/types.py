@@ -1,8 +1,16 @@
-"""Static types, and the run-time type of a value. A type is a value too: `type(1) == int`."""
+"""Static types, and the run-time type of a value. A type is a value too: `type(1) == int`.
 
-from dataclasses import dataclass
+A type has two texts: `describe(t)` is how error messages of the checker write it (`any`, `duration`, `null`), `str(t)`
+how the output type of an expression is written (`google.protobuf.Any`, `google.protobuf.Duration`, `null_type`).
+"""
+
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
+
+from devlet.cel.values import Duration, Optional, Timestamp, Uint
+from devlet.objects.quantity import Quantity
+from devlet.objects.semver import Semver
 
 
 class Kind(StrEnum):
@@ -31,11 +39,33 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """`name` is for opaque, object and parameter types, `params` for those with parameters."""
+    """`name` is for opaque, object and parameter types, `params` for those with parameters.
+
+    `nullable` types are what protobuf's wrappers such as `google.protobuf.Int64Value` become.
+    """
 
     kind: Kind
     name: str = ""
     params: "tuple[Type, ...]" = ()
+    nullable: bool = field(default=False, compare=False)
+
+    @property
+    def type_name(self) -> str:
+        """Without parameters: what `type(x)` is called and compared by."""
+        return self.name or ("error" if self.kind is Kind.ERROR else self.kind.value)
+
+    @property
+    def is_dyn(self) -> bool:
+        return self.kind is Kind.DYN or self.kind is Kind.ANY
+
+    @property
+    def is_variable(self) -> bool:
+        return self.kind is Kind.UNRESOLVED or self.kind is Kind.PARAM
+
+    def __str__(self) -> str:
+        if self.is_variable:
+            return f"<{self.name}>"
+        return _declared(self) + (f"({', '.join(map(str, self.params))})" if self.params else "")
 
 
 NULL: Final = Type(Kind.NULL)
@@ -77,3 +107,72 @@ def optional_of(inner: Type) -> Type:
 
 def object_type(name: str) -> Type:
     return Type(Kind.OBJECT, name)
+
+
+_IN_MESSAGES = {Kind.ANY: "any", Kind.DURATION: "duration", Kind.TIMESTAMP: "timestamp", Kind.NULL: "null"}
+
+
+def describe(t: Type) -> str:
+    """As the checker's messages write it: `map(string, any)`, `kubernetes.Quantity`, `optional_type(int)`."""
+    if t.kind is Kind.ERROR:
+        return Kind.ERROR.value
+    if short := _IN_MESSAGES.get(t.kind):
+        return short
+    if not t.params:
+        return _declared(t)
+    return f"{t.type_name}({', '.join(map(describe, t.params))})"
+
+
+def _declared(t: Type) -> str:
+    return f"wrapper({t.type_name})" if t.nullable else t.type_name
+
+
+def unwrap_optional(t: Type) -> tuple[Type, bool]:
+    """The type inside an optional type, and whether it was one."""
+    if t.kind is Kind.OPAQUE and t.name == "optional_type" and t.params:
+        return t.params[0], True
+    return t, False
+
+
+OPTIONAL: Final = opaque("optional_type")
+LIST: Final = list_of(DYN)
+MAP: Final = map_of(DYN, DYN)
+TYPE: Final = Type(Kind.TYPE)
+QUANTITY: Final = object_type("kubernetes.Quantity")
+SEMVER: Final = object_type("kubernetes.Semver")
+
+_BY_CLASS: Final[dict[type, Type]] = {
+    type(None): NULL,
+    bool: BOOL,
+    int: INT,
+    Uint: UINT,
+    float: DOUBLE,
+    str: STRING,
+    bytes: BYTES,
+    Duration: DURATION,
+    Timestamp: TIMESTAMP,
+    list: LIST,
+    tuple: LIST,
+    dict: MAP,
+    Optional: OPTIONAL,
+    Type: TYPE,
+    Quantity: QUANTITY,
+    Semver: SEMVER,
+}
+
+
+def runtime_type(value: Any) -> Type:
+    """What `type(value)` is. The class of a library's own values says so itself, in an attribute `cel_type`.
+
+    Everything else is an object of the host, and those are maps at run time, as in the reference.
+    """
+    if found := _BY_CLASS.get(type(value)):
+        return found
+    own = getattr(type(value), "cel_type", None)
+    if isinstance(own, Type):
+        return own
+    return LIST if isinstance(value, list | tuple) else MAP
+
+
+def type_name(value: Any) -> str:
+    return runtime_type(value).type_name

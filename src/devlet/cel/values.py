@@ -13,7 +13,7 @@ Two traps: `bool` is an `int` in Python, so ask for `type(x) is int`, never `isi
 of a dict, while CEL tells bool from numbers. An error is an exception (`CelError`), never a value.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 Value = Any
@@ -49,9 +49,10 @@ class Duration:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Timestamp:
-    """Nanoseconds since 1970 in UTC."""
+    """Nanoseconds since 1970 in UTC. `offset` (seconds east) is the zone that it was written in, for its text only."""
 
     nanoseconds: int
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

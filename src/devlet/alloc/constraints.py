@@ -1,0 +1,196 @@
+"""Constraints of a claim: devices must have one attribute in common, or must all differ in it.
+
+An attribute is the set of its values, a scalar a set of one; each value carries its type, so 1 and "1" differ. Devices
+are added and removed last in, first out. Two rules are the reference's own and depend on what was tried before:
+they are here so that its answers can be reproduced.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import Protocol
+
+from devlet.alloc.inventory import DeviceEntry, Values
+from devlet.objects.claim import DeviceConstraint
+from devlet.objects.slice import DeviceAttribute
+
+__all__ = ["Constraint", "Distinct", "Match", "attribute_values", "make_constraint"]
+
+
+def attribute_values(entry: DeviceEntry, name: str, *, lists: bool) -> Values | None:
+    """The values of an attribute with its full name; None if the device has none. Unknown types have no values."""
+    key = (name, lists)
+    if key not in entry.attributes:
+        entry.attributes[key] = _look_up(entry, name, lists)
+    return entry.attributes[key]
+
+
+def _look_up(entry: DeviceEntry, name: str, lists: bool) -> Values | None:
+    attributes = entry.device.attributes
+    attribute = attributes.get(name)
+    if attribute is None:
+        domain, _, id = name.partition("/")
+        attribute = attributes.get(id) if domain == entry.identity.driver else None
+    return None if attribute is None else _values(attribute, lists)
+
+
+def _values(attribute: DeviceAttribute, lists: bool) -> Values:
+    if lists:
+        for kind in ("ints", "bools", "strings", "versions"):
+            if elements := getattr(attribute, kind):
+                return frozenset((kind, element) for element in elements)
+    for kind, value in (
+        ("ints", attribute.int_),
+        ("bools", attribute.bool_),
+        ("strings", attribute.string),
+        ("versions", attribute.version),
+    ):
+        if value is not None:
+            return frozenset([(kind, value)])
+    return frozenset()
+
+
+class Constraint(Protocol):
+    requests: frozenset[str]
+    attribute: str
+
+    def covers(self, request: str, full_name: str) -> bool: ...
+    def add(self, entry: DeviceEntry, request: str) -> bool: ...
+    def remove(self, entry: DeviceEntry, request: str) -> None: ...
+    def state(self) -> Hashable: ...
+    def values(self, entry: DeviceEntry) -> Values | None: ...
+    def restores(self, entries: Iterable[DeviceEntry], largest: int) -> bool:
+        """Whether removing a device always restores the state before it was added, if only these devices are added
+        and no request wants more than `largest`."""
+
+
+class _Attribute:
+    def __init__(self, attribute: str, requests: frozenset[str], lists: bool) -> None:
+        self.attribute = attribute
+        self.requests = requests
+        self.lists = lists
+
+    def covers(self, request: str, full_name: str) -> bool:
+        """Whether devices of the request, or of one of its alternatives, count."""
+        return not self.requests or request in self.requests or full_name in self.requests
+
+    def restores(self, _entries: Iterable[DeviceEntry], _largest: int) -> bool:
+        return True
+
+    def values(self, entry: DeviceEntry) -> Values | None:
+        return attribute_values(entry, self.attribute, lists=self.lists)
+
+
+class Match(_Attribute):
+    """All devices have a value in common."""
+
+    def __init__(self, attribute: str, requests: frozenset[str], lists: bool) -> None:
+        super().__init__(attribute, requests, lists)
+        self._common: list[Values] = []
+
+    def add(self, entry: DeviceEntry, _request: str) -> bool:
+        values = self.values(entry)
+        common = values & self._common[-1] if values and self._common else values
+        if not common:
+            return False
+        self._common.append(common)
+        return True
+
+    def remove(self, _entry: DeviceEntry, _request: str) -> None:
+        self._common.pop()
+
+    def state(self) -> Hashable:
+        return self._common[-1] if self._common else None
+
+
+class Distinct(_Attribute):
+    """No two devices have a value in common."""
+
+    def __init__(self, attribute: str, requests: frozenset[str], lists: bool) -> None:
+        super().__init__(attribute, requests, lists)
+        self._seen: set[tuple[str, object]] = set()
+
+    def add(self, entry: DeviceEntry, _request: str) -> bool:
+        values = self.values(entry)
+        if not values or not self._seen.isdisjoint(values):
+            return False
+        self._seen |= values
+        return True
+
+    def remove(self, entry: DeviceEntry, _request: str) -> None:
+        self._seen -= self.values(entry) or frozenset()
+
+    def state(self) -> Hashable:
+        return frozenset(self._seen)
+
+
+class ReferenceMatch(_Attribute):
+    """Like Match, but what the intersection lost stays lost when a device is removed."""
+
+    def __init__(self, attribute: str, requests: frozenset[str], lists: bool) -> None:
+        super().__init__(attribute, requests, lists)
+        self._common: Values = frozenset()
+        self._count = 0
+
+    def add(self, entry: DeviceEntry, _request: str) -> bool:
+        values = self.values(entry)
+        if values is None or (self.lists and not values):
+            return False
+        if self._count:
+            if not self._common & values:
+                return False
+            values &= self._common
+        self._common = values
+        self._count += 1
+        return True
+
+    def remove(self, _entry: DeviceEntry, _request: str) -> None:
+        self._count -= 1
+
+    def state(self) -> Hashable:
+        return self._common if self._count else None
+
+    def restores(self, entries: Iterable[DeviceEntry], _largest: int) -> bool:
+        return not self.lists or all(len(self.values(entry) or ()) <= 1 for entry in entries)
+
+
+class ReferenceDistinct(_Attribute):
+    """Remembers one device per request, and forgets it when any device of the request is removed."""
+
+    def __init__(self, attribute: str, requests: frozenset[str], lists: bool) -> None:
+        super().__init__(attribute, requests, lists)
+        self._seen: dict[str, Values] = {}
+        self._count = 0
+
+    def add(self, entry: DeviceEntry, request: str) -> bool:
+        values = self.values(entry)
+        if values is None:
+            return False
+        if self._count and not self._differs(values):
+            return False
+        self._seen[request] = values
+        self._count += 1
+        return True
+
+    def _differs(self, values: Values) -> bool:
+        if not values:
+            return not (self.lists or self._seen)
+        return all(values.isdisjoint(seen) for seen in self._seen.values())
+
+    def remove(self, _entry: DeviceEntry, request: str) -> None:
+        self._seen.pop(request, None)
+        self._count -= 1
+
+    def restores(self, _entries: Iterable[DeviceEntry], largest: int) -> bool:
+        return largest <= 1
+
+    def state(self) -> Hashable:
+        return frozenset(self._seen.items())
+
+
+def make_constraint(constraint: DeviceConstraint, *, exact: bool, lists: bool) -> Constraint | None:
+    """None if it is of a kind that is not known."""
+    requests = frozenset(constraint.requests)
+    if constraint.match_attribute is not None:
+        return (Match if exact else ReferenceMatch)(constraint.match_attribute, requests, lists)
+    if constraint.distinct_attribute is not None:
+        return (Distinct if exact else ReferenceDistinct)(constraint.distinct_attribute, requests, lists)
+    return None

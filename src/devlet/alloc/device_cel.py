@@ -1,0 +1,144 @@
+"""A device as CEL sees it: the variable `device` with driver, attributes, capacity and allowMultipleAllocations.
+
+Names without a domain belong to the driver's domain. An unknown domain is an empty map, an unknown name in it an error.
+"""
+
+from functools import lru_cache
+from typing import Any, Final
+
+from devlet.cel.environment import Environment, ObjectField, kubernetes
+from devlet.cel.functions import Range
+from devlet.cel.library import includes
+from devlet.cel.types import ANY, BOOL, DYN, STRING, Type, map_of, object_type, opaque
+from devlet.cel.values import CelError
+from devlet.errors import InvalidInput
+from devlet.objects.quantity import Quantity
+from devlet.objects.semver import parse as parse_version
+from devlet.objects.slice import Device, DeviceAttribute
+
+__all__ = ["DeviceInput", "device_environment"]
+
+QUANTITY: Final = opaque("kubernetes.Quantity")
+DEVICE: Final = object_type("kubernetes.DRADevice")
+RELEASE: Final = (1, 36)
+
+# What validation allows: lengths of domains, names and attributes, entries of a map, values of a list.
+DOMAIN_MAX: Final = 63
+ID_MAX: Final = 32
+ATTRIBUTE_MAX: Final = 64
+ENTRIES_MAX: Final = 32
+VALUES_MAX: Final = 48
+
+
+class _Domains(dict[str, dict[str, Any]]):
+    """Maps of a device by domain: any domain can be looked up, but only real ones are there."""
+
+    __slots__ = ()
+
+    def __missing__(self, _domain: str) -> dict[str, Any]:
+        return {}
+
+
+class DeviceInput:
+    """The value of `device`. `problem` is set if the device cannot be given to any expression."""
+
+    __slots__ = ("allow_multiple_allocations", "attributes", "capacity", "driver", "problem")
+
+    def __init__(self, driver: str, device: Device, *, lists: bool = True) -> None:
+        self.driver = driver
+        self.allow_multiple_allocations = bool(device.allow_multiple_allocations)
+        self.attributes = _Domains()
+        self.capacity = _Domains()
+        self.problem: CelError | None = None
+        try:
+            self._fill(device, lists)
+        except CelError as e:
+            self.problem = e
+
+    def _fill(self, device: Device, lists: bool) -> None:
+        for name, attribute in device.attributes.items():
+            domain, id = split(name, self.driver)
+            self.attributes.setdefault(domain, {})[id] = _value(name, attribute, lists)
+        for name, capacity in device.capacity.items():
+            domain, id = split(name, self.driver)
+            self.capacity.setdefault(domain, {})[id] = Quantity.parse(capacity.value)
+
+
+def split(name: str, driver: str) -> tuple[str, str]:
+    """Domain and name of a qualified name."""
+    domain, slash, id = name.partition("/")
+    return (domain, id) if slash else (driver, name)
+
+
+def _value(name: str, attribute: DeviceAttribute, lists: bool) -> Any:
+    try:
+        if lists:
+            if attribute.ints or attribute.bools or attribute.strings:
+                return attribute.ints or attribute.bools or attribute.strings
+            if attribute.versions:
+                return tuple(parse_version(version) for version in attribute.versions)
+        for value in (attribute.int_, attribute.bool_, attribute.string):
+            if value is not None:
+                return value
+        if attribute.version is not None:
+            return parse_version(attribute.version)
+    except InvalidInput as e:
+        raise CelError(f"attribute {name}: parse semantic version: {e}") from e
+    raise CelError(f"attribute {name}: unsupported attribute value")
+
+
+@lru_cache(64)
+def device_environment(
+    version: tuple[int, int] = RELEASE, *, stored: bool = True, shares: bool = True, lists: bool = True
+) -> Environment:
+    """What a selector of that release may say. `shares` and `lists` are the gates of consumable capacity and of lists.
+
+    Stored expressions were accepted once, perhaps by a newer release: everything compiles in their environment.
+    """
+    attribute = DYN if lists else ANY
+    fields = {
+        "driver": ObjectField(STRING, "driver"),
+        "attributes": ObjectField(map_of(STRING, map_of(STRING, attribute)), "attributes"),
+        "capacity": ObjectField(map_of(STRING, map_of(STRING, QUANTITY)), "capacity"),
+    }
+    if stored or shares:
+        fields["allowMultipleAllocations"] = ObjectField(BOOL, "allow_multiple_allocations")
+    return kubernetes(version, stored=stored).extended(
+        variables={"device": DEVICE},
+        objects={DEVICE.name: fields},
+        libraries=[includes.LIBRARY] if stored or lists else [],
+        sizes=_sizes,
+    )
+
+
+# By the steps of a path; the empty step is the size of the thing itself. "*" is any name of an attribute.
+_ATTRIBUTES: Final[dict[str, Any]] = {
+    "": ENTRIES_MAX,
+    "@keys": {"": DOMAIN_MAX},
+    "@values": {"": ENTRIES_MAX, "@keys": {"": ID_MAX}, "@values": {"": ATTRIBUTE_MAX}, "*": {"": ATTRIBUTE_MAX}},
+}
+_CAPACITY: Final[dict[str, Any]] = {
+    "": ENTRIES_MAX,
+    "@keys": {"": DOMAIN_MAX},
+    "@values": {"": ENTRIES_MAX, "@keys": {"": ID_MAX}, "@values": {"": 0}},
+}
+_DEVICE: Final[dict[str, Any]] = {
+    "": 0,
+    "driver": {"": DOMAIN_MAX},
+    "allowMultipleAllocations": {"": 1},
+    "attributes": _ATTRIBUTES,
+    "capacity": _CAPACITY,
+}
+
+
+def _sizes(path: tuple[str, ...]) -> Range | None:
+    node: dict[str, Any] | None = {"device": _DEVICE}
+    for step in path:
+        key = "@values" if step == "@items" else step
+        node = node.get(key) or (None if step[:1] == "@" else node.get("*")) if node else None
+    return Range(0, node[""]) if node else None
+
+
+def result_types(lists: bool) -> frozenset[Type]:
+    """What a selector may evaluate to, as far as it is known before."""
+    return frozenset({BOOL, ANY, DYN} if lists else {BOOL, ANY})

@@ -1,0 +1,299 @@
+"""What there is and who has it: slices, classes and claims, indexed once and kept up to date.
+
+Everything that is asked for each pod and node is prepared here: devices of a slice in order, which of them are taken
+(a bit each), what is consumed of shared ones, pools, and the results of selectors. Whoever owns the inventory tells it
+what changed; a slice is never changed but replaced, so what is remembered about it is right as long as it lives.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from devlet.alloc.device_cel import DeviceInput
+from devlet.alloc.selectors import SliceMatch
+from devlet.objects.claim import DeviceResult, ResourceClaim
+from devlet.objects.device_class import DeviceClass
+from devlet.objects.identifiers import DeviceIdentity, DriverName, NodeName, PoolName
+from devlet.objects.quantity import Quantity
+from devlet.objects.slice import Device, ResourceSlice
+
+__all__ = ["DeviceEntry", "Holder", "Inventory", "SliceEntry"]
+
+PoolKey = tuple[DriverName, PoolName]
+Counters = tuple[tuple[tuple[str, str], int], ...]
+Values = frozenset[tuple[str, object]]
+K = TypeVar("K")
+
+
+class DeviceEntry:
+    """A device as the search sees it. `consumed` is what claims hold of it, None if no share is known with amounts."""
+
+    __slots__ = (
+        "attributes",
+        "bit",
+        "consumed",
+        "counters",
+        "device",
+        "identity",
+        "inputs",
+        "is_simple",
+        "shareable",
+        "shares",
+        "slice",
+    )
+
+    def __init__(self, slice: "SliceEntry", bit: int, device: Device, identity: DeviceIdentity) -> None:
+        self.slice = slice
+        self.bit = bit
+        self.device = device
+        self.identity = identity
+        self.shareable = bool(device.allow_multiple_allocations)
+        self.counters = _counters(device)
+        self.is_simple = not self.shareable and not _has_policy(device)  # its capacity is no matter unless asked for
+        self.consumed: dict[str, int] | None = None
+        self.shares = 0
+        self.attributes: dict[tuple[str, bool], Values | None] = {}
+        self.inputs: dict[bool, DeviceInput] = {}
+
+    @property
+    def is_taken(self) -> bool:
+        """By a claim that has it for itself."""
+        return bool(self.slice.taken >> self.bit & 1)
+
+    @property
+    def is_allocated(self) -> bool:
+        """By any claim, alone or in part."""
+        return self.is_taken or self.shares > 0 or self.consumed is not None
+
+    def __repr__(self) -> str:
+        return f"DeviceEntry({self.identity})"
+
+
+def _counters(device: Device) -> Counters:
+    return tuple(
+        ((consumption.counter_set, name), Quantity.parse(counter.value).nano)
+        for consumption in device.consumes_counters
+        for name, counter in consumption.counters.items()
+    )
+
+
+class SliceEntry:
+    """A slice with its devices; `taken` has a bit for each device that a claim has for itself."""
+
+    __slots__ = ("bindings", "devices", "is_plain", "matches", "slice", "tainted", "taken")
+
+    def __init__(self, slice: ResourceSlice) -> None:
+        self.slice = slice
+        self.devices = tuple(
+            DeviceEntry(self, bit, device, slice.identity(device)) for bit, device in enumerate(slice.spec.devices)
+        )
+        self.taken = 0
+        self.tainted = _bits(bool(device.taints) for device in slice.spec.devices)
+        self.bindings = _bits(bool(device.binding_conditions) for device in slice.spec.devices)
+        self.is_plain = not any(
+            entry.shareable or entry.counters or entry.device.taints or _has_policy(entry.device)
+            for entry in self.devices
+        )
+        self.matches: dict[object, SliceMatch] = {}
+
+    @property
+    def pool(self) -> PoolKey:
+        return (self.slice.spec.driver, self.slice.spec.pool.name)
+
+    @property
+    def name(self) -> str:
+        return self.slice.metadata.name
+
+    @property
+    def generation(self) -> int:
+        return self.slice.spec.pool.generation
+
+    @property
+    def count(self) -> int:
+        return self.slice.spec.pool.resource_slice_count
+
+    def chosen(self, mask: int) -> list[DeviceEntry]:
+        """The devices whose bits are set, in order."""
+        devices = self.devices
+        if mask == (1 << len(devices)) - 1:
+            return list(devices)
+        entries = []
+        while mask:
+            low = mask & -mask
+            entries.append(devices[low.bit_length() - 1])
+            mask ^= low
+        return entries
+
+
+def _has_policy(device: Device) -> bool:
+    return any(capacity.request_policy for capacity in device.capacity.values())
+
+
+def _bits(flags: Iterable[bool]) -> int:
+    return sum(flag << bit for bit, flag in enumerate(flags))
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A claim that has a device, or a share of it."""
+
+    namespace: str
+    claim: str
+    result: DeviceResult
+
+
+@dataclass(slots=True)
+class _Held:
+    """What claims have of one device. There should be one exclusive holder; a list tells when there are two."""
+
+    exclusive: list[Holder] = field(default_factory=list)
+    shares: list[Holder] = field(default_factory=list)
+
+
+class Inventory:
+    """`revision` grows with each change of slices, so that whoever derived something from them can tell."""
+
+    def __init__(self, slices: Iterable[ResourceSlice] = (), classes: Iterable[DeviceClass] = ()) -> None:
+        self._slices: dict[str, SliceEntry] = {}
+        self._local: dict[NodeName, dict[str, SliceEntry]] = {}
+        self._shared: dict[str, SliceEntry] = {}
+        self._pools: dict[PoolKey, dict[str, SliceEntry]] = {}
+        self._where: dict[DeviceIdentity, list[DeviceEntry]] = {}
+        self._classes: dict[str, DeviceClass] = {}
+        self._held: dict[DeviceIdentity, _Held] = {}
+        self._claims: dict[tuple[str, str], ResourceClaim] = {}
+        self._ticks = 0
+        self.revision = 0
+        self.pool_revisions: dict[PoolKey, int] = {}
+        for slice in slices:
+            self.put_slice(slice)
+        for device_class in classes:
+            self.put_class(device_class)
+
+    # Slices
+
+    def put_slice(self, slice: ResourceSlice) -> None:
+        """Add a slice, or replace the one of that name."""
+        self.remove_slice(slice.metadata.name)
+        entry = SliceEntry(slice)
+        name, spec = entry.name, slice.spec
+        self._slices[name] = entry
+        if spec.node_name and not spec.shared_counters:
+            self._local.setdefault(spec.node_name, {})[name] = entry
+        else:
+            self._shared[name] = entry
+        self._pools.setdefault(entry.pool, {})[name] = entry
+        for device in entry.devices:
+            self._where.setdefault(device.identity, []).append(device)
+            if held := self._held.get(device.identity):
+                _apply(device, held)
+        self._changed(entry.pool)
+
+    def remove_slice(self, name: str) -> None:
+        entry = self._slices.pop(name, None)
+        if entry is None:
+            return
+        node = entry.slice.spec.node_name
+        if node and name in self._local.get(node, {}):
+            _discard(self._local, node, name)
+        self._shared.pop(name, None)
+        _discard(self._pools, entry.pool, name)
+        for device in entry.devices:
+            entries = self._where[device.identity]
+            entries.remove(device)
+            if not entries:
+                del self._where[device.identity]
+        self._changed(entry.pool)
+
+    def _changed(self, pool: PoolKey) -> None:
+        self._touch(pool)
+        self.revision = self._ticks
+
+    def _touch(self, pool: PoolKey) -> None:
+        self._ticks += 1
+        self.pool_revisions[pool] = self._ticks
+
+    def slices(self) -> Iterator[SliceEntry]:
+        return iter(self._slices.values())
+
+    def slices_for(self, node: NodeName) -> Iterator[SliceEntry]:
+        """Those of the node, then those that are not of one node alone."""
+        yield from self._local.get(node, {}).values()
+        yield from self._shared.values()
+
+    def slices_of(self, pool: PoolKey) -> Iterable[SliceEntry]:
+        return self._pools.get(pool, {}).values()
+
+    def find(self, identity: DeviceIdentity) -> list[DeviceEntry]:
+        """Entries of a device: usually one, more while a pool is being replaced."""
+        return self._where.get(identity, [])
+
+    # Classes
+
+    def put_class(self, device_class: DeviceClass) -> None:
+        self._classes[device_class.name] = device_class
+
+    def remove_class(self, name: str) -> None:
+        self._classes.pop(name, None)
+
+    @property
+    def classes(self) -> Mapping[str, DeviceClass]:
+        return self._classes
+
+    # Claims
+
+    def hold(self, claim: ResourceClaim) -> None:
+        """Note what a claim has; a claim that was noted before is replaced."""
+        self.release(claim.metadata.namespace, claim.metadata.name)
+        if not claim.results:
+            return
+        self._claims[claim.metadata.namespace, claim.metadata.name] = claim
+        for result in claim.results:
+            if not result.admin_access:
+                held = self._held.setdefault(result.identity, _Held())
+                holder = Holder(claim.metadata.namespace, claim.metadata.name, result)
+                (held.shares if result.share_id else held.exclusive).append(holder)
+                self._refresh(result.identity)
+
+    def release(self, namespace: str, name: str) -> None:
+        """Forget what a claim has."""
+        claim = self._claims.pop((namespace, name), None)
+        for result in claim.results if claim else ():
+            if held := self._held.get(result.identity):
+                held.exclusive = [h for h in held.exclusive if (h.namespace, h.claim) != (namespace, name)]
+                held.shares = [h for h in held.shares if (h.namespace, h.claim) != (namespace, name)]
+                if not held.exclusive and not held.shares:
+                    del self._held[result.identity]
+                self._refresh(result.identity)
+
+    def holders(self, identity: DeviceIdentity) -> tuple[Holder, ...]:
+        """Who has the device or a share of it; administrators are not counted."""
+        held = self._held.get(identity)
+        return (*held.exclusive, *held.shares) if held else ()
+
+    def _refresh(self, identity: DeviceIdentity) -> None:
+        held = self._held.get(identity) or _Held()
+        for entry in self.find(identity):
+            _apply(entry, held)
+            if entry.counters:
+                self._touch(entry.slice.pool)
+
+
+def _discard(index: dict[K, dict[str, SliceEntry]], key: K, name: str) -> None:
+    names = index[key]
+    del names[name]
+    if not names:
+        del index[key]
+
+
+def _apply(entry: DeviceEntry, held: _Held) -> None:
+    bit = 1 << entry.bit
+    entry.slice.taken = entry.slice.taken | bit if held.exclusive else entry.slice.taken & ~bit
+    entry.shares = len(held.shares)
+    consumed: dict[str, int] | None = None
+    for holder in held.shares:
+        if holder.result.consumed_capacity:
+            consumed = consumed if consumed is not None else {}
+            for name, amount in holder.result.consumed_capacity.items():
+                consumed[name] = consumed.get(name, 0) + Quantity.parse(amount).nano
+    entry.consumed = consumed

@@ -1,0 +1,37 @@
+"""Which of several devices to try first, if any would do: so that what is left stays useful.
+
+A share goes to the device that has the least left, a partition is the smallest that matches. Devices that are neither
+stay in the order in which they are published.
+"""
+
+from collections.abc import Iterable
+
+from devlet.alloc.inventory import DeviceEntry
+from devlet.objects.quantity import Quantity
+
+__all__ = ["best_fit"]
+
+
+def best_fit(devices: list[DeviceEntry]) -> list[DeviceEntry]:
+    """Stable: devices of one kind keep their order."""
+    if not any(device.shareable or device.counters for device in devices):
+        return devices
+    return sorted(devices, key=_waste)
+
+
+def _waste(device: DeviceEntry) -> tuple[int, float]:
+    counters = sum(amount for _, amount in device.counters)
+    return (counters, _room(device) if device.shareable else 0.0)
+
+
+def _room(device: DeviceEntry) -> float:
+    """The share of its capacity that is left, 1 if nothing is consumed."""
+    shares = list(_left(device))
+    return sum(shares) / len(shares) if shares else 0.0
+
+
+def _left(device: DeviceEntry) -> Iterable[float]:
+    consumed = device.consumed or {}
+    for name, capacity in device.device.capacity.items():
+        if limit := Quantity.parse(capacity.value).nano:
+            yield 1 - consumed.get(name, 0) / limit

@@ -1,0 +1,200 @@
+"""The pools that a node can use, in the order in which their devices are tried.
+
+Only slices of a pool's highest generation count, and only if all of them are there: a pool that is being replaced has
+no devices, but is remembered, because nobody can have "all" devices while some are unknown.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
+
+from devlet.alloc.features import Features, Rules
+from devlet.alloc.inventory import Inventory, PoolKey, SliceEntry
+from devlet.errors import InvalidInput
+from devlet.objects import node_selectors
+from devlet.objects.identifiers import NodeName
+from devlet.objects.node import Node, NodeSelector
+from devlet.objects.quantity import Quantity
+
+__all__ = ["Pool", "PoolSlice", "gather"]
+
+CounterKey = tuple[str, str]
+"""Counter set and counter."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSlice:
+    """A slice with the bits of the devices that the node can reach."""
+
+    entry: SliceEntry
+    reachable: int
+
+
+@dataclass(slots=True)
+class Pool:
+    """`problem` says why its devices cannot be used: incomplete ones miss slices, invalid ones contradict themselves.
+
+    `others` are slices for other nodes, whose devices take from the same counters.
+    """
+
+    key: PoolKey
+    slices: tuple[PoolSlice, ...] = ()
+    others: tuple[SliceEntry, ...] = ()
+    counters: Mapping[CounterKey, int] | None = None
+    is_incomplete: bool = False
+    problem: str = ""
+
+    @property
+    def is_usable(self) -> bool:
+        return not self.problem
+
+    @property
+    def name(self) -> str:
+        return f"{self.key[0]}/{self.key[1]}"
+
+    def available(self) -> dict[CounterKey, int]:
+        """What is left of the counters, below zero if claims have more than there is."""
+        left = dict(self.counters or {})
+        for entry in (*(slice.entry for slice in self.slices), *self.others):
+            for device in entry.devices:
+                if device.counters and device.is_allocated:
+                    for key, amount in device.counters:
+                        if key in left:
+                            left[key] -= amount
+        return left
+
+
+def gather(inventory: Inventory, node: Node, features: Features, rules: Rules) -> list[Pool]:
+    """Raises InvalidInput if a node selector cannot be understood."""
+    groups: dict[PoolKey, list[PoolSlice]] = {}
+    for entry in inventory.slices_for(node.name):
+        spec = entry.slice.spec
+        if not features.partitionable_devices and (spec.per_device_node_selection is not None or spec.shared_counters):
+            continue
+        reachable = _reachable(entry, node)
+        if reachable is not None:
+            _add(groups.setdefault(entry.pool, []), PoolSlice(entry, reachable))
+    pools = [_pool(inventory, key, slices, features, rules) for key, slices in groups.items()]
+    return sorted((pool for pool in pools if pool), key=_order)
+
+
+def _order(pool: Pool) -> tuple[bool, bytes, bytes]:
+    binding = any(slice.entry.bindings for slice in pool.slices)
+    return (binding, pool.key[0].encode(), pool.key[1].encode())
+
+
+def _reachable(entry: SliceEntry, node: Node) -> int | None:
+    """Bits of the devices that the node can reach; None if the slice is not for the node at all."""
+    spec, everything = entry.slice.spec, (1 << len(entry.devices)) - 1
+    if spec.shared_counters:
+        return everything
+    if spec.node_name or spec.all_nodes or spec.node_selector is not None:
+        matches = node_matches(node, spec.node_name, spec.all_nodes, spec.node_selector, f"slice {entry.name}")
+        return everything if matches else None
+    if not spec.per_device_node_selection:
+        return None
+    bits = 0
+    for device in entry.devices:
+        d = device.device
+        where = f"device {d.name} in slice {entry.name}"
+        bits |= node_matches(node, d.node_name, d.all_nodes, d.node_selector, where) << device.bit
+    return bits or None
+
+
+def node_matches(
+    node: Node, name: NodeName | None, all_nodes: bool | None, selector: NodeSelector | None, where: str
+) -> bool:
+    """Whether something that is for a node of that name, for all, or for those selected, is for the node."""
+    if name:
+        return node.name == name
+    if all_nodes:
+        return True
+    if selector is None:
+        return False
+    try:
+        parsed = _parsed(selector)
+    except InvalidInput as e:
+        raise InvalidInput(f"{where}: node selector cannot be understood: {e}") from e
+    return parsed.matches_node(node.name, node.metadata.labels)
+
+
+@lru_cache(4096)
+def _parsed(selector: NodeSelector) -> node_selectors.NodeSelector:
+    return node_selectors.parse(msgspec.json.decode(msgspec.json.encode(selector)))
+
+
+def _add(slices: list[PoolSlice], slice: PoolSlice) -> None:
+    """Keep only the highest generation."""
+    if slices and slice.entry.generation != slices[0].entry.generation:
+        if slice.entry.generation < slices[0].entry.generation:
+            return
+        slices.clear()
+    slices.append(slice)
+
+
+def _pool(inventory: Inventory, key: PoolKey, slices: list[PoolSlice], features: Features, rules: Rules) -> Pool | None:
+    """None if a newer generation replaces it."""
+    generation, count = slices[0].entry.generation, slices[0].entry.count
+    is_complete = len(slices) == count
+    everywhere = list(inventory.slices_of(key))
+    if not is_complete or rules.whole_pool_generation:
+        if any(entry.generation > generation for entry in everywhere):
+            return None
+    others: list[SliceEntry] = []
+    if not is_complete:
+        current = [entry for entry in everywhere if entry.generation == generation]
+        if len(current) != count:
+            text = (
+                f"has {len(current)} of {count} slices"
+                if len(current) < count
+                else f"has {len(current)} slices instead of {count}"
+            )
+            return Pool(key, is_incomplete=True, problem=f"is being updated: generation {generation} {text}")
+        own = {slice.entry.name for slice in slices}
+        others = [entry for entry in current if entry.name not in own]
+    return _build(key, sorted(slices, key=lambda slice: slice.entry.name.encode()), others, features)
+
+
+def _build(key: PoolKey, slices: list[PoolSlice], others: list[SliceEntry], features: Features) -> Pool:
+    devices = slices
+    counters: dict[CounterKey, int] = {}
+    if features.partitionable_devices:
+        devices = [slice for slice in slices if not slice.entry.slice.spec.shared_counters]
+        sets = [set for slice in slices for set in slice.entry.slice.spec.shared_counters]
+        counters = {
+            (set.name, name): Quantity.parse(counter.value).nano
+            for set in sets
+            for name, counter in set.counters.items()
+        }
+        names = [set.name for set in sets]
+    problem = _repeated("device name", [d.device.name for slice in devices for d in slice.entry.devices])
+    if not problem and features.partitionable_devices:
+        problem = _repeated("counter set name", names) or _unknown_counter(
+            set(names), counters, (*(slice.entry for slice in slices), *others)
+        )
+    if problem:
+        return Pool(key, problem=f"is invalid: {problem}")
+    return Pool(key, tuple(devices), tuple(others), counters)
+
+
+def _repeated(what: str, names: Iterable[str]) -> str:
+    seen = set()
+    for name in names:
+        if name in seen:
+            return f"duplicate {what} {name}"
+        seen.add(name)
+    return ""
+
+
+def _unknown_counter(sets: set[str], counters: Mapping[CounterKey, int], slices: Iterable[SliceEntry]) -> str:
+    for entry in slices:
+        for device in entry.devices:
+            for consumption in device.device.consumes_counters:
+                if consumption.counter_set not in sets:
+                    return f"device {device.device.name}: counter set {consumption.counter_set} not found"
+                for name in consumption.counters:
+                    if (consumption.counter_set, name) not in counters:
+                        return f"device {device.device.name}: counter {name} not found in set {consumption.counter_set}"
+    return ""

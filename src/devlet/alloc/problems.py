@@ -1,0 +1,103 @@
+"""Allocation problems as documents: nodes, classes, slices and claims, with the answer for each node.
+
+The format is the one in which the reference's answers are recorded. Answers name devices and, because share IDs are
+random, only that a share was made; `results` has the complete allocations.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from devlet.alloc.allocator import Allocator, Fit, NoFit
+from devlet.alloc.features import Features, Rules
+from devlet.alloc.inventory import Inventory
+from devlet.alloc.results import allocation_documents
+from devlet.alloc.search import Limits
+from devlet.errors import InvalidInput
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.device_class import DeviceClass
+from devlet.objects.documents import Document
+from devlet.objects.node import Node
+from devlet.objects.slice import ResourceSlice
+
+__all__ = ["Problem", "read_problem", "solve_problem"]
+
+SHARE_ID = "00000000-0000-4000-8000-000000000000"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    name: str
+    mode: str
+    nodes: tuple[Node, ...]
+    claims: tuple[ResourceClaim, ...]
+    inventory: Inventory
+    features: Features
+
+
+def read_problem(document: Document) -> Problem:
+    """Raises InvalidInput that names the problem and what is wrong in it."""
+    name = document.get("name", "")
+    try:
+        inventory = Inventory(_views(document, "slices", ResourceSlice), _views(document, "classes", DeviceClass))
+        for claim in _views(document, "allocated", ResourceClaim):
+            inventory.hold(claim)
+        return Problem(
+            name,
+            document.get("mode", ""),
+            tuple(_views(document, "nodes", Node)),
+            tuple(_views(document, "claims", ResourceClaim)),
+            inventory,
+            Features.named(document.get("features") or {}),
+        )
+    except (msgspec.ValidationError, AttributeError, TypeError) as e:
+        raise InvalidInput(f"problem {name!r}: {e}") from e
+
+
+def _views(document: Document, key: str, type_: type[Any]) -> list[Any]:
+    return [_view(key, i, each, type_) for i, each in enumerate(document.get(key) or ())]
+
+
+def _view(key: str, index: int, document: Document, type_: type[Any]) -> Any:
+    try:
+        return msgspec.convert(document, type_)
+    except msgspec.ValidationError as e:
+        raise InvalidInput(f"{key}[{index}]: {e}") from e
+
+
+def solve_problem(
+    document: Document,
+    *,
+    reference_compatible: bool = True,
+    rules: Rules | None = None,
+    limits: Callable[[], Limits] = Limits,
+) -> list[Document]:
+    """One answer per node. `limits` are made anew for each."""
+    problem = read_problem(document)
+    chosen = rules or (Rules.reference() if reference_compatible else Rules())
+    allocator = Allocator(problem.inventory, problem.features, chosen)
+    return [_answer(allocator, node, problem.claims, limits()) for node in problem.nodes]
+
+
+def _answer(allocator: Allocator, node: Node, claims: Sequence[ResourceClaim], limits: Limits) -> Document:
+    answer: Document = {"node": node.name}
+    try:
+        outcome = allocator.allocate(node, claims, limits)
+        if isinstance(outcome, NoFit):
+            return answer | {"outcome": "no-fit"} | ({"error": outcome.reason} if outcome.reason else {})
+        results = allocation_documents(outcome, allocator.features, allocator.rules, lambda: SHARE_ID)
+    except InvalidInput as e:
+        return answer | {"outcome": "error", "error": str(e)}
+    return answer | {"outcome": "fit", "allocations": _allocations(outcome, results), "results": results}
+
+
+def _allocations(fit: Fit, results: Sequence[Document]) -> list[list[Document]]:
+    return [[_brief(result) for result in each["devices"].get("results", [])] for each in results]
+
+
+def _brief(result: Document) -> Document:
+    kept = ("request", "driver", "pool", "device", "adminAccess", "consumedCapacity")
+    brief = {key: result[key] for key in kept if key in result}
+    return brief | ({"shared": True} if "shareID" in result else {})

@@ -1,0 +1,132 @@
+"""What claims want, read once: requests with their alternatives, as the search takes them.
+
+A request that names a class or mode that does not exist cannot be answered on any node: that is an error, not a no.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from devlet.alloc.features import Features, Rules
+from devlet.alloc.inventory import Inventory
+from devlet.alloc.selectors import SelectorKey
+from devlet.errors import InvalidInput
+from devlet.objects.claim import DeviceRequest, DeviceSubRequest, DeviceToleration, ExactDeviceRequest, ResourceClaim
+from devlet.objects.device_class import DeviceClass, DeviceSelector
+from devlet.objects.quantity import Quantity
+
+__all__ = ["RESULTS_MAX", "Alternative", "Request", "claim_name", "read_request"]
+
+RESULTS_MAX: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One way to satisfy a request; a request without sub-requests has one.
+
+    `name` is the sub-request's own name (or the request's), `full_name` what results are labelled with.
+    """
+
+    name: str
+    full_name: str
+    is_sub: bool
+    device_class: DeviceClass
+    selectors: SelectorKey
+    is_all: bool
+    count: int
+    admin_access: bool
+    tolerations: tuple[DeviceToleration, ...]
+    capacity: tuple[tuple[str, Quantity], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    name: str
+    alternatives: tuple[Alternative, ...]
+    is_list: bool
+
+
+def claim_name(claim: ResourceClaim) -> str:
+    """As in messages: namespace/name."""
+    return f"{claim.metadata.namespace}/{claim.metadata.name}"
+
+
+def read_request(
+    claim: ResourceClaim, request: DeviceRequest, inventory: Inventory, features: Features, rules: Rules
+) -> Request:
+    """Raises InvalidInput."""
+    where = f"claim {claim_name(claim)}, request {request.name}"
+    if request.first_available:
+        if not features.prioritized_list:
+            raise InvalidInput(f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled")
+        parts: Sequence[ExactDeviceRequest | DeviceSubRequest] = request.first_available
+    elif request.exactly is None:
+        raise InvalidInput(f"{where}: neither exactly nor firstAvailable is set (unsupported request type?)")
+    else:
+        parts = (request.exactly,)
+    if not features.consumable_capacity and any(part.capacity is not None for part in parts):
+        raise InvalidInput(f"{where}: has capacity requests, but the DRAConsumableCapacity feature is disabled")
+    return Request(
+        request.name,
+        tuple(_alternative(claim, request, part, inventory, features, rules) for part in parts),
+        bool(request.first_available),
+    )
+
+
+def _alternative(
+    claim: ResourceClaim,
+    request: DeviceRequest,
+    part: ExactDeviceRequest | DeviceSubRequest,
+    inventory: Inventory,
+    features: Features,
+    rules: Rules,
+) -> Alternative:
+    is_sub = isinstance(part, DeviceSubRequest)
+    name = part.name if isinstance(part, DeviceSubRequest) else request.name
+    where = f"claim {claim_name(claim)}, request {name}"
+    _check(part, features, where)
+    device_class = inventory.classes.get(part.device_class_name)
+    if device_class is None:
+        missing = f'deviceclass.resource.k8s.io "{part.device_class_name}" not found'
+        raise InvalidInput(f"{where}: could not retrieve device class {part.device_class_name}: {missing}")
+    if part.allocation_mode not in ("ExactCount", "All"):
+        raise InvalidInput(f"{where}: unsupported count mode {part.allocation_mode}")
+    return Alternative(
+        name,
+        f"{request.name}/{name}" if is_sub else name,
+        is_sub,
+        device_class,
+        (_expressions(device_class.spec.selectors), _expressions(part.selectors)),
+        part.allocation_mode == "All",
+        part.count,
+        bool(getattr(part, "admin_access", None)),
+        part.tolerations,
+        _capacity(part, rules, where),
+    )
+
+
+def _check(part: ExactDeviceRequest | DeviceSubRequest, features: Features, where: str) -> None:
+    for i, selector in enumerate(part.selectors):
+        if selector.cel is None:
+            raise InvalidInput(f"{where}, selector #{i}: CEL expression empty (unsupported selector type?)")
+    if not features.admin_access and getattr(part, "admin_access", None) is not None:
+        raise InvalidInput(f"{where}: admin access is requested, but the feature is disabled")
+    if not part.device_class_name:
+        raise InvalidInput(f"{where}: missing device class name (unsupported request type?)")
+
+
+def _expressions(selectors: Sequence[DeviceSelector]) -> tuple[str, ...]:
+    return tuple(selector.cel.expression if selector.cel else "" for selector in selectors)
+
+
+def _capacity(
+    part: ExactDeviceRequest | DeviceSubRequest, rules: Rules, where: str
+) -> tuple[tuple[str, Quantity], ...]:
+    if part.capacity is None:
+        return ()
+    wanted = {name: Quantity.parse(amount) for name, amount in part.capacity.requests.items()}
+    if rules.strict_capacity:
+        for name, amount in wanted.items():
+            if amount.sign < 0:
+                raise InvalidInput(f"{where}: capacity {name}: {amount} is negative, ask for zero or more")
+    return tuple(wanted.items())

@@ -1,0 +1,456 @@
+"""Find devices for all requests at once: depth first, in a fixed order, with undo. The first complete answer wins.
+
+The order is the reference's: claims, requests and alternatives as they are written, devices as their pools are sorted
+and published, and within a request combinations, not permutations. Where that cannot change the answer the search is
+cut short: devices that are alike in all that matters are tried once, states that failed are remembered, and a count
+of what is needed against what is there comes first. It can change the answer only where trying a device may end
+in an error, or where the reference's constraints depend on what was tried before; then nothing is cut.
+
+A frame of the stack is a choice: of a device, or of an alternative.
+
+    enter request ──▶ alternatives ──▶ device 1 ──▶ device 2 ──▶ … ──▶ next request ──▶ … ──▶ found
+                          ▲               │ failed: undo, next device; none left: back to the frame below
+                          └───────────────┘ too many results: back to the alternatives at once
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, TypeVar
+
+from devlet.alloc.amounts import Amount
+from devlet.alloc.bounds import can_suffice
+from devlet.alloc.constraints import Constraint
+from devlet.alloc.features import Features, Rules
+from devlet.alloc.inventory import DeviceEntry
+from devlet.alloc.kinds import find_kinds
+from devlet.alloc.pools import CounterKey, Pool
+from devlet.alloc.requests import RESULTS_MAX
+from devlet.alloc.steps import Step
+from devlet.alloc.taints import untolerated
+from devlet.errors import InvalidInput
+
+__all__ = ["Chosen", "Exhausted", "Limits", "Search"]
+
+# Before this many steps nothing is remembered: most searches end sooner, and remembering costs more than it saves.
+PATIENCE: Final = 48
+
+UNLIMITED: Final = 1 << 30
+
+T = TypeVar("T")
+
+
+class _Hopeless(Exception):
+    """Counting alone says no."""
+
+
+class Exhausted(Exception):
+    """The search was given up before it ended: whether there is an answer is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A search ends after `steps` devices were tried, or when `give_up` says so (asked now and then)."""
+
+    steps: int = 2_000_000
+    give_up: Callable[[], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A device for a step. `amounts` is what is consumed of a shared device, None if it is not shared."""
+
+    step: Step
+    entry: DeviceEntry
+    amounts: tuple[Amount, ...] | None = None
+
+
+@dataclass(slots=True)
+class _Device:
+    """A choice of device number `index` of a request; `cursor` is the next candidate."""
+
+    claim: int
+    step: Step
+    index: int
+    cursor: int
+    memo: Hashable
+    undo: "_Undo | None" = None
+    failed: set[Hashable] | None = None
+
+
+@dataclass(slots=True)
+class _Alternatives:
+    """A choice of an alternative; `all_limited` as long as each one ended because of too many results."""
+
+    claim: int
+    request: int
+    memo: Hashable
+    next: int = 0
+    all_limited: bool = True
+
+
+@dataclass(slots=True)
+class _Undo:
+    entry: DeviceEntry
+    constraints: int
+    has_counters: bool
+    taker: int | None
+    shares: bool
+
+
+class _Act(Enum):
+    ENTER = auto()
+    BEGIN = auto()
+    DEVICE = auto()
+    ALTERNATIVE = auto()
+    FAIL = auto()
+    LIMIT = auto()
+
+
+class Search:
+    """`requests` has, per claim and request, its alternatives; a request with several is a list even if one is left."""
+
+    def __init__(
+        self,
+        requests: Sequence[Sequence[Sequence[Step]]],
+        constraints: Sequence[Sequence[Constraint]],
+        pools: Mapping[tuple[str, str], Pool],
+        features: Features,
+        rules: Rules,
+        limits: Limits = Limits(),
+    ) -> None:
+        self._requests = requests
+        self._constraints = constraints
+        self._pools = pools
+        self._features = features
+        self._rules = rules
+        self._limits = limits
+        self._taken: dict[DeviceEntry, list[int]] = {}
+        self._sharing: dict[DeviceEntry, list[tuple[Amount, ...]]] = {}
+        self._consumed: dict[tuple[tuple[str, str], CounterKey], int] = {}
+        self._available: dict[tuple[str, str], dict[CounterKey, int]] = {}
+        self._hopeless: set[Hashable] = set()
+        self._kinds: dict[DeviceEntry, int] | None = None
+        self._may_cut = False
+        self.results: list[list[Chosen]] = [[] for _ in requests]
+        self.steps = 0
+
+    def run(self) -> bool:
+        """Whether there is an answer; it is then in `results`, per claim. Raises Exhausted, and InvalidInput."""
+        self._may_cut = self._cutting_is_safe()
+        if self._may_cut and not self._enough():
+            return False
+        try:
+            return self._walk()
+        except _Hopeless:
+            return False
+
+    def _cutting_is_safe(self) -> bool:
+        for requests, constraints in zip(self._requests, self._constraints, strict=True):
+            steps = [step for alternatives in requests for step in alternatives]
+            if any(step.failures for step in steps):
+                return False
+            for constraint in constraints:
+                covered = [step for step in steps if constraint.covers(step.request, step.full_name)]
+                if any(step.is_all for step in covered):
+                    return False
+                entries = (entry for step in covered for entry in step.candidates)
+                if not constraint.restores(entries, max((step.number for step in covered), default=0)):
+                    return False
+        return True
+
+    def _enough(self) -> bool:
+        """Every request has an alternative with enough candidates, if it were alone."""
+        return all(
+            any(step.number <= len(step.candidates) for step in alternatives)
+            for requests in self._requests
+            for alternatives in requests
+        )
+
+    def _walk(self) -> bool:
+        stack: list[_Device | _Alternatives] = []
+        act, claim, request, limited = _Act.ENTER, 0, 0, 0
+        step: Step | None = None
+        index = cursor = 0
+        memo: Hashable = None
+        while True:
+            if act is _Act.ENTER:
+                while claim < len(self._requests) and request >= len(self._requests[claim]):
+                    claim, request = claim + 1, 0
+                if claim >= len(self._requests):
+                    return True
+                memo = self._state(claim, request)
+                if memo is not None and memo in self._hopeless:
+                    act = _Act.FAIL
+                elif len(self._requests[claim][request]) == 1 and not self._requests[claim][request][0].is_sub:
+                    step, index, cursor, act = self._requests[claim][request][0], 0, 0, _Act.BEGIN
+                else:
+                    stack.append(_Alternatives(claim, request, memo))
+                    act, memo = _Act.ALTERNATIVE, None
+            elif act is _Act.BEGIN:
+                assert step is not None
+                if step.is_all and not step.candidates:
+                    act = _Act.FAIL
+                elif index >= step.number:
+                    claim, request, act = step.claim, step.position + 1, _Act.ENTER
+                elif len(self.results[step.claim]) + step.number - index > RESULTS_MAX:
+                    limited, act = step.claim, _Act.LIMIT
+                else:
+                    stack.append(_Device(step.claim, step, index, index if step.is_all else cursor, memo))
+                    act, memo = _Act.DEVICE, None
+            elif act is _Act.DEVICE:
+                choice = stack[-1]
+                assert isinstance(choice, _Device)
+                if self._next_device(choice):
+                    step, index, cursor, act = choice.step, choice.index + 1, choice.cursor, _Act.BEGIN
+                else:
+                    act = self._give_up(stack)
+            elif act is _Act.ALTERNATIVE:
+                frame = stack[-1]
+                assert isinstance(frame, _Alternatives)
+                alternatives = self._requests[frame.claim][frame.request]
+                if frame.next < len(alternatives):
+                    step, index, cursor, act = alternatives[frame.next], 0, 0, _Act.BEGIN
+                    frame.next += 1
+                elif frame.all_limited:
+                    stack.pop()
+                    limited, act = frame.claim, _Act.LIMIT
+                else:
+                    act = self._give_up(stack)
+            elif not stack:
+                return False
+            elif act is _Act.FAIL or stack[-1].claim != limited:
+                act = self._after_failure(stack)
+            else:
+                act = self._after_limit(stack)
+
+    def _give_up(self, stack: list[_Device | _Alternatives]) -> _Act:
+        """Nothing is left to try at the topmost choice."""
+        frame = stack.pop()
+        if frame.memo is not None:
+            self._hopeless.add(frame.memo)
+        return _Act.FAIL
+
+    def _after_failure(self, stack: list[_Device | _Alternatives]) -> _Act:
+        frame = stack[-1]
+        if isinstance(frame, _Alternatives):
+            frame.all_limited = False
+            return _Act.ALTERNATIVE
+        assert frame.undo is not None
+        entry = frame.undo.entry
+        self._undo(frame)
+        if frame.step.is_all:
+            return self._give_up(stack)
+        if self._kinds is not None:
+            frame.failed = frame.failed if frame.failed is not None else set()
+            frame.failed.add(self._kind(entry))
+        return _Act.DEVICE
+
+    def _after_limit(self, stack: list[_Device | _Alternatives]) -> _Act:
+        frame = stack[-1]
+        if isinstance(frame, _Alternatives):
+            return _Act.ALTERNATIVE
+        self._undo(frame)
+        stack.pop()
+        return _Act.LIMIT
+
+    # One device
+
+    def _next_device(self, frame: _Device) -> bool:
+        """Take the next candidate that can be had."""
+        step = frame.step
+        if step.is_all:
+            self._count()
+            return self._take(frame, step.candidates[frame.index])
+        while frame.cursor < len(step.candidates):
+            entry = step.candidates[frame.cursor]
+            frame.cursor += 1
+            if frame.failed is not None and self._kind(entry) in frame.failed:
+                continue
+            self._count()
+            if self._is_in_use(step, entry):
+                continue
+            if step.failures and entry in step.failures:
+                raise InvalidInput(step.failures[entry])
+            if self._fits(step, entry) and self._take(frame, entry):
+                return True
+        return False
+
+    def _count(self) -> None:
+        self.steps += 1
+        if self.steps > self._limits.steps:
+            raise Exhausted
+        if self.steps % 256 == 0 and self._limits.give_up and self._limits.give_up():
+            raise Exhausted
+        if self.steps == PATIENCE and self._may_cut:
+            self._find_kinds()
+
+    def _is_in_use(self, step: Step, entry: DeviceEntry) -> bool:
+        takers = self._taken.get(entry)
+        if step.is_admin:
+            return takers is not None and any(taker >> 1 == step.claim for taker in takers)
+        if entry.is_taken or (entry.shares and not self._features.consumable_capacity):
+            return True
+        if not takers:
+            return False
+        return not self._rules.admin_is_exempt or any(not taker & 1 or taker >> 1 == step.claim for taker in takers)
+
+    def _take(self, frame: _Device, entry: DeviceEntry) -> bool:
+        step = frame.step
+        shares = entry.shareable and self._features.consumable_capacity
+        if not (shares and step.is_admin) and self._is_in_use(step, entry):
+            return False
+        if entry.counters and not self._features.partitionable_devices:
+            return False
+        needs_counters = bool(entry.counters) and not (self._exempt(step) or (shares and self._is_shared(entry)))
+        if needs_counters and not self._take_counters(entry):
+            return False
+        undo = _Undo(entry, 0, needs_counters, None, False)
+        if self._features.device_taints and untolerated(entry.device, step.alternative.tolerations):
+            self._restore(step, undo)
+            return False
+        for constraint in self._constraints[step.claim]:
+            if constraint.covers(step.request, step.full_name) and not constraint.add(entry, step.request):
+                self._restore(step, undo)
+                if step.is_all:
+                    text = "because a claim constraint would not be satisfied"
+                    raise InvalidInput(f"{step.where}: cannot add device {entry.identity} {text}")
+                return False
+            undo.constraints += 1
+        if not self._fits(step, entry):
+            self._restore(step, undo)
+            return False
+        amounts = None
+        if shares:
+            found = step.amounts(entry)
+            assert not isinstance(found, str)
+            amounts = found
+            if not self._exempt(step):
+                self._sharing.setdefault(entry, []).append(amounts)
+                undo.shares = True
+        else:
+            undo.taker = step.claim << 1 | step.is_admin
+            self._taken.setdefault(entry, []).append(undo.taker)
+        self.results[step.claim].append(Chosen(step, entry, amounts))
+        frame.undo = undo
+        return True
+
+    def _undo(self, frame: _Device) -> None:
+        assert frame.undo is not None
+        self.results[frame.claim].pop()
+        self._restore(frame.step, frame.undo)
+        frame.undo = None
+
+    def _restore(self, step: Step, undo: _Undo) -> None:
+        if undo.shares:
+            _drop_last(self._sharing, undo.entry)
+        if undo.taker is not None:
+            _drop_last(self._taken, undo.entry)
+        for constraint in reversed(self._constraints[step.claim][: undo.constraints]):
+            if constraint.covers(step.request, step.full_name):
+                constraint.remove(undo.entry, step.request)
+        if undo.has_counters:
+            self._give_counters(undo.entry)
+
+    def _exempt(self, step: Step) -> bool:
+        return step.is_admin and self._rules.admin_is_exempt
+
+    # Capacity and counters
+
+    def _is_shared(self, entry: DeviceEntry) -> bool:
+        return entry.consumed is not None or entry in self._sharing
+
+    def _fits(self, step: Step, entry: DeviceEntry) -> bool:
+        """Whether the capacities suffice, with what claims have and what this search gave away."""
+        if not self._features.consumable_capacity:
+            return True
+        if entry.is_simple and entry.consumed is None and not step.alternative.capacity:
+            return True
+        amounts = step.amounts(entry)
+        if isinstance(amounts, str):
+            return False
+        if self._exempt(step):
+            return True
+        consumed, sharing = entry.consumed or {}, self._sharing.get(entry, ())
+        for i, amount in enumerate(amounts):
+            total = (
+                consumed.get(amount.name, 0) + amount.consumed.nano + sum(share[i].consumed.nano for share in sharing)
+            )
+            if total > amount.limit:
+                return False
+        return True
+
+    def _take_counters(self, entry: DeviceEntry) -> bool:
+        key = entry.slice.pool
+        available = self._available.get(key)
+        if available is None:
+            available = self._available[key] = self._pools[key].available()
+        for counter, amount in entry.counters:
+            self._consumed[key, counter] = self._consumed.get((key, counter), 0) + amount
+        checked = self._sets_of(entry, available) if self._rules.own_counter_sets else available
+        if all(available[counter] >= self._consumed.get((key, counter), 0) for counter in checked):
+            return True
+        self._give_counters(entry)
+        return False
+
+    def _sets_of(self, entry: DeviceEntry, available: Mapping[CounterKey, int]) -> list[CounterKey]:
+        sets = {counter[0] for counter, _ in entry.counters}
+        return [counter for counter in available if counter[0] in sets]
+
+    def _give_counters(self, entry: DeviceEntry) -> None:
+        for counter, amount in entry.counters:
+            self._consumed[entry.slice.pool, counter] -= amount
+
+    # What is alike, and what failed before
+
+    def _state(self, claim: int, request: int) -> Hashable:
+        """All that decides whether the rest can be found; None as long as nothing is remembered."""
+        if self._kinds is None:
+            return None
+        taken = Counter((self._kinds.get(entry, entry), *takers) for entry, takers in self._taken.items() if takers)
+        sharing = Counter(
+            (self._kinds.get(entry, entry), tuple(sorted(_total(shares)))) for entry, shares in self._sharing.items()
+        )
+        constraints = tuple(constraint.state() for constraint in self._constraints[claim]) if request else ()
+        found = len(self.results[claim])
+        return (claim, request, found, frozenset(taken.items()), frozenset(sharing.items()), constraints)
+
+    def _kind(self, entry: DeviceEntry) -> Hashable:
+        """Devices of one kind can stand for each other, as long as they are not partly given away."""
+        if entry in self._sharing or entry in self._taken:
+            return entry
+        return self._kinds.get(entry, entry) if self._kinds is not None else entry
+
+    def _find_kinds(self) -> None:
+        kinds = find_kinds(self._requests, self._constraints)
+        self._kinds = kinds
+        if not self._counts_suffice(kinds):
+            raise _Hopeless
+
+    def _counts_suffice(self, kinds: Mapping[DeviceEntry, int]) -> bool:
+        supply: Counter[Hashable] = Counter()
+        for entry, kind in kinds.items():
+            supply[kind] += UNLIMITED if entry.shareable else 1
+        wanted = [
+            (alternatives[0].number, frozenset(kinds[entry] for entry in alternatives[0].candidates))
+            for requests in self._requests
+            for alternatives in requests
+            if len(alternatives) == 1 and not alternatives[0].is_admin
+        ]
+        return can_suffice(wanted, supply)
+
+
+def _total(shares: Sequence[tuple[Amount, ...]]) -> list[tuple[str, int]]:
+    totals: Counter[str] = Counter()
+    for share in shares:
+        for amount in share:
+            totals[amount.name] += amount.consumed.nano
+    return list(totals.items())
+
+
+def _drop_last(index: dict[DeviceEntry, list[T]], entry: DeviceEntry) -> None:
+    values = index[entry]
+    values.pop()
+    if not values:
+        del index[entry]

@@ -1,0 +1,137 @@
+"""Selectors of classes and requests: compiled once, evaluated once per slice, as bits of its devices.
+
+An error is remembered per device, because whether it counts depends on who asks: a device that is in use, or that an
+earlier selector excludes, is never evaluated.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from devlet.alloc.device_cel import DeviceInput, device_environment, result_types
+from devlet.cel.environment import Environment
+from devlet.cel.program import Program, compile
+from devlet.cel.values import CelError
+from devlet.errors import InvalidSelector
+
+if TYPE_CHECKING:
+    from devlet.alloc.inventory import DeviceEntry, SliceEntry
+
+__all__ = ["SelectorKey", "Selectors", "SliceMatch", "compile_selector"]
+
+PROGRAMS_MAX: Final = 4096
+MATCHES_MAX: Final = 512  # per slice; beyond it the oldest is forgotten
+
+SelectorKey = tuple[tuple[str, ...], tuple[str, ...]]
+"""Expressions of the class, and of the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorFailure:
+    """Selector `index` of the class, or of the request, cannot be evaluated for a device."""
+
+    of_class: bool
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SliceMatch:
+    """Bits of the devices that match, and of those where it cannot be told because of an error."""
+
+    matching: int
+    failing: int = 0
+    failures: Mapping[int, SelectorFailure] = field(default_factory=dict)
+
+
+def compile_selector(expression: str, environment: Environment, *, lists: bool = True) -> Program:
+    """Raises InvalidSelector, with the reference's text."""
+    program = compile(expression, environment)
+    if program.output not in result_types(lists):
+        raise InvalidSelector(f"must evaluate to bool or the unknown type, not {program.output}")
+    return program
+
+
+class Selectors:
+    """Compiled expressions, by their text. `lists` is the gate of list attributes."""
+
+    def __init__(self, *, lists: bool = True) -> None:
+        self._lists = lists
+        self._programs: OrderedDict[str, Program | InvalidSelector] = OrderedDict()
+
+    def match(self, entry: "SliceEntry", key: SelectorKey) -> SliceMatch:
+        """Which devices of a slice all the selectors match."""
+        found = entry.matches.get((self._lists, key))
+        if found is None:
+            if len(entry.matches) >= MATCHES_MAX:
+                del entry.matches[next(iter(entry.matches))]
+            found = entry.matches[self._lists, key] = self._match(entry, key)
+        return found
+
+    def _match(self, entry: "SliceEntry", key: SelectorKey) -> SliceMatch:
+        alive = (1 << len(entry.devices)) - 1
+        failures: dict[int, SelectorFailure] = {}
+        for of_class, expressions in ((True, key[0]), (False, key[1])):
+            for index, expression in enumerate(expressions):
+                alive = self._narrow(entry, expression, alive, failures, of_class, index)
+        failing = sum(1 << bit for bit in failures)
+        return SliceMatch(alive, failing, failures)
+
+    def _narrow(
+        self,
+        entry: "SliceEntry",
+        expression: str,
+        alive: int,
+        failures: dict[int, SelectorFailure],
+        of_class: bool,
+        index: int,
+    ) -> int:
+        if not alive:
+            return 0
+        matching = 0
+        chosen = entry.chosen(alive)
+        results = self._evaluate(expression, [self.input(device) for device in chosen])
+        for device, result in zip(chosen, results, strict=True):
+            if result is True:
+                matching |= 1 << device.bit
+            elif result is not False:
+                failures[device.bit] = SelectorFailure(of_class, index, str(result))
+        return matching
+
+    def _evaluate(self, expression: str, inputs: Sequence[DeviceInput]) -> Sequence[bool | str | CelError]:
+        try:
+            program = self.program(expression)
+        except InvalidSelector as e:
+            return [f"CEL compile error: {e}"] * len(inputs)
+        results: list[bool | CelError] = program.matches(inputs)
+        return [_runtime(input.problem or result) for input, result in zip(inputs, results, strict=True)]
+
+    def input(self, entry: "DeviceEntry") -> DeviceInput:
+        """The device as expressions see it, made once."""
+        if (input := entry.inputs.get(self._lists)) is None:
+            input = DeviceInput(entry.identity.driver, entry.device, lists=self._lists)
+            entry.inputs[self._lists] = input
+        return input
+
+    def program(self, expression: str) -> Program:
+        """Raises InvalidSelector."""
+        program = self._programs.get(expression)
+        if program is None:
+            program = self._compile(expression)
+            self._programs[expression] = program
+            if len(self._programs) > PROGRAMS_MAX:
+                self._programs.popitem(last=False)
+        if isinstance(program, InvalidSelector):
+            raise program
+        return program
+
+    def _compile(self, expression: str) -> Program | InvalidSelector:
+        try:
+            return compile_selector(expression, device_environment(lists=self._lists), lists=self._lists)
+        except InvalidSelector as e:
+            return e
+
+
+def _runtime(result: bool | CelError) -> bool | str:
+    return f"CEL runtime error: {result}" if isinstance(result, CelError) else result

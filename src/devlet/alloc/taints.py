@@ -1,0 +1,28 @@
+"""Taints of devices, and the tolerations of requests."""
+
+from collections.abc import Sequence
+
+from devlet.objects.claim import DeviceToleration
+from devlet.objects.slice import Device, DeviceTaint
+
+__all__ = ["tolerates", "untolerated"]
+
+_EFFECTS = ("NoSchedule", "NoExecute")
+
+
+def untolerated(device: Device, tolerations: Sequence[DeviceToleration]) -> DeviceTaint | None:
+    """The first taint that keeps a device from being given to a request. Unknown effects keep nobody away."""
+    for taint in device.taints:
+        if taint.effect in _EFFECTS and not any(tolerates(toleration, taint) for toleration in tolerations):
+            return taint
+    return None
+
+
+def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"

@@ -1,0 +1,432 @@
+"""Find the type of every part of an expression, and what its names and calls refer to.
+
+All issues of an expression are found, not just the first: what is wrong has the type `!error!`, which fits everywhere.
+The tree may be deeper than Python's stack, so visits are generators: each yields the parts it needs and gets them back
+checked, with dotted names resolved.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from devlet.cel.ast import (
+    Call,
+    Comprehension,
+    Entry,
+    Expr,
+    Field,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Parsed,
+    Select,
+    StructLiteral,
+)
+from devlet.cel.environment import Environment, Name
+from devlet.cel.functions import Function, Overload
+from devlet.cel.issues import NOWHERE, CompileError, Issue
+from devlet.cel.protobuf import message_name
+from devlet.cel.substitution import Substitution, TypeTooComplex, instantiate, most_general, parameters
+from devlet.cel.types import (
+    BOOL,
+    DYN,
+    ERROR,
+    INT,
+    Kind,
+    Type,
+    describe,
+    list_of,
+    map_of,
+    optional_of,
+    runtime_type,
+    unwrap_optional,
+)
+from devlet.cel.validators import validate
+from devlet.cel.values import Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a node refers to: an identifier by its full name, or the overloads of a function that fit."""
+
+    name: str = ""
+    overloads: tuple[str, ...] = ()
+    value: Constant | Type = None
+    """Of a constant or a type. A type without a value is known to the checker only: it cannot be evaluated."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """`types` and `references` are by node id. The tree in `parsed` has dotted names resolved."""
+
+    parsed: Parsed
+    types: Mapping[int, Type]
+    references: Mapping[int, Reference]
+    output: Type
+    environment: Environment
+
+
+def check(parsed: Parsed, environment: Environment) -> Checked:
+    """Raises CompileError with all issues."""
+    checker = _Checker(parsed, environment)
+    root = checker.visit_all(parsed.root)
+    if checker.issues:
+        raise CompileError(parsed.source.text, checker.issues)
+    types = checker.final_types()
+    checked = Checked(replace(parsed, root=root), types, checker.references, types[root.id], environment)
+    overloads = {id: reference.overloads for id, reference in checked.references.items()}
+    if issues := validate(checked.parsed, types, overloads, environment):
+        raise CompileError(parsed.source.text, issues)
+    return checked
+
+
+_Visit = Generator[Expr, Expr, Expr]
+
+_LOGICAL: Final = frozenset({"_&&_", "_||_"})
+_OPTIONAL_SELECT: Final = "_?._"
+
+
+class _Checker:
+    def __init__(self, parsed: Parsed, environment: Environment) -> None:
+        self.issues: list[Issue] = []
+        self.types: dict[int, Type] = {}
+        self.references: dict[int, Reference] = {}
+        self._positions = parsed.source.positions
+        self._environment = environment
+        self._scopes: list[dict[str, Type]] = []
+        self._substitution = Substitution()
+        self._mixed_numbers = environment.cross_type_numeric
+
+    def visit_all(self, root: Expr) -> Expr:
+        stack = [(root, self._visit(root))]
+        done: Expr | None = None
+        while stack:
+            node, visit = stack[-1]
+            try:
+                part = next(visit) if done is None else visit.send(done)
+                done = None
+                stack.append((part, self._visit(part)))
+            except StopIteration as stop:
+                done = stop.value
+                stack.pop()
+            except TypeTooComplex:
+                self._report(node.id, "the type of this expression is too complex")
+                break
+        return done or root
+
+    def final_types(self) -> dict[int, Type]:
+        return {id: self._substitution.apply(t, free_is_dyn=True) for id, t in self.types.items()}
+
+    def _visit(self, e: Expr) -> _Visit:
+        match e:
+            case Literal():
+                return self._literal(e)
+            case Ident():
+                return self._ident(e)
+            case Select():
+                return self._select(e)
+            case Call(function=function):
+                return self._optional_select(e) if function == _OPTIONAL_SELECT else self._call(e)
+            case ListLiteral():
+                return self._list(e)
+            case MapLiteral():
+                return self._map(e)
+            case StructLiteral():
+                return self._struct(e)
+            case Comprehension():
+                return self._comprehension(e)
+
+    def _report(self, id: int, message: str) -> None:
+        self.issues.append(Issue(message, self._positions.get(id, NOWHERE)))
+
+    def _undeclared(self, id: int, name: str) -> None:
+        self._report(id, f"undeclared reference to '{name}' (in container '')")
+        self.types[id] = ERROR
+
+    def _mismatch(self, id: int, expected: Type, found: Type) -> None:
+        self._report(id, f"expected type '{describe(expected)}' but found '{describe(found)}'")
+
+    def _type(self, e: Expr) -> Type:
+        return self.types[e.id]
+
+    # Names
+
+    def _lookup(self, name: str) -> Name | None:
+        name = name.removeprefix(".")
+        for scope in reversed(self._scopes):
+            if name in scope:
+                return Name(name, scope[name])
+        return self._environment.names.get(name)
+
+    def _function(self, name: str) -> Function | None:
+        return self._environment.functions.get(name.removeprefix("."))
+
+    def _qualified(self, e: Expr) -> str | None:
+        """The dotted name that an expression could be; None if it is longer than any name that there is."""
+        parts: list[str] = []
+        while isinstance(e, Select) and not e.is_test and len(parts) < self._environment.longest_name:
+            parts.append(e.field)
+            e = e.operand
+        return ".".join((e.name, *reversed(parts))) if isinstance(e, Ident) else None
+
+    def _refer(self, id: int, name: Name) -> Ident:
+        self.types[id] = name.type
+        self.references[id] = Reference(name.name, value=name.value)
+        return Ident(id, name.name)
+
+    def _literal(self, e: Literal) -> _Visit:
+        self.types[e.id] = runtime_type(e.value)
+        return e
+        yield
+
+    def _ident(self, e: Ident) -> _Visit:
+        if name := self._lookup(e.name):
+            return self._refer(e.id, name)
+        self._undeclared(e.id, e.name)
+        return e
+        yield
+
+    # Fields
+
+    def _select(self, e: Select) -> _Visit:
+        qualified = None if e.is_test else self._qualified(e)
+        if qualified and (name := self._lookup(qualified)):
+            return self._refer(e.id, name)
+        operand = yield e.operand
+        result = self._field(e.id, operand, e.field)
+        self.types[e.id] = BOOL if e.is_test else self._substitution.apply(result)
+        return replace(e, operand=operand)
+
+    def _optional_select(self, e: Call) -> _Visit:
+        operand = yield e.args[0]
+        field = e.args[1]
+        name = field.value if isinstance(field, Literal) else None
+        result = self._field(e.id, operand, str(name), is_optional=True)
+        self.types[e.id] = self._substitution.apply(result)
+        self.references[e.id] = Reference(overloads=("select_optional_field",))
+        return replace(e, args=(operand, field))
+
+    def _field(self, id: int, operand: Expr, field: str, *, is_optional: bool = False) -> Type:
+        target, was_optional = unwrap_optional(self._substitution.apply(self._type(operand)))
+        result = self._field_of(id, target, field)
+        return optional_of(result) if is_optional or was_optional else result
+
+    def _field_of(self, id: int, target: Type, field: str) -> Type:
+        if target.kind is Kind.MAP:
+            return target.params[1]
+        if target.kind is Kind.OBJECT:
+            return self._object_field(id, target.name, field)
+        if target.is_variable:
+            self._substitution.assignable(DYN, target)  # it cannot become anything else later
+        elif not target.is_dyn and target.kind is not Kind.ERROR:
+            self._report(id, f"type '{describe(target)}' does not support field selection")
+        return DYN
+
+    def _object_field(self, id: int, type_name: str, field: str) -> Type:
+        if not self._environment.has_fields(type_name):
+            self._report(id, f"unexpected failed resolution of '{type_name}'")
+        elif found := self._environment.field_type(type_name, field):
+            return found
+        else:
+            self._report(id, f"undefined field '{field}'")
+        return ERROR
+
+    # Calls
+
+    def _call(self, e: Call) -> _Visit:
+        args: list[Expr] = []
+        for arg in e.args:
+            args.append((yield arg))
+        if e.target is None:
+            function = self._function(e.function)
+        else:
+            prefix = self._qualified(e.target)
+            function = self._function(f"{prefix}.{e.function}") if prefix else None
+        if function:
+            self._resolve(e.id, function, None, args)
+            return Call(e.id, function.name, None, tuple(args))
+        if e.target is None:
+            self._undeclared(e.id, e.function)
+            return e
+        target = yield e.target
+        if function := self._function(e.function):
+            self._resolve(e.id, function, target, args)
+        else:
+            self._undeclared(e.id, e.function)
+        return Call(e.id, e.function, target, tuple(args))
+
+    def _resolve(self, id: int, function: Function, target: Expr | None, args: Sequence[Expr]) -> None:
+        if function.name in _LOGICAL:
+            self._resolve_logical(id, function, args)
+            return
+        given = [self._type(arg) for arg in (args if target is None else (target, *args))]
+        result: Type | None = None
+        fitting: list[str] = []
+        for overload in function.overloads:
+            if overload.is_member is (target is None) or self._is_disabled(overload):
+                continue
+            found = self._result(overload, given)
+            if found is None:
+                continue
+            fitting.append(overload.id)
+            if result is None:
+                result = found
+            elif not result.is_dyn and found != result:
+                result = DYN
+        if result is None:
+            self._no_overload(id, function.name, given, is_member=target is not None)
+            return
+        self.types[id] = result
+        self.references[id] = Reference(overloads=tuple(fitting))
+
+    def _result(self, overload: Overload, given: Sequence[Type]) -> Type | None:
+        """What this overload returns for these arguments; None if they do not fit."""
+        params, result = overload.params, overload.result
+        if names := parameters((result, *params)):
+            variables = {name: self._substitution.variable() for name in names}
+            params = tuple(instantiate(p, variables) for p in params)
+            result = instantiate(result, variables)
+        fits = self._substitution.all_assignable(given, params)
+        return self._substitution.apply(result) if fits else None
+
+    def _resolve_logical(self, id: int, function: Function, args: Sequence[Expr]) -> None:
+        wrong = [arg for arg in args if not self._substitution.assignable(self._type(arg), BOOL)]
+        for arg in wrong:
+            self._mismatch(arg.id, BOOL, self._type(arg))
+        self.types[id] = ERROR if wrong else BOOL
+        if not wrong:
+            self.references[id] = Reference(overloads=tuple(o.id for o in function.overloads))
+
+    def _is_disabled(self, overload: Overload) -> bool:
+        return not self._mixed_numbers and _compares_mixed_numbers(overload.id)
+
+    def _no_overload(self, id: int, name: str, given: Sequence[Type], *, is_member: bool) -> None:
+        texts = [describe(self._substitution.apply(t, free_is_dyn=True)) for t in given]
+        target = f"{texts.pop(0)}." if is_member else ""
+        signature = f"{target}({', '.join(texts)})"
+        self._report(id, f"found no matching overload for '{name}' applied to '{signature}'")
+        self.types[id] = ERROR
+
+    # Literals of lists, maps and objects
+
+    def _list(self, e: ListLiteral) -> _Visit:
+        elements: list[Expr] = []
+        joined: Type | None = None
+        for i, part in enumerate(e.elements):
+            element = yield part
+            elements.append(element)
+            joined = self._join(joined, self._element_type(element, i in e.optionals))
+        self.types[e.id] = list_of(joined or self._substitution.variable())
+        return replace(e, elements=tuple(elements))
+
+    def _map(self, e: MapLiteral) -> _Visit:
+        entries: list[Entry] = []
+        keys: Type | None = None
+        values: Type | None = None
+        for entry in e.entries:
+            key = yield entry.key
+            keys = self._join(keys, self._type(key))
+            value = yield entry.value
+            values = self._join(values, self._element_type(value, entry.optional))
+            entries.append(replace(entry, key=key, value=value))
+        keys = keys or self._substitution.variable()
+        self.types[e.id] = map_of(keys, values or self._substitution.variable())
+        return replace(e, entries=tuple(entries))
+
+    def _element_type(self, element: Expr, is_optional: bool) -> Type:
+        t = self._type(element)
+        if not is_optional:
+            return t
+        inner, was_optional = unwrap_optional(t)
+        if not was_optional and not inner.is_dyn:
+            self._mismatch(element.id, optional_of(inner), inner)
+        return inner
+
+    def _join(self, before: Type | None, t: Type) -> Type:
+        """Mixed types are dyn here; that Kubernetes does not want them is for the validators."""
+        if before is None:
+            return t
+        return most_general(before, t) if self._substitution.assignable(before, t) else DYN
+
+    def _struct(self, e: StructLiteral) -> _Visit:
+        name = self._lookup(e.type_name)
+        if name is None:
+            self._undeclared(e.id, e.type_name)
+            return e
+        self.references[e.id] = Reference(name.name)
+        self.types[e.id] = result = self._message_type(e.id, name)
+        type_name = message_name(result) or name.name
+        fields: list[Field] = []
+        for field in e.fields:
+            value = yield field.value
+            self._initialize(type_name, field, value)
+            fields.append(replace(field, value=value))
+        return StructLiteral(e.id, name.name, tuple(fields))
+
+    def _message_type(self, id: int, name: Name) -> Type:
+        if name.type.kind is Kind.ERROR:
+            return ERROR
+        if name.type.kind is not Kind.TYPE:
+            self._report(id, f"'{name.type.type_name}' is not a type")
+            return ERROR
+        inner = name.type.params[0] if name.type.params else name.type
+        if inner.kind is Kind.OBJECT or message_name(inner):
+            return inner
+        self._report(id, f"'{inner.type_name}' is not a message type")
+        return ERROR
+
+    def _initialize(self, type_name: str, field: Field, value: Expr) -> None:
+        expected = self._object_field(field.id, type_name, field.name)
+        found = self._element_type(value, field.optional)
+        if not self._substitution.assignable(expected, found):
+            text = f"expected type of field '{field.name}' is '{describe(expected)}'"
+            self._report(field.id, f"{text} but provided type is '{describe(found)}'")
+
+    # Comprehensions
+
+    def _comprehension(self, e: Comprehension) -> _Visit:
+        range = yield e.range
+        init = yield e.init
+        accumulated = self._type(init)
+        first, second = self._range_types(range, e.variable2)
+        self._mixed_numbers = True  # the reference forgets what is disabled when it enters a comprehension
+        self._scopes.append({e.accumulator: accumulated})
+        self._scopes.append({e.variable2: second, e.variable: first} if e.variable2 else {e.variable: first})
+        condition = yield e.condition
+        self._expect(condition, BOOL)
+        step = yield e.step
+        self._expect(step, accumulated)
+        self._scopes.pop()
+        result = yield e.result
+        self._scopes.pop()
+        self.types[e.id] = self._substitution.apply(self._type(result))
+        return replace(e, range=range, init=init, condition=condition, step=step, result=result)
+
+    def _range_types(self, range: Expr, has_second: str) -> tuple[Type, Type]:
+        """Types of the variables; the second counts only if there is one."""
+        t = self._substitution.apply(self._type(range))
+        if t.kind is Kind.LIST:
+            return (INT, t.params[0]) if has_second else (t.params[0], DYN)
+        if t.kind is Kind.MAP:
+            return t.params[0], t.params[1]
+        if t.kind in (Kind.DYN, Kind.ERROR) or t.is_variable:
+            self._substitution.assignable(DYN, t)  # it cannot become anything else later
+            return DYN, DYN
+        text = f"expression of type '{describe(t)}' cannot be range of a comprehension"
+        self._report(range.id, f"{text} (must be list, map, or dynamic)")
+        return ERROR, ERROR
+
+    def _expect(self, e: Expr, t: Type) -> None:
+        if not self._substitution.assignable(t, self._type(e)):
+            self._mismatch(e.id, t, self._type(e))
+
+
+_NUMBERS = ("double", "int64", "uint64")
+
+
+def _compares_mixed_numbers(overload: str) -> bool:
+    """`less_int64_double` and the like."""
+    name, _, right = overload.rpartition("_")
+    operator, _, left = name.rpartition("_")
+    return right in _NUMBERS and left in _NUMBERS and left != right and operator.startswith(("less", "greater"))

@@ -1,0 +1,223 @@
+"""What an expression may use: variables, types, functions and macros, as each release of Kubernetes has them.
+
+New expressions may use what the release knows; expressions that are stored already may use everything, or a
+downgrade would break them. Hosts add their own variables and object types with `extended`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Final
+
+from devlet.cel import macros, protobuf
+from devlet.cel.functions import Function, Library, Overload, Range
+from devlet.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    INT,
+    LIST,
+    MAP,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    TYPE,
+    UINT,
+    A,
+    B,
+    Kind,
+    Type,
+    list_of,
+    map_of,
+    object_type,
+    type_of,
+)
+from devlet.cel.values import Constant
+
+Path = tuple[str, ...]
+"""From a variable: its name, fields, and `@items`, `@keys` or `@values` of lists and maps."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectField:
+    """A field of an object of the host: its type, and the attribute that holds it in Python."""
+
+    type: Type
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What an identifier means. A constant or a type has a value; a type without one exists for the checker only."""
+
+    name: str
+    type: Type
+    value: Constant | Type = None
+
+
+def _no_sizes(path: Path) -> Range | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Environment:
+    """`objects` are the types with fields, by name; `sizes` is how large the host says the value at a path can be."""
+
+    variables: Mapping[str, Type] = field(default_factory=dict)
+    objects: Mapping[str, Mapping[str, ObjectField]] = field(default_factory=dict)
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    macros: frozenset[str] = frozenset()
+    type_names: Mapping[str, Type] = field(default_factory=dict)
+    sizes: Callable[[Path], Range | None] = _no_sizes
+    homogeneous_literals: bool = True
+    cross_type_numeric: bool = True
+    validate_literals: bool = True
+    validate_formats: bool = True
+
+    def extended(
+        self,
+        *,
+        variables: Mapping[str, Type] | None = None,
+        objects: Mapping[str, Mapping[str, ObjectField]] | None = None,
+        libraries: Iterable[Library] = (),
+        sizes: Callable[[Path], Range | None] | None = None,
+    ) -> "Environment":
+        added = tuple(libraries)
+        return replace(
+            self,
+            variables={**self.variables, **(variables or {})},
+            objects={**self.objects, **(objects or {})},
+            functions=_merged(self.functions, added),
+            macros=self.macros.union(*(library.macros for library in added)),
+            type_names={**self.type_names, **{t.type_name: t for library in added for t in library.types}},
+            sizes=sizes or self.sizes,
+        )
+
+    @cached_property
+    def names(self) -> Mapping[str, Name]:
+        """Every identifier outside of comprehensions. A variable hides a type of the same name."""
+        found: dict[str, Name] = {n: Name(n, INT, value) for n, value in protobuf.ENUM_VALUES.items()}
+        found |= {n: Name(n, type_of(t), t) for n, t in self.type_names.items()}
+        found |= {n: Name(n, type_of(t), t) for n, t in protobuf.MESSAGES.items()}
+        found |= {n: Name(n, type_of(t)) for n, t in self._object_types.items()}
+        found |= {n: Name(n, type_of(t), value) for n, (t, value) in _STANDARD_TYPES.items()}
+        return found | {n: Name(n, t) for n, t in self.variables.items()}
+
+    @cached_property
+    def _object_types(self) -> Mapping[str, Type]:
+        """Names that come with the objects of a host: also those of fields that hold maps or lists."""
+        if not self.objects:
+            return {}
+        found = {"duration": DURATION, "timestamp": TIMESTAMP}
+        for name, fields in self.objects.items():
+            found[name] = object_type(name)
+            found |= {f"{name}.{f}": o.type for f, o in fields.items() if o.type.kind in (Kind.LIST, Kind.MAP)}
+        return found
+
+    def has_fields(self, type_name: str) -> bool:
+        """Whether fields of this type can be asked for, which does not mean that it has any."""
+        if type_name in self.objects or type_name in protobuf.FIELDS:
+            return True
+        return bool(self.objects) and (type_name in _STANDARD_TYPES or type_name in self._object_types)
+
+    def field_type(self, type_name: str, field: str) -> Type | None:
+        if own := self.objects.get(type_name, {}).get(field):
+            return own.type
+        if type_name in protobuf.FIELDS:
+            return protobuf.FIELDS[type_name].get(field)
+        t = MAP if type_name == "map" else self._object_types.get(type_name)
+        return t.params[1] if t and t.kind is Kind.MAP else None
+
+    @cached_property
+    def longest_name(self) -> int:
+        """Parts of the longest dotted name of an identifier or a function."""
+        return max((name.count(".") + 1 for name in (*self.names, *self.functions)), default=1)
+
+
+_STANDARD_TYPES: Final[Mapping[str, tuple[Type, Type]]] = {
+    **{t.type_name: (t, t) for t in (BOOL, BYTES, DOUBLE, DURATION, INT, NULL, STRING, TIMESTAMP, TYPE, UINT)},
+    "list": (list_of(A), LIST),
+    "map": (map_of(A, B), MAP),
+}
+"""Static type and value: of a list the type is known, what is in it is not."""
+
+
+def _merged(functions: Mapping[str, Function], libraries: Iterable[Library]) -> Mapping[str, Function]:
+    """Overloads of the same function add up, in the order of the libraries."""
+    merged = dict(functions)
+    for function in (f for library in libraries for f in library.functions):
+        before = merged.get(function.name)
+        merged[function.name] = _joined(before, function) if before else function
+    return merged
+
+
+def _joined(old: Function, new: Function) -> Function:
+    overloads: dict[str, Overload] = {o.id: o for o in (*old.overloads, *new.overloads)}
+    return Function(old.name, tuple(overloads.values()), old.dispatch or new.dispatch)
+
+
+BINDINGS: Final = Library("cel.lib.ext.cel.bindings", (), macros=tuple(macros.BINDINGS))
+"""`cel.bind`. No release has it for all hosts; selectors of devices do."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Since:
+    """The release that brought a library, and the one that took it away for a newer version of itself."""
+
+    minor: int
+    library: Library
+    until: int = 1_000
+
+    def __contains__(self, minor: int) -> bool:
+        return self.minor <= minor < self.until
+
+
+def _lib(module: str, attribute: str = "LIBRARY") -> Library:
+    import importlib
+    try:
+        return getattr(importlib.import_module("devlet.cel.library." + module), attribute)
+    except ImportError:
+        return Library(module, ())
+
+
+def _libraries() -> tuple[_Since, ...]:
+    """In the order in which the reference adds them: the first overload that fits decides some types."""
+    return (
+        _Since(0, _lib("standard", "LIBRARY")),
+        _Since(0, _lib("url", "LIBRARY")),
+        _Since(0, _lib("regex", "LIBRARY")),
+        _Since(0, _lib("kube_lists", "LIBRARY")),
+        _Since(27, _lib("authorizer", "LIBRARY")),
+        _Since(28, _lib("optionals", "LIBRARY")),
+        _Since(28, _lib("quantity", "LIBRARY")),
+        _Since(0, _lib("strings", "STRINGS_0"), until=29),
+        _Since(29, _lib("strings", "STRINGS_2")),
+        _Since(29, _lib("sets", "LIBRARY")),
+        _Since(30, _lib("ip", "LIBRARY")),
+        _Since(30, _lib("cidr", "LIBRARY")),
+        _Since(31, _lib("named_formats", "LIBRARY")),
+        _Since(31, _lib("authorizer", "SELECTORS")),
+        _Since(32, _lib("two_variables", "LIBRARY")),
+        _Since(33, _lib("semver", "LIBRARY")),
+        _Since(34, _lib("lists", "LIBRARY")),
+    )
+
+
+_NEWEST: Final = 999
+
+
+@cache
+def kubernetes(version: tuple[int, int], *, stored: bool) -> Environment:
+    """The base of all environments of a Kubernetes release; for stored expressions it has all that there is.
+
+    There are no versions before 1.23 and none of them is 2.0: only the second number counts.
+    """
+    minor = _NEWEST if stored else version[1]
+    base = Environment(
+        macros=macros.STANDARD,
+        cross_type_numeric=minor >= 28,
+        validate_literals=minor >= 29,
+        validate_formats=minor >= 29,
+    )
+    return base.extended(libraries=[since.library for since in _libraries() if minor in since])

@@ -1,0 +1,125 @@
+"""Fields, keys and indices: `a.b`, `a["b"]`, `a.?b`, `a[?"b"]` and `has(a.b)`.
+
+A chain such as `device.attributes["d"].model` becomes one Python expression, and a KeyError in it the CEL error. Only
+constant strings are looked up that way: Python takes 1, 1.0 and True for the same key.
+"""
+
+from collections.abc import Generator
+
+from devlet.cel import operators
+from devlet.cel.ast import Call, Expr, Literal, Select
+from devlet.cel.environment import ObjectField
+from devlet.cel.generate.code import Operand
+from devlet.cel.generate.context import Context, Steps, is_dynamic
+from devlet.cel.types import BOOL, STRING, Kind, Type, unwrap_optional
+
+
+def select(context: Context, node: Select) -> Steps:
+    operand = yield node.operand
+    field = context.code.constant(node.field, STRING)
+    if node.is_test:
+        return _presence(context, operand, field)
+    return _field(context, node, operand, field)
+
+
+def index(context: Context, node: Call) -> Steps:
+    container, key = yield from _with_key(context, node)
+    return _element(context, node, container, key)
+
+
+def optional_select(context: Context, node: Call) -> Steps:
+    operand = yield node.args[0]
+    field = yield node.args[1]
+    if found := _object_field(context, operand.type, field):
+        operand = context.code.settled(operand)
+        return Operand(f"{operand.text}.{found.attribute}", context.type(node), bare=True)
+    return _optional_element(context, node, operand, field)
+
+
+def optional_index(context: Context, node: Call) -> Steps:
+    container, key = yield from _with_key(context, node)
+    return _optional_element(context, node, container, key)
+
+
+def _with_key(context: Context, node: Call) -> Generator[Expr, Operand, tuple[Operand, Operand]]:
+    container = yield node.args[0]
+    if not isinstance(node.args[1], Literal):
+        container = context.code.settled(container)
+    key = yield node.args[1]
+    return container, context.value(key)
+
+
+def _object_field(context: Context, t: Type, field: Operand) -> ObjectField | None:
+    if t.kind is not Kind.OBJECT:
+        return None
+    return context.checked.environment.objects.get(t.name, {}).get(field.constant)
+
+
+def _field(context: Context, node: Select, operand: Operand, field: Operand) -> Operand:
+    if found := _object_field(context, operand.type, field):
+        operand = context.code.settled(operand)
+        return Operand(f"{operand.text}.{found.attribute}", context.type(node))
+    return _element(context, node, operand, field)
+
+
+def _element(context: Context, node: Expr, container: Operand, key: Operand) -> Operand:
+    t = context.type(node)
+    is_text = type(key.constant) is str
+    if container.bare and is_text:
+        return _further(context, container, key, t)
+    if is_text and container.type.kind is Kind.MAP:
+        return _looked_up(context, container, key, t, node.id)
+    if is_text and is_dynamic(container.type):
+        return _looked_up_dynamic(context, container, key, t, node.id)
+    return context.code.called(operators.index, context.value(container), key, type=t)
+
+
+def _looked_up(context: Context, container: Operand, key: Operand, t: Type, node: int) -> Operand:
+    if key.constant in container.keys:
+        container = context.code.stored(container)
+    return Operand(f"{container.text}[{key.text}]", t, keys={**container.keys, key.constant: node})
+
+
+def _looked_up_dynamic(context: Context, container: Operand, key: Operand, t: Type, node: int) -> Operand:
+    value = context.code.stored(container)
+    other = f"{context.code.known(operators.index)}({value.text}, {key.text})"
+    text = f"({value.text}[{key.text}] if type({value.text}) is dict else {other})"
+    return context.code.stored(Operand(text, t, keys={key.constant: node}))
+
+
+def _further(context: Context, bare: Operand, key: Operand, t: Type) -> Operand:
+    """A field of the value of an optional is optional again."""
+    name = context.code.fresh("t")
+    value = context.code.stored(bare)
+    find = context.code.known(operators.find)
+    absent = context.code.known(operators.ABSENT)
+    context.code.write(f"{name} = {absent} if {context.is_absent(value)} else {find}({value.text}, {key.text})")
+    context.code.may_fail()
+    return Operand(name, t, simple=True, bare=True)
+
+
+def _optional_element(context: Context, node: Expr, container: Operand, key: Operand) -> Operand:
+    t = context.type(node)
+    if type(key.constant) is not str or not (container.bare or container.type.kind is Kind.MAP):
+        return context.code.called(operators.optional_index, context.value(container), key, type=t)
+    if container.bare:
+        return _further(context, container, key, t)
+    value = context.code.stored(container)
+    find = f"{context.code.known(operators.find)}({value.text}, {key.text})"
+    absent = context.code.known(operators.ABSENT)
+    get = f"{value.text}.get({key.text}, {absent})"
+    return Operand(f"({get} if type({value.text}) is dict else {find})", t, bare=True)
+
+
+def _presence(context: Context, operand: Operand, field: Operand) -> Operand:
+    found = _object_field(context, operand.type, field)
+    if operand.bare or operand.type.kind is not Kind.MAP or found:
+        attribute = context.code.constant(found.attribute if found else "", STRING)
+        return context.code.called(operators.has, context.value(operand), field, attribute, type=BOOL)
+    value = context.code.stored(operand)
+    has = f"{context.code.known(operators.has)}({value.text}, {field.text})"
+    return Operand(f"({field.text} in {value.text} if type({value.text}) is dict else {has})", BOOL)
+
+
+def is_optional(t: Type) -> bool:
+    return unwrap_optional(t)[1]

@@ -1,0 +1,177 @@
+"""The Python source that grows while an expression is compiled, and everything it may name.
+
+Nothing that a user wrote gets into the source. Names are numbered (`v0`, `t1`, `f2`), texts and other values wait in the
+namespace (`k0`), and only true, false, null and integers are written out. What can fail stands on a line of its own: the
+number of the line in a traceback then tells whose error it is, at no cost while nothing fails.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from devlet.cel.types import Type
+from devlet.cel.values import Value
+
+# Python's own limits are 20 nested blocks and 100 levels of indentation.
+MAX_DEPTH: Final = 12
+# Longer expressions are cut by temporary variables, as Python's parser does not nest far.
+_MAX_TEXT = 160
+
+UNKNOWN: Final = object()
+
+Keys = Mapping[str, int]
+NO_KEYS: Final[Keys] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A Python expression without effects.
+
+    If it has `keys`, evaluating it may fail with a KeyError of one of them, which then is the error of that key's node.
+    It may be written several times if it is `simple`. `constant` is its value, if that is known. The value of an
+    optional `bare` of its box is ABSENT if there is none.
+    """
+
+    text: str
+    type: Type
+    keys: Keys = NO_KEYS
+    simple: bool = False
+    constant: Value = UNKNOWN
+    bare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    text: str
+    keys: Keys = NO_KEYS
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    header: str
+    body: "Body"
+
+
+Body = list[Line | Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Whole and ready: `keys` has, by number of a line, whose error a KeyError there is."""
+
+    text: str
+    namespace: dict[str, Value]
+    keys: dict[int, Keys]
+
+
+@dataclass(slots=True)
+class Code:
+    """`failures` counts the places that may fail: compare it before and after to know about a part."""
+
+    body: Body = field(default_factory=list)
+    functions: Body = field(default_factory=list)
+    namespace: dict[str, Value] = field(default_factory=dict)
+    depth: int = 0
+    failures: int = 0
+    inexact: int = 0
+    """While above 0 a KeyError is not surely the error of the whole: a later one may take its place."""
+    _names: dict[tuple[type, object], str] = field(default_factory=dict)
+    _count: int = 0
+
+    def fresh(self, prefix: str) -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def line(self, text: str, keys: Keys = NO_KEYS) -> Line:
+        return Line(text, NO_KEYS if self.inexact else keys)
+
+    def write(self, text: str, keys: Keys = NO_KEYS) -> None:
+        self.body.append(self.line(text, keys))
+
+    def nest(self, header: str, *lines: str) -> None:
+        self.put(header, [Line(line) for line in lines])
+
+    def put(self, header: str, body: Body) -> None:
+        self.body.append(Block(header, body or [Line("pass")]))
+
+    def may_fail(self) -> None:
+        self.failures += 1
+
+    @contextmanager
+    def apart(self, depth: int = 1) -> Iterator[Body]:
+        """What is written inside is for the caller to put somewhere, at most `depth` blocks further in."""
+        outer, self.body = self.body, []
+        self.depth += depth
+        try:
+            yield self.body
+        finally:
+            self.body = outer
+            self.depth -= depth
+
+    @contextmanager
+    def function(self, name: str, parameters: list[str]) -> Iterator[None]:
+        """What is written inside is the body of a new function."""
+        outer, self.depth = self.depth, 0
+        with self.apart() as body:
+            yield
+        self.depth = outer
+        self.functions.append(Block(f"def {name}({', '.join(parameters)}):", body))
+
+    def known(self, value: Value) -> str:
+        """A name for a value of ours or of the user's."""
+        key = (type(value), value if isinstance(value, str | bytes) else id(value))
+        if key not in self._names:
+            self._names[key] = self.fresh("k")
+            self.namespace[self._names[key]] = value
+        return self._names[key]
+
+    def constant(self, value: Value, type: Type) -> Operand:
+        plain = value is None or value is True or value is False or value.__class__ is int
+        text = f"({value})" if plain else self.known(value)
+        return Operand(text, type, simple=True, constant=value)
+
+    def combined(self, text: str, type: Type, *parts: Operand) -> Operand:
+        """An expression that fails only as one of its parts does."""
+        keys = {key: node for part in parts for key, node in part.keys.items()}
+        operand = Operand(text, type, keys=keys or NO_KEYS)
+        return self.stored(operand) if len(text) > _MAX_TEXT else operand
+
+    def stored(self, operand: Operand) -> Operand:
+        """The same value in a variable of its own; from here on it cannot fail."""
+        if operand.simple:
+            return operand
+        name = self.fresh("t")
+        self.write(f"{name} = {operand.text}", operand.keys)
+        if operand.keys:
+            self.may_fail()
+        return Operand(name, operand.type, simple=True, bare=operand.bare)
+
+    def settled(self, operand: Operand) -> Operand:
+        """As it is if it cannot fail, otherwise in a variable."""
+        return self.stored(operand) if operand.keys else operand
+
+    def called(self, function: Value, *arguments: Operand, type: Type) -> Operand:
+        """The result of one of our functions that may raise CelError."""
+        name = self.fresh("t")
+        texts = ", ".join(argument.text for argument in arguments)
+        self.write(f"{name} = {self.known(function)}({texts})")
+        self.may_fail()
+        return Operand(name, type, simple=True)
+
+    def finish(self) -> Source:
+        rows: list[tuple[int, Line]] = []
+        _flatten([*self.functions, *self.body], 0, rows)
+        text = "\n".join(" " * depth + line.text for depth, line in rows)
+        keys = {number: line.keys for number, (_, line) in enumerate(rows, 1) if line.keys}
+        return Source(text, self.namespace, keys)
+
+
+def _flatten(body: Body, depth: int, rows: list[tuple[int, Line]]) -> None:
+    for item in body:
+        if isinstance(item, Line):
+            rows.append((depth, item))
+        else:
+            rows.append((depth, Line(item.header)))
+            _flatten(item.body, depth + 1, rows)

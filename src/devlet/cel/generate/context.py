@@ -1,0 +1,115 @@
+"""What the parts of the generator share while one expression is compiled."""
+
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from devlet.cel.ast import Call, Expr
+from devlet.cel.checker import Checked
+from devlet.cel.functions import Overload
+from devlet.cel.generate.code import UNKNOWN, Code, Operand
+from devlet.cel.operators import ABSENT
+from devlet.cel.types import BOOL, DYN, Kind, Type
+from devlet.cel.values import NONE, CelError, Optional, Value
+
+Steps = Generator[Expr, Operand, Operand]
+"""How a node is compiled: yield a part, get its operand, in the end return one's own. Trees are deeper than the stack."""
+
+
+class NotGenerated(Exception):
+    """This expression is evaluated instead; nobody writes such a thing in earnest."""
+
+
+class Inexact(CelError):
+    """An error as far as `&&` and `||` are concerned; `evaluate` knows its text."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+
+class NotCovered(Exception):
+    """The short way does not lead to the answer for these values: `evaluate` has to find it."""
+
+
+@dataclass(slots=True)
+class Context:
+    """`constants` are the values of nodes known beforehand; `scope` has the variables by their names in the expression."""
+
+    checked: Checked
+    constants: Mapping[int, Value]
+    code: Code
+    scope: dict[str, Operand] = field(default_factory=dict)
+
+    def type(self, node: Expr) -> Type:
+        return self.checked.types.get(node.id, DYN)
+
+    def overload(self, node: Call) -> Overload | None:
+        """The one overload that fits, if the checker could tell."""
+        reference = self.checked.references.get(node.id)
+        if reference is None or len(reference.overloads) != 1:
+            return None
+        known = self.checked.environment.functions[node.function].overloads
+        return next((overload for overload in known if overload.id == reference.overloads[0]), None)
+
+    @contextmanager
+    def variables(self, **added: Operand) -> Iterator[None]:
+        """More variables, which may hide others."""
+        before, self.scope = self.scope, {**self.scope, **added}
+        try:
+            yield
+        finally:
+            self.scope = before
+
+    def arguments(self, nodes: Iterable[Expr]) -> Generator[Expr, Operand, list[Operand]]:
+        """Operands in the order of evaluation. At most one of them may still fail, so they may stand on one line."""
+        operands: list[Operand] = []
+        for node in nodes:
+            with self.code.apart(0) as lines:
+                operand = yield node
+                operand = self.value(operand) if operand.bare else operand
+            if lines or operand.keys:
+                operands = [self.code.settled(earlier) for earlier in operands]
+            self.code.body += lines
+            operands.append(operand)
+        return operands
+
+    def fail_if(self, condition: str) -> None:
+        """An error that is not worth telling apart here."""
+        self.code.nest(f"if {condition}:", f"raise {self.code.known(Inexact)}")
+        self.code.may_fail()
+
+    def value(self, operand: Operand) -> Operand:
+        """A value that cannot fail any more, an optional in its box."""
+        operand = self.code.settled(operand)
+        if not operand.bare:
+            return operand
+        bare = self.code.stored(operand)
+        none, box = self.code.known(NONE), self.code.known(Optional)
+        return self.code.combined(f"({none} if {self.is_absent(bare)} else {box}({bare.text}))", operand.type)
+
+    def simple(self, operand: Operand) -> Operand:
+        return self.code.stored(self.value(operand))
+
+    def is_absent(self, bare: Operand) -> str:
+        return f"{bare.text} is {self.code.known(ABSENT)}"
+
+    def condition(self, operand: Operand) -> Operand:
+        """An operand of a logical operator: whatever is not a bool is an error."""
+        if operand.type == BOOL:
+            return operand
+        operand = self.simple(operand)
+        self.fail_if(f"{operand.text} is not True and {operand.text} is not False")
+        return Operand(operand.text, BOOL, simple=True, constant=operand.constant)
+
+
+def is_constant(operand: Operand) -> bool:
+    return operand.constant is not UNKNOWN
+
+
+def is_dynamic(t: Type) -> bool:
+    return t.kind in (Kind.DYN, Kind.ANY)
+
+
+def parts(node: Call) -> tuple[Expr, ...]:
+    """The arguments, a target first."""
+    return node.args if node.target is None else (node.target, *node.args)

@@ -1,0 +1,51 @@
+"""`or`, `orValue`, `hasValue` and `value` of optionals, which need no box if they follow `.?x` or `[?x]` at once."""
+
+from devlet.cel import operators
+from devlet.cel.ast import Call
+from devlet.cel.generate.code import Line, Operand
+from devlet.cel.generate.context import Context, NotGenerated, Steps
+from devlet.cel.types import BOOL, unwrap_optional
+
+
+def or_else(context: Context, node: Call) -> Steps:
+    """`or` and `orValue`: the other is evaluated only if needed."""
+    optional = yield from _target(context, node)
+    with context.code.apart() as lines:
+        other = yield node.args[0]
+        other = _bare(context, other) if node.function == "or" else context.value(other)
+    is_bare = node.function == "or"
+    if not lines:
+        text = f"({other.text} if {context.is_absent(optional)} else {optional.text})"
+        return Operand(text, context.type(node), bare=is_bare)
+    name = context.code.fresh("t")
+    context.code.write(f"{name} = {optional.text}")
+    context.code.put(f"if {context.is_absent(optional)}:", [*lines, Line(f"{name} = {other.text}")])
+    return Operand(name, context.type(node), simple=True, bare=is_bare)
+
+
+def has_value(context: Context, node: Call) -> Steps:
+    optional = yield from _target(context, node)
+    return context.code.combined(f"({optional.text} is not {context.code.known(operators.ABSENT)})", BOOL)
+
+
+def value(context: Context, node: Call) -> Steps:
+    optional = yield from _target(context, node)
+    context.fail_if(context.is_absent(optional))
+    return Operand(optional.text, context.type(node), simple=True)
+
+
+def _target(context: Context, node: Call) -> Steps:
+    if node.target is None:
+        raise NotGenerated
+    return context.code.stored(_bare(context, (yield node.target)))
+
+
+def _bare(context: Context, operand: Operand) -> Operand:
+    """Out of its box. What may turn out not to be an optional at all is left to `evaluate`."""
+    if operand.bare:
+        return context.code.settled(operand)
+    if not unwrap_optional(operand.type)[1]:
+        raise NotGenerated
+    box = context.code.stored(operand)
+    absent = context.code.known(operators.ABSENT)
+    return Operand(f"({box.text}.value if {box.text}.has_value else {absent})", operand.type, bare=True)

@@ -1,0 +1,194 @@
+"""Regular expressions: `matches` of the language itself and Kubernetes' `find` and `findAll`, on RE2.
+
+RE2 takes time linear in the text, whatever the pattern; that is why nothing else will do. Patterns match anywhere in
+the text unless they say `^` or `$`. Errors are worded as the reference's library words them, which is another one.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import ceil
+from typing import Final
+
+import re2
+
+from devlet.cel.functions import CallEstimate, Function, Library, Overload, Range, SizedNode
+from devlet.cel.library.ranges import ONE, REGEX_FACTOR, STRING_FACTOR, actual_size, plus, scaled, size_of, times
+from devlet.cel.operators import NO_OVERLOAD, unsupported
+from devlet.cel.types import BOOL, INT, STRING, list_of
+from devlet.cel.values import CelError, Value
+
+_MESSAGES: Final = {
+    "invalid escape sequence": "invalid escape sequence",
+    "invalid character class": "invalid character class",
+    "invalid character class range": "invalid character class range",
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "unexpected )": "unexpected )",
+    "trailing \\": "trailing backslash at end of expression",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid UTF-8": "invalid UTF-8",
+    "invalid named capture group": "invalid named capture",
+}
+
+
+class Pattern:
+    """A compiled pattern. Positions are those of the UTF-8 text, so a long text is encoded once."""
+
+    __slots__ = ("_search", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        options = re2.Options()
+        options.log_errors = False
+        try:
+            self._search = re2.compile(_encoded(text), options).search
+        except re2.error as error:
+            raise CelError(_message(error, text)) from None
+
+    def matches(self, text: str) -> bool:
+        return self._search(_encoded(text)) is not None
+
+    def find(self, text: str) -> str:
+        """The first match, empty if there is none."""
+        match = self._search(_encoded(text))
+        return str(match[0].decode(errors="replace")) if match else ""
+
+    def find_all(self, text: str, limit: int = -1) -> list[str]:
+        """Matches that do not overlap; an empty one right behind another does not count."""
+        source = _encoded(text)
+        found: list[str] = []
+        position, last_end = 0, -1
+        while len(found) != limit and position <= len(source) and (match := self._search(source, position)):
+            start, end = match.span()
+            if end > position or start != last_end:
+                found.append(source[start:end].decode(errors="replace"))
+            position = end if end > position else _next_character(source, position)
+            last_end = end
+        return found
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="replace")
+
+
+def _next_character(source: bytes, position: int) -> int:
+    position += 1
+    while position < len(source) and source[position] & 0xC0 == 0x80:
+        position += 1
+    return position
+
+
+def _message(error: Exception, text: str) -> str:
+    said = error.args[0] if error.args else ""
+    said = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    for ours, theirs in _MESSAGES.items():
+        if said == ours or said.startswith(f"{ours}: "):
+            return f"error parsing regexp: {theirs}: `{said[len(ours) + 2 :]}`"
+    return f"error parsing regexp: expression too large: `{text}`"
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str) -> Pattern:
+    """Raises CelError if the pattern is not one."""
+    return Pattern(pattern)
+
+
+def matches(text: Value, pattern: Value) -> bool:
+    if not isinstance(text, str):
+        raise unsupported("matches", text)
+    if not isinstance(pattern, str):
+        raise CelError(NO_OVERLOAD)
+    return compiled(pattern).matches(text)
+
+
+def find(text: str, pattern: str) -> str:
+    return _legal(pattern).find(text)
+
+
+def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+    return _legal(pattern).find_all(text, limit)
+
+
+def _legal(pattern: str) -> Pattern:
+    try:
+        return compiled(pattern)
+    except CelError as error:
+        raise CelError(f"Illegal regex: {error.message}") from None
+
+
+def _cost(args: Sequence[Value], result: Value) -> int:
+    text = ceil((1.0 + actual_size(args[0])) * STRING_FACTOR)
+    return text * ceil(float(actual_size(args[1])) * REGEX_FACTOR)
+
+
+def _estimated_cost(text: SizedNode, pattern: SizedNode) -> Range:
+    return times(scaled(plus(size_of(text), ONE), STRING_FACTOR), scaled(size_of(pattern), REGEX_FACTOR))
+
+
+def _estimate_matches(target: SizedNode | None, args: Sequence[SizedNode]) -> CallEstimate | None:
+    return CallEstimate(_estimated_cost(target, args[0])) if target else None
+
+
+def _estimate_find(target: SizedNode | None, args: Sequence[SizedNode]) -> CallEstimate | None:
+    if target is None:
+        return None
+    return CallEstimate(_estimated_cost(target, args[0]), Range(0, size_of(target).max))
+
+
+MATCHES: Final = Function(
+    "matches",
+    (
+        Overload("matches", (STRING, STRING), BOOL, matches),
+        Overload(
+            "matches_string",
+            (STRING, STRING),
+            BOOL,
+            matches,
+            is_member=True,
+            estimate=_estimate_matches,
+            cost=_cost,
+        ),
+    ),
+    dispatch=matches,
+)
+"""Part of the language, so in `standard`; the called-as-a-function form costs one unit, as in the reference."""
+
+LIBRARY: Final = Library(
+    "kubernetes.regex",
+    (
+        Function(
+            "find",
+            (
+                Overload(
+                    "string_find_string", (STRING, STRING), STRING, find, True, estimate=_estimate_find, cost=_cost
+                ),
+            ),
+        ),
+        Function(
+            "findAll",
+            (
+                Overload(
+                    "string_find_all_string",
+                    (STRING, STRING),
+                    list_of(STRING),
+                    find_all,
+                    True,
+                    estimate=_estimate_find,
+                    cost=_cost,
+                ),
+                Overload(
+                    "string_find_all_string_int",
+                    (STRING, STRING, INT),
+                    list_of(STRING),
+                    find_all,
+                    True,
+                    estimate=_estimate_find,
+                    cost=_cost,
+                ),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,445 @@
+"""Text to tree, with macros expanded on the way.
+
+Chains of `&&` and `||` become balanced trees, so the order of evaluation is not what the text suggests to Python
+programmers; `-1` is a literal but `-x` a call; parentheses leave no node. All as in the reference.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Collection
+from functools import lru_cache
+from typing import Final
+
+from devlet.cel import lexer
+from devlet.cel.ast import (
+    Call,
+    Entry,
+    Expr,
+    Field,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Parsed,
+    Select,
+    Source,
+    StructLiteral,
+)
+from devlet.cel.issues import NOWHERE, CompileError, Issue
+from devlet.cel.lexer import EOF, ESC_IDENTIFIER, IDENTIFIER, NUM_FLOAT, NUM_INT, Token
+from devlet.cel.literals import double_value, int_value, string_value, uint_value
+from devlet.cel.macros import ALL, MacroError, Maker, by_signature
+from devlet.cel.values import Constant
+
+LONGEST: Final = 100_000
+"""Code points in an expression."""
+
+DEEPEST: Final = 250
+"""Levels of nesting of each kind."""
+
+# A tree of legal depth needs some thousand frames of Python to be parsed, checked or evaluated.
+sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))
+
+RESERVED: Final = frozenset(
+    (
+        *("as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop"),
+        *("package", "namespace", "null", "return", "true", "var", "void", "while"),
+    )
+)
+_RELATIONS: Final = {op: f"_{op}_" for op in ("<", "<=", ">=", ">", "==", "!=")} | {"in": "@in"}
+_CALCULATIONS: Final = {"*": 2, "/": 2, "%": 2, "+": 1, "-": 1}
+_OPERAND: Final = (
+    *("[", "{", "(", ".", "-", "!", "true", "false", "null"),
+    *(NUM_FLOAT, NUM_INT, lexer.NUM_UINT, lexer.STRING, lexer.BYTES, IDENTIFIER),
+)
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def parse(text: str, macros: Collection[str] = ALL) -> Parsed:
+    """Raises CompileError with what is wrong. Without the macro `optMap` there is no syntax of optionals either."""
+    text = _SURROGATES.sub("\ufffd", text)
+    if len(text) > LONGEST:
+        message = f"expression code point size exceeds limit: size: {len(text)}, limit {LONGEST}"
+        raise CompileError(text, [Issue(message)])
+    return _Parser(text, frozenset(macros)).parse()
+
+
+class _SyntaxError(Exception):
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(message)
+        self.issue = Issue(message, offset)
+
+
+_macros = lru_cache(maxsize=64)(by_signature)
+
+
+class _Parser:
+    def __init__(self, text: str, macros: frozenset[str]) -> None:
+        self._text = text
+        self._macros = _macros(macros)
+        self._has_optionals = "optMap" in macros
+        read = lexer.tokenize(text)
+        self._tokens = read.tokens
+        self._issues = read.issues
+        self._at = 0
+        self._positions: dict[int, int] = {}
+        self._spans: dict[int, tuple[int, int]] = {}
+        self._heights: dict[int, int] = {}
+        self._macro_calls: dict[int, Call] = {}
+        self._open = {"expr": 0, "relation": 0, "calc": 0}
+
+    def parse(self) -> Parsed:
+        try:
+            root = self._expr()
+            if self._kind != EOF:
+                raise self._unexpected(EOF)
+        except _SyntaxError as e:
+            raise CompileError(self._text, [*self._issues, e.issue]) from None
+        if self._heights[root.id] > DEEPEST:
+            self._issues.append(Issue("max recursion depth exceeded"))
+        if self._issues:
+            raise CompileError(self._text, self._issues)
+        return Parsed(root, Source(self._text, self._positions, self._spans), self._macro_calls)
+
+    # Tokens
+
+    @property
+    def _kind(self) -> str:
+        return self._tokens[self._at].kind
+
+    def _take(self) -> Token:
+        token = self._tokens[self._at]
+        self._at += 1
+        return token
+
+    def _take_if(self, kind: str) -> Token | None:
+        return self._take() if self._kind == kind else None
+
+    def _expect(self, *kinds: str) -> Token:
+        if self._kind in kinds:
+            return self._take()
+        raise self._unexpected(*kinds)
+
+    def _unexpected(self, *expected: str) -> _SyntaxError:
+        token = self._tokens[self._at]
+        names = [name if name.isupper() or name == EOF else f"'{name}'" for name in expected]
+        wanted = names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"
+        following = self._tokens[self._at + 1].kind if token.kind != EOF else ""
+        what = "extraneous" if following in expected else "mismatched"
+        return _SyntaxError(f"Syntax error: {what} input '{token.text or EOF}' expecting {wanted}", token.start)
+
+    # Nodes
+
+    def _new(self, offset: int, start: int, *children: Expr, deeper: bool = False) -> int:
+        """An id for a node that is shown at `offset` and reaches from `start` to the last token taken."""
+        id = len(self._positions) + 1
+        self._positions[id] = offset
+        self._spans[id] = (start, self._tokens[self._at - 1].end)
+        self._heights[id] = max((self._heights[child.id] for child in children), default=0) + deeper
+        return id
+
+    def _problem(self, message: str, offset: int) -> Expr:
+        self._issues.append(Issue(message, offset))
+        return Literal(self._new(offset, offset), None)
+
+    def _call(self, token: Token, start: int, function: str, *args: Expr, deeper: bool = True) -> Expr:
+        return Call(self._new(token.start, start, *args, deeper=deeper), function, None, args)
+
+    def _call_or_macro(self, id: int, function: str, target: Expr | None, args: tuple[Expr, ...]) -> Expr:
+        macro = self._macros.get((function, len(args), target is not None))
+        if macro is None:
+            return Call(id, function, target, args)
+        try:
+            made = macro.expand(Maker(lambda like: self._like(like or id)), target or args[0], args)
+        except MacroError as e:
+            return self._problem(e.message, self._positions[e.node])
+        if made is None:
+            return Call(id, function, target, args)
+        self._spans[made.id] = self._spans[id]
+        self._heights[made.id] = self._heights[id]
+        self._macro_calls[made.id] = Call(0, function, target, args)
+        return made
+
+    def _like(self, id: int) -> int:
+        new = len(self._positions) + 1
+        self._positions[new] = self._positions[id]
+        self._heights[new] = self._heights[id]
+        return new
+
+    def _enter(self, rule: str) -> None:
+        self._open[rule] += 1
+        if self._open[rule] > DEEPEST:
+            raise _SyntaxError(f"expression recursion limit exceeded: {DEEPEST}", NOWHERE)
+
+    # Grammar
+
+    def _expr(self) -> Expr:
+        self._enter("expr")
+        start = self._tokens[self._at].start
+        node = self._chain("||", lambda: self._chain("&&", self._relation))
+        if question := self._take_if("?"):
+            then = self._chain("||", lambda: self._chain("&&", self._relation))
+            self._expect(":")
+            otherwise = self._expr()
+            node = self._call(question, start, "_?_:_", node, then, otherwise)
+        self._open["expr"] -= 1
+        return node
+
+    def _chain(self, op: str, operand: Callable[[], Expr]) -> Expr:
+        start = self._tokens[self._at].start
+        terms = [operand()]
+        ops: list[Token] = []
+        bounds = [(start, self._tokens[self._at - 1].end)]
+        while self._kind == op:
+            ops.append(self._take())
+            start = self._tokens[self._at].start
+            terms.append(operand())
+            bounds.append((start, self._tokens[self._at - 1].end))
+        return self._balanced(op, terms, ops, bounds)
+
+    def _balanced(self, op: str, terms: list[Expr], ops: list[Token], bounds: list[tuple[int, int]]) -> Expr:
+        if not ops:
+            return terms[0]
+        middle = len(ops) // 2
+        left = self._balanced(op, terms[: middle + 1], ops[:middle], bounds[: middle + 1])
+        right = self._balanced(op, terms[middle + 1 :], ops[middle + 1 :], bounds[middle + 1 :])
+        node = self._call(ops[middle], bounds[0][0], f"_{op}_", left, right, deeper=False)
+        self._spans[node.id] = (bounds[0][0], bounds[-1][1])
+        return node
+
+    def _relation(self, nested: bool = False) -> Expr:
+        self._enter("relation")
+        start = self._tokens[self._at].start
+        node = self._calc(1)
+        while not nested and self._kind in _RELATIONS:
+            op = self._take()
+            node = self._call(op, start, _RELATIONS[op.kind], node, self._relation(nested=True))
+        self._open["relation"] -= 1
+        return node
+
+    def _calc(self, binding: int) -> Expr:
+        self._enter("calc")
+        start = self._tokens[self._at].start
+        node = self._unary()
+        while (strength := _CALCULATIONS.get(self._kind, 0)) >= binding:
+            op = self._take()
+            node = self._call(op, start, f"_{op.kind}_", node, self._calc(strength + 1))
+        self._open["calc"] -= 1
+        return node
+
+    def _unary(self) -> Expr:
+        op = self._tokens[self._at]
+        if op.kind not in ("!", "-") or self._is_negative_number():
+            return self._member()
+        count = 0
+        while self._take_if(op.kind):
+            count += 1
+        node = self._member()
+        return self._call(op, op.start, f"{op.kind}_", node, deeper=False) if count % 2 else node
+
+    def _is_negative_number(self) -> bool:
+        return self._kind == "-" and self._tokens[self._at + 1].kind in (NUM_INT, NUM_FLOAT)
+
+    def _member(self) -> Expr:
+        start = self._tokens[self._at].start
+        node = self._primary()
+        while True:
+            if dot := self._take_if("."):
+                node = self._selected(node, dot, start)
+            elif bracket := self._take_if("["):
+                node = self._indexed(node, bracket, start)
+            else:
+                return node
+
+    def _selected(self, operand: Expr, dot: Token, start: int) -> Expr:
+        question = self._take_if("?")
+        if self._kind not in (IDENTIFIER, ESC_IDENTIFIER):
+            raise self._bad_field(dot)
+        token = self._take()
+        if token.kind == IDENTIFIER and not question and self._kind == "(":
+            return self._arguments_of(token.text, operand, start)
+        name = token.text
+        if token.kind == ESC_IDENTIFIER:
+            self._problem("unsupported syntax: '`'", token.start)
+            name = ""
+        if not question:
+            return Select(self._new(dot.start, start, operand, deeper=True), operand, name)
+        if not self._has_optionals:
+            return self._problem("unsupported syntax '.?'", dot.start)
+        return self._call(dot, start, "_?._", operand, Literal(self._new(token.start, token.start), name))
+
+    def _bad_field(self, dot: Token) -> _SyntaxError:
+        token = self._tokens[self._at]
+        if token.kind == EOF or token.kind in ("true", "false", "null"):
+            return (
+                self._unexpected("?", IDENTIFIER, ESC_IDENTIFIER) if token.kind == EOF else self._unexpected(IDENTIFIER)
+            )
+        text = self._text[dot.start : token.end]
+        return _SyntaxError(f"Syntax error: no viable alternative at input '{text}'", token.start)
+
+    def _indexed(self, operand: Expr, bracket: Token, start: int) -> Expr:
+        question = self._take_if("?")
+        index = self._expr()
+        self._expect("]")
+        if question and not self._has_optionals:
+            return self._problem("unsupported syntax '[?'", bracket.start)
+        return self._call(bracket, start, "_[?_]" if question else "_[_]", operand, index)
+
+    def _arguments_of(self, function: str, target: Expr | None, start: int) -> Expr:
+        bracket = self._expect("(")
+        args = () if self._kind == ")" else self._several(self._expr)
+        self._expect(")")
+        children = args if target is None else (target, *args)
+        id = self._new(bracket.start, start, *children, deeper=target is not None)
+        return self._call_or_macro(id, function, target, args)
+
+    def _several(self, item: Callable[[], Expr]) -> tuple[Expr, ...]:
+        items = [item()]
+        while self._take_if(","):
+            items.append(item())
+        return tuple(items)
+
+    def _primary(self) -> Expr:
+        match self._kind:
+            case "(":
+                self._take()
+                node = self._expr()
+                self._expect(")")
+                return node
+            case "[":
+                return self._list()
+            case "{":
+                return self._map()
+            case "." | lexer.IDENTIFIER:
+                return self._named()
+            case _:
+                return self._literal()
+
+    def _named(self) -> Expr:
+        first = self._tokens[self._at]
+        dot = self._take_if(".")
+        if self._is_struct():
+            return self._struct(first)
+        token = self._expect(IDENTIFIER)
+        name = f".{token.text}" if dot else token.text
+        if token.text not in RESERVED:
+            if self._kind == "(":
+                return self._arguments_of(name, None, first.start)
+            return Ident(self._new(token.start, first.start), name)
+        known = len(self._issues)
+        if self._kind == "(":
+            self._arguments_of(name, None, first.start)
+        del self._issues[known:]
+        return self._problem(f"reserved identifier: {token.text}", first.start)
+
+    def _is_struct(self) -> bool:
+        at = self._at
+        while self._tokens[at].kind == IDENTIFIER:
+            following = self._tokens[at + 1].kind
+            if following == "{":
+                return True
+            if following != ".":
+                return False
+            at += 2
+        return False
+
+    def _list(self) -> Expr:
+        bracket = self._take()
+        optionals: list[int] = []
+        elements: list[Expr] = []
+        while self._kind not in ("]", ","):
+            if question := self._take_if("?"):
+                optionals.append(len(elements))
+                self._check_optional(question)
+            elements.append(self._expr())
+            if not self._take_if(","):
+                break
+        else:
+            if not elements:
+                self._take_if(",")
+        self._expect("]")
+        id = self._new(bracket.start, bracket.start, *elements)
+        return ListLiteral(id, tuple(elements), frozenset(optionals))
+
+    def _check_optional(self, question: Token) -> None:
+        if not self._has_optionals:
+            self._problem("unsupported syntax '?'", question.start)
+
+    def _map(self) -> Expr:
+        bracket = self._take()
+        entries: list[Entry] = []
+        while self._kind not in ("}", ","):
+            if question := self._take_if("?"):
+                self._check_optional(question)
+            start = self._tokens[self._at].start
+            key = self._expr()
+            colon = self._expect(":")
+            value = self._expr()
+            id = self._new(colon.start, start, key, value)
+            entries.append(Entry(id, key, value, question is not None))
+            if not self._take_if(","):
+                break
+        else:
+            if not entries:
+                self._take_if(",")
+        self._expect("}")
+        children = [child for entry in entries for child in (entry.key, entry.value)]
+        return MapLiteral(self._new(bracket.start, bracket.start, *children), tuple(entries))
+
+    def _struct(self, first: Token) -> Expr:
+        names = [self._take().text]
+        while self._take_if("."):
+            names.append(self._take().text)
+        bracket = self._take()
+        fields: list[Field] = []
+        list_start = self._tokens[self._at].start
+        while self._kind not in ("}", ","):
+            fields.append(self._field(list_start))
+            if not self._take_if(","):
+                break
+        else:
+            if not fields:
+                self._take_if(",")
+        self._expect("}")
+        id = self._new(bracket.start, first.start, *(field.value for field in fields))
+        return StructLiteral(id, ("." if first.kind == "." else "") + ".".join(names), tuple(fields))
+
+    def _field(self, list_start: int) -> Field:
+        if question := self._take_if("?"):
+            self._check_optional(question)
+        name = self._expect(IDENTIFIER, ESC_IDENTIFIER)
+        if name.kind == ESC_IDENTIFIER:
+            self._problem("unsupported syntax: '`'", list_start)
+        colon = self._expect(":")
+        value = self._expr()
+        return Field(self._new(colon.start, name.start, value), name.text, value, question is not None)
+
+    def _literal(self) -> Expr:
+        if self._kind not in _OPERAND:
+            raise self._unexpected(*_OPERAND)
+        sign = self._take_if("-")
+        if sign and self._kind not in (NUM_INT, NUM_FLOAT):
+            raise self._unexpected(NUM_FLOAT, NUM_INT)
+        token = self._take()
+        start = sign.start if sign else token.start
+        try:
+            value = _value(token, negative=sign is not None)
+        except ValueError as e:
+            return self._problem(str(e), start)
+        return Literal(self._new(start, start), value)
+
+
+def _value(token: Token, negative: bool) -> Constant:
+    match token.kind:
+        case "true" | "false":
+            return token.kind == "true"
+        case "null":
+            return None
+        case lexer.NUM_INT:
+            return int_value(token.text, negative)
+        case lexer.NUM_UINT:
+            return uint_value(token.text)
+        case lexer.NUM_FLOAT:
+            return double_value(token.text, negative)
+        case _:
+            return string_value(token.text)

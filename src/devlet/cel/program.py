@@ -1,0 +1,106 @@
+"""A compiled expression: checked, costed and ready to run.
+
+Generated code counts no cost. It is used where the estimate says that the limit is far away; other expressions run in
+the evaluator, which stops at the limit.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from devlet.cel import generate as generator
+from devlet.cel.checker import Checked, check
+from devlet.cel.environment import Environment
+from devlet.cel.estimate import estimate
+from devlet.cel.evaluate import Evaluation, evaluate
+from devlet.cel.functions import UNBOUNDED, Range
+from devlet.cel.issues import CompileError
+from devlet.cel.parser import parse
+from devlet.cel.plan import Plan, plan
+from devlet.cel.types import Type, type_name
+from devlet.cel.values import CelError, Value
+from devlet.errors import InvalidSelector
+
+__all__ = ["COST_LIMIT", "Program", "compile"]
+
+COST_LIMIT: Final = 1_000_000
+
+# Sizes in an estimate are those that validation allows. Generated code is used with a margin for what it let through.
+GENERATED_MAX: Final = 50_000
+
+
+@dataclass(frozen=True)
+class Program:
+    expression: str
+    checked: Checked
+    plan: Plan
+
+    @property
+    def output(self) -> Type:
+        return self.checked.output
+
+    @cached_property
+    def cost(self) -> Range:
+        """What an evaluation costs, from the least to the most."""
+        return estimate(self.checked)
+
+    def evaluate(
+        self,
+        variables: Mapping[str, Value],
+        *,
+        cost_limit: int = COST_LIMIT,
+        give_up: Callable[[], bool] | None = None,
+        trace: bool = False,
+    ) -> Evaluation:
+        return evaluate(self.plan, variables, cost_limit=cost_limit, give_up=give_up, trace=trace)
+
+    @cached_property
+    def is_generated(self) -> bool:
+        """Whether `matches` runs generated code."""
+        return self.cost.max <= GENERATED_MAX
+
+    @cached_property
+    def _filter(self) -> Callable[[Sequence[Value]], list[Value | CelError]]:
+        return generator.generate_filter(self.checked, self.plan)
+
+    def matches(self, values: Sequence[Value]) -> list[bool | CelError]:
+        """The result for each value of the only variable: a bool, or why there is none."""
+        if self.is_generated:
+            results = self._filter(values)
+        else:
+            results = [self._one(value) for value in values]
+        return [result if result is True or result is False else not_bool(result) for result in results]
+
+    def _one(self, value: Value) -> Value | CelError:
+        (variable,) = self.checked.environment.variables
+        evaluation = self.evaluate({variable: value})
+        return evaluation.error or evaluation.value
+
+
+def not_bool(result: Value | CelError) -> CelError:
+    """Why a result that is no bool is an error."""
+    if isinstance(result, CelError):
+        return result
+    name = type_name(result)
+    details = {
+        "string": "unsupported native conversion from string to 'bool'",
+        "int": "unsupported type conversion from 'int' to bool",
+        "list": "type conversion error from list to 'bool'",
+        "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
+    }
+    detail = details.get(name, f"type conversion error from '{name}' to 'bool'")
+    return CelError(f"CEL result of type {name} could not be converted to bool: {detail}")
+
+
+def compile(expression: str, environment: Environment) -> Program:
+    """Raises InvalidSelector, with the texts and places that the reference gives."""
+    try:
+        checked = check(parse(expression, environment.macros), environment)
+    except CompileError as e:
+        raise InvalidSelector(f"compilation failed: {e}") from e
+    try:
+        planned = plan(checked)
+    except CompileError as e:
+        raise InvalidSelector(f"program instantiation failed: {e}") from e
+    return Program(expression, checked, planned)
