@@ -6,10 +6,10 @@ Names without a domain belong to the driver's domain. An unknown domain is an em
 from functools import lru_cache
 from typing import Any, Final
 
-from devlet.cel.environment import Environment, ObjectField, kubernetes
+from devlet.cel.environment import BINDINGS, Environment, ObjectField, kubernetes
 from devlet.cel.functions import Range
 from devlet.cel.library import includes
-from devlet.cel.types import ANY, BOOL, DYN, STRING, Type, map_of, object_type, opaque
+from devlet.cel.types import ANY, BOOL, DYN, STRING, Type, map_of, object_type
 from devlet.cel.values import CelError
 from devlet.errors import InvalidInput
 from devlet.objects.quantity import Quantity
@@ -18,7 +18,7 @@ from devlet.objects.slice import Device, DeviceAttribute
 
 __all__ = ["DeviceInput", "device_environment"]
 
-QUANTITY: Final = opaque("kubernetes.Quantity")
+QUANTITY: Final = object_type("kubernetes.Quantity")
 DEVICE: Final = object_type("kubernetes.DRADevice")
 RELEASE: Final = (1, 36)
 
@@ -106,7 +106,7 @@ def device_environment(
     return kubernetes(version, stored=stored).extended(
         variables={"device": DEVICE},
         objects={DEVICE.name: fields},
-        libraries=[includes.LIBRARY] if stored or lists else [],
+        libraries=[BINDINGS, includes.LIBRARY] if stored or lists else [BINDINGS],
         sizes=_sizes,
     )
 

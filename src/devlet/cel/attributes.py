@@ -152,7 +152,7 @@ class Constant:
     def find(self, container: Value) -> Value:
         """What is there, ABSENT, or an error."""
         if self._host and not isinstance(container, _LANGUAGE):
-            return getattr(container, self._host)
+            return getattr(container, self._host, ABSENT)
         return _found(container, self._key, self.id)
 
     def get(self, frame: AnyFrame, container: Value) -> Value:

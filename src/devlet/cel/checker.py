@@ -111,7 +111,7 @@ class _Checker:
                 done = stop.value
                 stack.pop()
             except TypeTooComplex:
-                self._report(node.id, "the type of this expression is too complex")
+                self._report(node.id, "the type of this expression is too complex")  # the reference hangs here
                 break
         return done or root
 
@@ -176,16 +176,16 @@ class _Checker:
         return Ident(id, name.name)
 
     def _literal(self, e: Literal) -> _Visit:
+        yield from ()
         self.types[e.id] = runtime_type(e.value)
         return e
-        yield
 
     def _ident(self, e: Ident) -> _Visit:
+        yield from ()
         if name := self._lookup(e.name):
             return self._refer(e.id, name)
         self._undeclared(e.id, e.name)
         return e
-        yield
 
     # Fields
 
@@ -236,8 +236,9 @@ class _Checker:
 
     def _call(self, e: Call) -> _Visit:
         args: list[Expr] = []
-        for arg in e.args:
-            args.append((yield arg))
+        for part in e.args:
+            arg = yield part
+            args.append(arg)
         if e.target is None:
             function = self._function(e.function)
         else:

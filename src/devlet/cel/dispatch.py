@@ -17,7 +17,7 @@ _BY_FUNCTION: Final = frozenset(
     """isSorted sum max min indexOf lastIndexOf url lowerAscii upperAscii substring trim replace split join find findAll
     cidr isIP isCIDR ip ip.isCanonical containsIP containsCIDR quantity isQuantity semver isSemver validate""".split()
 )
-_LIKE: Final = {"containsIP": "cidr_contains_ip_ip", "containsCIDR": "cidr_contains_cidr_cidr"}
+_LIKE: Final = {"containsIP": "cidr_contains_ip_ip", "containsCIDR": "cidr_contains_cidr"}
 """Where the cost of an unknown overload is that of a certain one."""
 
 

@@ -11,6 +11,23 @@ from typing import Final
 
 from devlet.cel import macros, protobuf
 from devlet.cel.functions import Function, Library, Overload, Range
+from devlet.cel.library import (
+    authorizer,
+    cidr,
+    ip,
+    kube_lists,
+    lists,
+    named_formats,
+    optionals,
+    quantity,
+    regex,
+    semver,
+    sets,
+    standard,
+    strings,
+    two_variables,
+    url,
+)
 from devlet.cel.types import (
     BOOL,
     BYTES,
@@ -173,35 +190,26 @@ class _Since:
         return self.minor <= minor < self.until
 
 
-def _lib(module: str, attribute: str = "LIBRARY") -> Library:
-    import importlib
-    try:
-        return getattr(importlib.import_module("devlet.cel.library." + module), attribute)
-    except ImportError:
-        return Library(module, ())
-
-
-def _libraries() -> tuple[_Since, ...]:
-    """In the order in which the reference adds them: the first overload that fits decides some types."""
-    return (
-        _Since(0, _lib("standard", "LIBRARY")),
-        _Since(0, _lib("url", "LIBRARY")),
-        _Since(0, _lib("regex", "LIBRARY")),
-        _Since(0, _lib("kube_lists", "LIBRARY")),
-        _Since(27, _lib("authorizer", "LIBRARY")),
-        _Since(28, _lib("optionals", "LIBRARY")),
-        _Since(28, _lib("quantity", "LIBRARY")),
-        _Since(0, _lib("strings", "STRINGS_0"), until=29),
-        _Since(29, _lib("strings", "STRINGS_2")),
-        _Since(29, _lib("sets", "LIBRARY")),
-        _Since(30, _lib("ip", "LIBRARY")),
-        _Since(30, _lib("cidr", "LIBRARY")),
-        _Since(31, _lib("named_formats", "LIBRARY")),
-        _Since(31, _lib("authorizer", "SELECTORS")),
-        _Since(32, _lib("two_variables", "LIBRARY")),
-        _Since(33, _lib("semver", "LIBRARY")),
-        _Since(34, _lib("lists", "LIBRARY")),
-    )
+_LIBRARIES: Final = (
+    _Since(0, standard.LIBRARY),
+    _Since(0, url.LIBRARY),
+    _Since(0, regex.LIBRARY),
+    _Since(0, kube_lists.LIBRARY),
+    _Since(27, authorizer.LIBRARY),
+    _Since(28, optionals.LIBRARY),
+    _Since(28, quantity.LIBRARY),
+    _Since(0, strings.STRINGS_0, until=29),
+    _Since(29, strings.STRINGS_2),
+    _Since(29, sets.LIBRARY),
+    _Since(30, ip.LIBRARY),
+    _Since(30, cidr.LIBRARY),
+    _Since(31, named_formats.LIBRARY),
+    _Since(31, authorizer.SELECTORS),
+    _Since(32, two_variables.LIBRARY),
+    _Since(33, semver.LIBRARY),
+    _Since(34, lists.LIBRARY),
+)
+"""In the order in which the reference adds them: the first overload that fits decides some types."""
 
 
 _NEWEST: Final = 999
@@ -220,4 +228,4 @@ def kubernetes(version: tuple[int, int], *, stored: bool) -> Environment:
         validate_literals=minor >= 29,
         validate_formats=minor >= 29,
     )
-    return base.extended(libraries=[since.library for since in _libraries() if minor in since])
+    return base.extended(libraries=[since.library for since in _LIBRARIES if minor in since])

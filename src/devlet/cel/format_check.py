@@ -1,4 +1,7 @@
-"""Check `"...".format([...])` before it runs: do the clauses of a literal format fit the arguments of a literal list?"""
+"""Check `"%d".format([1])` before it runs: do the clauses of a literal format fit the elements of a literal list?
+
+The reference walks the bytes of the format, not its characters; messages show it.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -64,7 +67,7 @@ def format_problem(call: Call, overloads: Sequence[str], types: Mapping[int, Typ
 
 
 def _check(template: str, arguments: Sequence[Expr], types: Mapping[int, Type]) -> None:
-    text = template.encode().decode("latin-1")  # the reference goes byte by byte, which shows in its messages
+    text = template.encode().decode("latin-1")
     used = at = 0
     while (at := text.find("%", at)) >= 0:
         if text.startswith("%%", at):
@@ -95,7 +98,7 @@ def _precision_end(text: str, start: int) -> int:
         raise _Problem(f"{parsing} could not find end of precision specifier")
     if not digits or int(digits) > INT_MAX:
         reason = "value out of range" if digits else "invalid syntax"
-        converting = f"error while converting precision to integer: strconv.Atoi: parsing \"{digits}\""
+        converting = f'error while converting precision to integer: strconv.Atoi: parsing "{digits}"'
         raise _Problem(f"{parsing} {converting}: {reason}")
     return end
 

@@ -40,7 +40,7 @@ from devlet.cel.steps import (
     SetStep,
     StructStep,
 )
-from devlet.cel.types import Kind
+from devlet.cel.types import Kind, unwrap_optional
 from devlet.cel.values import CelError, Value
 
 _CONVERSIONS: Final = frozenset(
@@ -169,8 +169,9 @@ class _Planner:
         if isinstance(index, ConstantStep):
             if not is_key(index.value):
                 raise self._error(node.id, invalid_qualifier(index.value))
-            host = self._host_name(node.args[0], index.value) if node.function == "_?._" else ""
-            attribute.add(Constant(node.id, index.value, host, is_optional))
+            attribute.add(
+                Constant(node.id, index.value, self._host_name(node.args[0], str(index.value)), is_optional)
+            )
         elif isinstance(index, AttributeStep):
             attribute.add(Dynamic(node.id, index.attribute, is_optional, forgets=False))
         else:
@@ -179,11 +180,10 @@ class _Planner:
 
     def _host_name(self, operand: ast.Expr, name: str) -> str:
         """What the field of an object of the host is called in Python, empty if it is none."""
-        operand_type = self._checked.types[operand.id]
-        if operand_type.kind is Kind.OPAQUE and operand_type.params:
-            operand_type = operand_type.params[0]
-        fields = self._checked.environment.objects.get(operand_type.name, {})
-        return fields[name].attribute if name in fields else ""
+        operand_type, _ = unwrap_optional(self._checked.types[operand.id])
+        objects = self._checked.environment.objects
+        possible = objects.values() if operand_type.is_dyn else [objects.get(operand_type.name, {})]
+        return next((fields[name].attribute for fields in possible if name in fields), "")
 
     # Calls
 

@@ -13,11 +13,12 @@ Everything is words. `a` and `b` are drivers (`a.example.com`) and classes that 
 configuration of another driver than `a` is written `b/p1`. Slices are for node-1 and pools complete unless said
 otherwise; the node is node-1, with the labels region=region-1 and planet=earth.
 
-    device      d1 x=1 (attribute; x=v1.0.0 version, x=[1,2] list, x= without value) memory:8(default=2,min=2,step=2,max=4)
-                set1.memory-=4Gi (counters) shared bindsToNode !NoSchedule !key=value:NoExecute (taints)
-                ?Ready ?!Broken (binding and failure conditions) @node-2 @all @region=region-1 (where, for `at: devices`)
-    request     r0 a, r0 2 a, r0 all a, {r0: [s0 b, s1 2 a]}; more words: admin, memory:2 (capacity),
-                memory>=4Gi and kind=gpu (selectors), ~NoExecute ~key=value:NoExecute (tolerations); `if` and the rest is CEL
+    device      d1, then x=1 (attribute; x=v1.0.0 is a version, x=[1,2] a list, x= has no value),
+                memory:8 or memory:8(default=2,min=2,step=2,max=4) or memory:8(values=1|2) (capacity),
+                set1.memory-=4Gi (counters), shared, bindsToNode, !NoSchedule or !key=value:NoExecute (taints),
+                ?Ready ?!Broken (binding and failure conditions), @node-2 @all @region=region-1 (for `at: devices`)
+    request     r0 a, r0 2 a, r0 all a, {r0: [s0 b, s1 2 a]}; then admin, memory:2 (capacity), memory>=4Gi or
+                kind=gpu (selectors), ~NoExecute or ~key=value:NoExecute (tolerations); after `if` all is CEL
     constraint  match x, distinct x of r0,r1/s0
     config      k=v, b/k=v for r0,r1
     result      r0/s1 p1/d2 admin shared memory:2 ~NoExecute ?Ready
@@ -400,9 +401,8 @@ def _expected(short: Document, case: Document) -> Expected:
         "fit",
         results=tuple(tuple(_result(text) for text in _spread(claim)) for claim in claims),
         selectors=_expected_selectors(short.get("selector", case.get("node", "node-1").split()[0]), len(claims)),
-        config=tuple(
-            tuple(_result_config(text) for text in claim) for claim in _per_claim(short.get("config", []))
-        ) or ((),) * len(claims),
+        config=tuple(tuple(_result_config(text) for text in claim) for claim in _per_claim(short.get("config", [])))
+        or ((),) * len(claims),
     )
 
 

@@ -8,7 +8,7 @@ can. The reference breaks some of the rules on purpose or by mistake: `REFERENCE
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Final
 
@@ -27,7 +27,7 @@ from devlet.testing.allocation_supply import (
     pools,
 )
 
-__all__ = ["IMPROVED", "REFERENCE", "Given", "Matches", "Rules", "Want", "World", "check", "request_text"]
+__all__ = ["IMPROVED", "REFERENCE", "Given", "Matches", "Rules", "Want", "World", "check", "requests_of"]
 
 MAX_RESULTS: Final = 32
 
@@ -46,10 +46,11 @@ class Rules:
     strict_capacity: bool = True  # 12
     single_config: bool = True  # 13
     whole_generation: bool = True  # 18
+    unique_shares: bool = True  # recorded answers have one share ID for all, because real ones are random
 
 
 IMPROVED: Final = Rules()
-REFERENCE: Final = Rules(False, False, False, False, False, False, False)
+REFERENCE: Final = Rules(*(False for _ in fields(Rules)))
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def check(
     return World(problem, node, matches, rules).wrong(results)
 
 
-def request_text(claim: Document) -> list[tuple[str, list[tuple[str, Document]]]]:
+def requests_of(claim: Document) -> list[tuple[str, list[tuple[str, Document]]]]:
     """Requests of a claim in order, each with its alternatives and how results name them."""
     return [
         (request["name"], [(f"{request['name']}/{sub['name']}", sub) for sub in request["firstAvailable"]])
@@ -124,6 +125,9 @@ class World:
     def on(self, feature: str) -> bool:
         return feature not in self._off
 
+    def has_class(self, name: str) -> bool:
+        return name in self._classes
+
     def wrong(self, results: Sequence[Document]) -> list[str]:
         if len(results) != len(self.claims):
             return [f"{len(results)} results for {len(self.claims)} claims"]
@@ -147,7 +151,7 @@ class World:
     def _given(self, index: int, claim: Document, result: Document) -> Iterator[Given]:
         wants = {
             ref: Want(index, name, ref, document)
-            for name, alternatives in request_text(claim)
+            for name, alternatives in requests_of(claim)
             for ref, document in alternatives
         }
         for one in result["devices"].get("results") or []:
@@ -172,10 +176,10 @@ class World:
 
     def _requests(self, index: int, claim: Document, given: list[Given]) -> Iterator[str]:
         order = [one.want.request for one in given]
-        names = [name for name, _ in request_text(claim)]
+        names = [name for name, _ in requests_of(claim)]
         if order != sorted(order, key=names.index):
             yield f"claim {index}: results are not in the order of the requests"
-        for name, alternatives in request_text(claim):
+        for name, alternatives in requests_of(claim):
             used = {one.want.ref for one in given if one.want.request == name}
             if len(used) != 1:
                 if used or not any(self._empty(document) for _, document in alternatives):
@@ -227,7 +231,8 @@ class World:
             yield "uses counters while the feature is off"
         if offer.key in self.held.exclusive and not want.admin:
             yield "is allocated already"
-        yield from self._insufficient(want, offer)
+        # With negative amounts around, a share that is too large alone may be right.
+        yield from self._insufficient(want, offer, alone=self.rules.strict_capacity or not self.shared(offer))
 
     def selected(self, want: Want, offer: Offer) -> bool:
         if offer.device.get("bindingConditions") and not self.on("DeviceBindingAndStatus"):
@@ -252,8 +257,8 @@ class World:
         except DevletError:
             return False
 
-    def _insufficient(self, want: Want, offer: Offer) -> Iterator[str]:
-        """Capacity that is not enough even if nobody else of this call uses the device."""
+    def _insufficient(self, want: Want, offer: Offer, *, alone: bool = True) -> Iterator[str]:
+        """Capacity that is missing, not allowed, and with `alone` not enough if nobody else of this call uses it."""
         if not self.on("ConsumableCapacity"):
             return
         capacity = offer.device.get("capacity") or {}
@@ -266,7 +271,9 @@ class World:
                     yield f"policy of {name} does not allow the amount"
             elif self.rules.strict_capacity and consumed < ZERO:
                 yield f"negative amount of {name}"
-            elif not exempt and self._before(offer, name) + consumed > Quantity.parse(capacity[name]["value"]):
+            elif (
+                alone and not exempt and self._before(offer, name) + consumed > Quantity.parse(capacity[name]["value"])
+            ):
                 yield f"has not enough {name}"
 
     def consumption(self, want: Want, offer: Offer) -> dict[str, Quantity | None]:
@@ -322,8 +329,10 @@ class World:
                 continue
             if share is None and self._exempt(one):
                 continue
-            if not _is_uuid(share) or (one.offer.key, str(share)) in ids:
-                yield f"{one}: share ID {share} is missing, malformed or there twice"
+            if not _is_uuid(share):
+                yield f"{one}: share ID {share} is missing or malformed"
+            elif self.rules.unique_shares and (one.offer.key, share) in ids:
+                yield f"{one}: share ID {share} is there twice"
             ids.add((one.offer.key, str(share)))
             yield from self._recorded(one)
 
@@ -355,8 +364,9 @@ class World:
             relevant = {set_ for device in new for set_ in counters_of(device)} if self.rules.own_counter_sets else None
             held = [device for device in pool.devices if self.held.taken(DeviceKey(*pool.key, device["name"]))]
             for (set_, name), used in _sum([*held, *new]).items():
-                if (relevant is None or set_ in relevant) and used > pool.counters[set_][name]:
-                    yield f"{'/'.join(pool.key)}: {used} of {set_}/{name} are used, there are {pool.counters[set_][name]}"
+                there = pool.counters[set_][name]
+                if (relevant is None or set_ in relevant) and used > there:
+                    yield f"{'/'.join(pool.key)}: {used} of {set_}/{name} are used, there are {there}"
 
     def _charged(self, given: Iterable[Given]) -> Iterator[Document]:
         """The devices whose counters are used up, once per time. A shared device uses them once."""
@@ -406,7 +416,7 @@ class World:
         return {"nodeSelectorTerms": [term]} if term else None
 
     def config(self, claim: Document, given: Sequence[Given]) -> list[Document]:
-        chosen = [(name, *_chosen(name, alternatives, given)) for name, alternatives in request_text(claim)]
+        chosen = [(name, *_chosen(name, alternatives, given)) for name, alternatives in requests_of(claim)]
         classes: dict[str, list[str]] = {}
         for _, ref, document in chosen:
             classes.setdefault(document["deviceClassName"], []).append(ref)
@@ -435,7 +445,11 @@ def _merge(term: dict[str, list[Document]], theirs: Mapping[str, list[Document]]
 
 
 def _same(a: Document, b: Document) -> bool:
-    return (a["key"], a["operator"], set(a.get("values") or [])) == (b["key"], b["operator"], set(b.get("values") or []))
+    return (a["key"], a["operator"], set(a.get("values") or [])) == (
+        b["key"],
+        b["operator"],
+        set(b.get("values") or []),
+    )
 
 
 def _sum(devices: Iterable[Document]) -> dict[tuple[str, str], Quantity]:
@@ -456,7 +470,11 @@ def _not_tolerated(request: Document, device: Document) -> str:
 
 
 def _tolerates(toleration: Document, taint: Document) -> bool:
-    if toleration.get("effect") not in (None, "", taint["effect"]) or toleration.get("key") not in (None, "", taint["key"]):
+    if toleration.get("effect") not in (None, "", taint["effect"]) or toleration.get("key") not in (
+        None,
+        "",
+        taint["key"],
+    ):
         return False
     operator = toleration.get("operator") or "Equal"
     return operator == "Exists" or (operator == "Equal" and toleration.get("value", "") == taint.get("value", ""))

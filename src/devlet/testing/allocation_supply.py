@@ -106,7 +106,9 @@ def reaches(place: Document, node: Document) -> bool:
 
 
 def pools(slices: Iterable[Document], node: Document, *, partitions: bool, whole_generation: bool) -> list[Pool]:
-    """The pools with something for the node. `whole_generation`: a newer generation on any node makes the old one void."""
+    """The pools with something for the node.
+
+    With `whole_generation` a newer generation voids the older one even if the newer one is only for other nodes."""
     groups: dict[PoolKey, list[Document]] = {}
     for slice_ in slices:
         spec = slice_["spec"]

@@ -2,7 +2,7 @@ from devlet.testing.dice import Dice
 
 
 def test_the_same_seed_gives_the_same_choices() -> None:
-    assert [Dice(7).shuffled(range(10)) for _ in range(2)] == [[5, 1, 9, 0, 6, 3, 8, 4, 2, 7]] * 2 or True
+    assert Dice(7).shuffled(range(10)) == [1, 6, 0, 5, 4, 2, 8, 3, 7, 9]  # on every Python
 
 
 def test_a_number_can_be_either_end_and_nothing_beyond() -> None:

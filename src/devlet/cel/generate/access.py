@@ -11,7 +11,8 @@ from devlet.cel.ast import Call, Expr, Literal, Select
 from devlet.cel.environment import ObjectField
 from devlet.cel.generate.code import Operand
 from devlet.cel.generate.context import Context, Steps, is_dynamic
-from devlet.cel.types import BOOL, STRING, Kind, Type, unwrap_optional
+from devlet.cel.types import BOOL, STRING, Kind, Type
+from devlet.cel.values import Optional, Value
 
 
 def select(context: Context, node: Select) -> Steps:
@@ -91,11 +92,17 @@ def _further(context: Context, bare: Operand, key: Operand, t: Type) -> Operand:
     """A field of the value of an optional is optional again."""
     name = context.code.fresh("t")
     value = context.code.stored(bare)
-    find = context.code.known(operators.find)
+    find = context.code.known(_find_further)
     absent = context.code.known(operators.ABSENT)
     context.code.write(f"{name} = {absent} if {context.is_absent(value)} else {find}({value.text}, {key.text})")
     context.code.may_fail()
     return Operand(name, t, simple=True, bare=True)
+
+
+def _find_further(container: Value, key: Value) -> Value:
+    while type(container) is Optional:
+        container = container.value if container.has_value else operators.ABSENT
+    return operators.find(container, key)
 
 
 def _optional_element(context: Context, node: Expr, container: Operand, key: Operand) -> Operand:
@@ -119,7 +126,3 @@ def _presence(context: Context, operand: Operand, field: Operand) -> Operand:
     value = context.code.stored(operand)
     has = f"{context.code.known(operators.has)}({value.text}, {field.text})"
     return Operand(f"({field.text} in {value.text} if type({value.text}) is dict else {has})", BOOL)
-
-
-def is_optional(t: Type) -> bool:
-    return unwrap_optional(t)[1]

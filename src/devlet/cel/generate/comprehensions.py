@@ -5,15 +5,15 @@ The parser has made folds of them, always of the same few shapes; anything else 
 earlier one, so that the text of the last is asked for where it is needed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 
 from devlet.cel.ast import Call, Comprehension, Expr, Ident, ListLiteral, Literal
-from devlet.cel.generate.code import Body, Line, Operand
+from devlet.cel.generate.code import Block, Body, Line, Operand
 from devlet.cel.generate.context import Context, NotCovered, NotGenerated, Steps
-from devlet.cel.generate.logic import AND, OR, raise_kept, tried
+from devlet.cel.generate.logic import AND, raise_kept, tried
 from devlet.cel.macros import MAP_INSERT
-from devlet.cel.types import BOOL, INT, Kind
+from devlet.cel.types import BOOL, DYN, Kind
 from devlet.cel.values import Value
 
 
@@ -45,23 +45,129 @@ def bind(context: Context, node: Comprehension) -> Steps:
 
 def quantifier(context: Context, node: Comprehension) -> Steps:
     """`all` and `exists`."""
-    assert isinstance(node.step, Call)
-    is_all = node.step.function == AND
+    predicate, is_all = _operand(node, node.step, 1), node.step.function == AND
     over = yield from _range(context, node)
-    before = context.code.failures
     result, error = context.code.fresh("t"), context.code.fresh("e")
+    before = context.code.failures
     with _loop(context, node, over, depth=2) as (header, lines):
-        predicate = context.code.settled(context.condition((yield node.step.args[1])))
-        fails = context.code.failures > before
-        lines = tried([*lines], f"{error} = {error} or x", "continue") if fails else lines
-    decided = f"if not {predicate.text}:" if is_all else f"if {predicate.text}:"
+        holds = context.code.settled(context.condition((yield predicate)))
+    fails = context.code.failures > before
     context.code.write(f"{result} = {is_all}")
     if fails:
         context.code.write(f"{error} = None")
-    with context.code.apart() as body:
-        context.code.body += lines
-        context.code.nest(decided, f"{result} = {not is_all}", "break")
-    context.code.put(header, body)
+        lines = tried(lines, f"{error} = {error} or x", "continue")
+    decided = f"if not {holds.text}:" if is_all else f"if {holds.text}:"
+    context.code.put(header, [*lines, Block(decided, [Line(f"{result} = {not is_all}"), Line("break")])])
     if fails:
         raise_kept(context, error, result if is_all else f"not {result}")
     return Operand(result, BOOL, simple=True)
+
+
+def exists_one(context: Context, node: Comprehension) -> Steps:
+    predicate = _operand(node, node.step, 0)
+    over = yield from _range(context, node)
+    count = context.code.fresh("t")
+    with _loop(context, node, over) as (header, lines), _inexact(context):
+        holds = context.code.settled(context.condition((yield predicate)))
+    context.code.write(f"{count} = 0")
+    context.code.put(header, [*lines, Block(f"if {holds.text}:", [Line(f"{count} += 1")])])
+    return Operand(f"({count} == 1)", BOOL)
+
+
+def collection(context: Context, node: Comprehension) -> Steps:
+    """`map`, `filter`, `transformList`, `transformMap` and `transformMapEntry`."""
+    condition, put = _filter_and_step(node)
+    over = yield from _range(context, node)
+    result = context.code.fresh("t")
+    with _loop(context, node, over) as (header, lines), _inexact(context, condition is not None):
+        if condition is not None:
+            holds = context.code.settled(context.condition((yield condition)))
+            context.code.nest(f"if not {holds.text}:", "continue")
+        yield from _put(context, put, result)
+    context.code.write(f"{result} = []" if put.function == "_+_" else f"{result} = {{}}")
+    context.code.put(header, lines)
+    return Operand(result, context.type(node), simple=True)
+
+
+def _filter_and_step(node: Comprehension) -> tuple[Expr | None, Call]:
+    step, condition = node.step, None
+    if isinstance(step, Call) and step.function == "_?_:_":
+        condition, step = step.args[0], step.args[1]
+    if isinstance(step, Call) and step.function in ("_+_", MAP_INSERT) and _is_accumulator(node, step.args[0]):
+        return condition, step
+    raise NotGenerated
+
+
+def _put(context: Context, step: Call, result: str) -> Generator[Expr, Operand, None]:
+    if step.function == "_+_":
+        (added,) = step.args[1:]
+        if not isinstance(added, ListLiteral) or added.optionals:
+            raise NotGenerated
+        for element in (yield from context.arguments(added.elements)):
+            context.code.write(f"{result}.append({context.code.settled(element).text})")
+        return
+    parts = [context.code.settled(part) for part in (yield from context.arguments(step.args[1:]))]
+    if len(parts) == 2:
+        # These are the keys of a map, or positions: none comes twice.
+        context.code.write(f"{result}[{parts[0].text}] = {parts[1].text}")
+    else:
+        context.code.write(f"{context.code.known(_insert)}({result}, {parts[0].text})")
+        context.code.may_fail()
+
+
+def _insert(made: dict[Value, Value], entries: Value) -> None:
+    if not isinstance(entries, dict) or any(key in made for key in entries):
+        raise NotCovered
+    made.update(entries)
+
+
+def _operand(node: Comprehension, step: Expr, position: int) -> Expr:
+    """The one thing that a user wrote in a step of a known shape."""
+    if isinstance(step, Call) and any(_is_accumulator(node, part) for part in step.args):
+        return step.args[position]
+    raise NotGenerated
+
+
+def _is_accumulator(node: Comprehension, part: Expr) -> bool:
+    return isinstance(part, Ident) and part.name == node.accumulator
+
+
+def _range(context: Context, node: Comprehension) -> Steps:
+    over = context.simple((yield node.range))
+    if over.type.kind not in (Kind.LIST, Kind.MAP):
+        context.fail_if(f"not isinstance({over.text}, {context.code.known(_ITERABLE)})")
+    return over
+
+
+_ITERABLE = (list, tuple, dict)
+
+
+@contextmanager
+def _loop(context: Context, node: Comprehension, over: Operand, depth: int = 1) -> Iterator[tuple[str, Body]]:
+    """The head of the loop, and its body: what is written inside."""
+    first, second = context.code.fresh("v"), context.code.fresh("v")
+    names = {node.variable: Operand(first, DYN, simple=True)}
+    if node.variable2:
+        names[node.variable2] = Operand(second, DYN, simple=True)
+        header = f"for {first}, {second} in {_pairs(context, over)}:"
+    else:
+        header = f"for {first} in {over.text}:"
+    with context.variables(**names), context.code.apart(depth) as lines:
+        yield header, lines
+
+
+def _pairs(context: Context, over: Operand) -> str:
+    if over.type.kind is Kind.LIST:
+        return f"enumerate({over.text})"
+    return f"{over.text}.items()" if over.type.kind is Kind.MAP else f"{context.code.known(_items)}({over.text})"
+
+
+def _items(over: Value) -> Iterable[tuple[Value, Value]]:
+    return over.items() if isinstance(over, dict) else enumerate(over)
+
+
+@contextmanager
+def _inexact(context: Context, counts: bool = True) -> Iterator[None]:
+    context.code.inexact += counts
+    yield
+    context.code.inexact -= counts

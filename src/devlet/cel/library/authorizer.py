@@ -4,9 +4,11 @@ No variable has a type that they can be called on. They matter because `x.name("
 fails when it is evaluated, and because messages about wrong calls differ for functions that exist.
 """
 
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from devlet.cel.functions import CallEstimate, Function, Library, Overload, Range
+from devlet.cel.functions import CallEstimate, Estimator, Function, Library, Overload, Range, SizedNode
+from devlet.cel.library.ranges import LIST_COST, STRING_FACTOR, plus, scaled, size_of
 from devlet.cel.types import BOOL, STRING, Type, object_type
 from devlet.cel.values import CelError, Value
 
@@ -16,25 +18,37 @@ _GROUP = object_type("kubernetes.authorization.GroupCheck")
 _RESOURCE = object_type("kubernetes.authorization.ResourceCheck")
 _DECISION = object_type("kubernetes.authorization.Decision")
 
+# So high that an expression can afford two.
 _CHECK_COST: Final = 350_000
+
+_STRUCT_COST: Final = 40
 
 
 def _nobody(*args: Value) -> NoReturn:
     raise CelError("no such overload")
 
 
-def _check_estimate(target: object, args: object) -> CallEstimate:
-    return CallEstimate(Range(_CHECK_COST, _CHECK_COST))
+def _fixed(cost: int) -> Estimator:
+    return lambda target, args: CallEstimate(Range(cost, cost))
 
 
-def _one(target: object, args: object) -> CallEstimate:
-    return CallEstimate(Range(1, 1))
+def _selector_estimate(target: SizedNode | None, args: Sequence[SizedNode]) -> CallEstimate:
+    """Reading the text, and a list and a struct for each requirement, of which two characters can be one."""
+    length = size_of(args[0])
+    requirements = scaled(scaled(length, 0.5), LIST_COST + _STRUCT_COST)
+    return CallEstimate(plus(Range(LIST_COST, LIST_COST), scaled(length, STRING_FACTOR), requirements))
 
 
-def _function(name: str, *signatures: tuple[str, tuple[Type, ...], Type]) -> Function:
-    estimate = _check_estimate if name == "check" else _one
+_Signature = tuple[str, tuple[Type, ...], Type]
+
+
+def _function(name: str, *signatures: _Signature, estimate: Estimator = _fixed(1)) -> Function:
     overloads = [Overload(id, params, result, _nobody, True, estimate) for id, params, result in signatures]
     return Function(name, tuple(overloads))
+
+
+def _selector(name: str, overload: str) -> Function:
+    return _function(name, (overload, (_RESOURCE, STRING), _RESOURCE), estimate=_selector_estimate)
 
 
 LIBRARY: Final = Library(
@@ -51,6 +65,7 @@ LIBRARY: Final = Library(
             "check",
             ("pathcheck_check", (_PATH, STRING), _DECISION),
             ("resourcecheck_check", (_RESOURCE, STRING), _DECISION),
+            estimate=_fixed(_CHECK_COST),
         ),
         _function("errored", ("decision_errored", (_DECISION,), BOOL)),
         _function("error", ("decision_error", (_DECISION,), STRING)),
@@ -62,7 +77,7 @@ LIBRARY: Final = Library(
 SELECTORS: Final = Library(
     "kubernetes.authzSelectors",
     (
-        _function("fieldSelector", ("authorizer_fieldselector", (_RESOURCE, STRING), _RESOURCE)),
-        _function("labelSelector", ("authorizer_labelselector", (_RESOURCE, STRING), _RESOURCE)),
+        _selector("fieldSelector", "authorizer_fieldselector"),
+        _selector("labelSelector", "authorizer_labelselector"),
     ),
 )

@@ -1,12 +1,12 @@
 """Lists: slice, flatten, reverse, distinct, sort, sortBy and lists.range.
 
-`sortBy` is a macro (devlet.cel.macros): it computes the keys and calls `@sortByAssociatedKeys`. A call with the wrong
-kind of value crashes in the reference, and the text of that crash is the error that users see.
+`sortBy` is a macro (devlet.cel.macros): it computes the keys and calls `@sortByAssociatedKeys`. The reference crashes
+while it counts the cost if what should be a list is none, and the text of that crash is the error that users see.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cmp_to_key
-from typing import Final
+from typing import Final, NoReturn
 
 from devlet.cel.functions import (
     UNBOUNDED,
@@ -61,26 +61,10 @@ _T = Type(Kind.PARAM, "T")
 _LIST = list_of(_T)
 
 
-def require_list(value: Value) -> Sequence[Value]:
-    if isinstance(value, list | tuple):
-        return value
-    missing = "Contains" if type(value) in _ADDABLE_CLASSES else "Add"
-    raise CelError(
-        f"internal error: interface conversion: {go_type(value)} is not traits.Lister: missing method {missing}"
-    )
-
-
-def _require_int(value: Value) -> int:
-    if type(value) is int:
-        return value
-    raise CelError(f"internal error: interface conversion: ref.Val is {go_type(value)}, not types.Int")
-
-
 # Functions
 
 
-def _slice(value: Value, start: Value, end: Value) -> Sequence[Value]:
-    values, first, last = require_list(value), _require_int(start), _require_int(end)
+def _slice(values: Sequence[Value], first: int, last: int) -> Sequence[Value]:
     cannot = f"cannot slice({first}, {last})"
     if first < 0 or last < 0:
         raise CelError(f"{cannot}, negative indexes not supported")
@@ -104,17 +88,16 @@ def _flatten(value: Value, *depth: Value) -> Sequence[Value]:
     return values
 
 
-def _range(count: Value) -> Sequence[int]:
-    check_steps(_require_int(count))
+def _range(count: int) -> Sequence[int]:
+    check_steps(count)
     return list(range(count))
 
 
-def _reverse(value: Value) -> Sequence[Value]:
-    return require_list(value)[::-1]
+def _reverse(values: Sequence[Value]) -> Sequence[Value]:
+    return values[::-1]
 
 
-def _distinct(value: Value) -> Sequence[Value]:
-    values = require_list(value)
+def _distinct(values: Sequence[Value]) -> Sequence[Value]:
     if same_plain_type(values):
         return list(dict.fromkeys(values))
     check_steps(len(values) ** 2)
@@ -131,10 +114,11 @@ def _sort(value: Value) -> Sequence[Value]:
     return _sorted_by(value, value)
 
 
-def _sort_by_keys(value: Value, keys: Value) -> Sequence[Value]:
+def _sort_by_keys(value: Value, keys: Sequence[Value]) -> Sequence[Value]:
+    """The keys come from the macro, so they are a list."""
     if not isinstance(value, list | tuple):
         raise CelError("no such overload: @sortByAssociatedKeys")
-    return _sorted_by(value, require_list(keys))
+    return _sorted_by(value, keys)
 
 
 def _sorted_by(values: Sequence[Value], keys: Sequence[Value]) -> Sequence[Value]:
@@ -226,15 +210,28 @@ def _result_cost(args: Sequence[Value], result: Value) -> int:
     return _listing_cost(actual_size(result))
 
 
+def _crash(problem: str) -> NoReturn:
+    raise CelError(f"internal error: interface conversion: {problem}")
+
+
 def _flatten_cost(args: Sequence[Value], result: Value) -> int:
-    return _listing_cost(actual_size(args[0]), float(args[1]) if len(args) == 2 else 1)
+    if len(args) == 1:
+        return _listing_cost(actual_size(args[0]))
+    if type(args[1]) is not int:
+        _crash(f"ref.Val is {_go_type(args[1])}, not types.Int")
+    return _listing_cost(actual_size(args[0]), float(args[1]))
+
+
+def _go_type(value: Value) -> str:
+    return "*types.Err" if isinstance(value, CelError) else go_type(value)
 
 
 def _comparisons_cost(position: int) -> CostOf:
-    def cost(args: Sequence[Value], result: Value) -> int | None:
+    def cost(args: Sequence[Value], result: Value) -> int:
         keys = args[position]
         if not isinstance(keys, list | tuple):
-            return None
+            missing = "Contains" if type(keys) in _ADDABLE_CLASSES else "Add"
+            _crash(f"{_go_type(keys)} is not traits.Lister: missing method {missing}")
         return _listing_cost(len(keys) ** 2, _factor(runtime_type(keys[0])) if keys else 2)
 
     return cost

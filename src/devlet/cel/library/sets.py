@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from devlet.cel.functions import CallEstimate, CostOf, Estimator, Function, Library, Overload, SizedNode
-from devlet.cel.library.lists import require_list
 from devlet.cel.library.members import membership
 from devlet.cel.library.ranges import ONE, actual_size, plus, scaled, size_of, times
 from devlet.cel.types import BOOL, Kind, Type, list_of
@@ -13,18 +12,16 @@ from devlet.cel.values import Value
 _LIST = list_of(Type(Kind.PARAM, "T"))
 
 
-def _contains(values: Value, parts: Value) -> bool:
-    wanted = require_list(parts)
-    return all(map(membership(require_list(values), len(wanted)), wanted))
+def _contains(values: Sequence[Value], parts: Sequence[Value]) -> bool:
+    return all(map(membership(values, len(parts)), parts))
 
 
-def _equivalent(a: Value, b: Value) -> bool:
+def _equivalent(a: Sequence[Value], b: Sequence[Value]) -> bool:
     return _contains(a, b) and _contains(b, a)
 
 
-def _intersects(a: Value, b: Value) -> bool:
-    values = require_list(a)
-    return any(map(membership(require_list(b), len(values)), values))
+def _intersects(a: Sequence[Value], b: Sequence[Value]) -> bool:
+    return any(map(membership(b, len(a)), a))
 
 
 def _estimate(factor: float) -> Estimator:

@@ -1,0 +1,56 @@
+"""Calls of functions that have no place of their own in the generator, and arithmetic."""
+
+from typing import Final
+
+from devlet.cel import dispatch
+from devlet.cel.ast import Call
+from devlet.cel.functions import Overload
+from devlet.cel.generate.code import Operand
+from devlet.cel.generate.context import Context, Steps, parts
+from devlet.cel.generate.inline import constant_call, inline_call
+from devlet.cel.types import BOOL, BYTES, DOUBLE, INT, STRING, UINT, Kind, Type
+from devlet.cel.values import INT_MAX, INT_MIN
+
+_SIGNS: Final = {"_+_": "+", "_-_": "-", "_*_": "*"}
+# No value of these types is null.
+_SOLID: Final = frozenset((BOOL, INT, UINT, DOUBLE, STRING, BYTES))
+
+
+def call(context: Context, node: Call) -> Steps:
+    arguments = yield from context.arguments(parts(node))
+    overload = context.overload(node)
+    if node.function == "dyn":
+        return Operand(arguments[0].text, context.type(node), keys=arguments[0].keys)
+    if node.function in _SIGNS and (found := _arithmetic(context, _SIGNS[node.function], *arguments)):
+        return found
+    if overload:
+        for shortcut in (constant_call, inline_call):
+            if found := shortcut(context, node, overload, arguments):
+                return found
+    settled = [context.code.settled(argument) for argument in arguments]
+    return context.code.called(_implementation(context, node, overload, settled), *settled, type=context.type(node))
+
+
+def _arithmetic(context: Context, sign: str, left: Operand, right: Operand) -> Operand | None:
+    if left.type != right.type:
+        return None
+    if left.type == STRING and sign == "+":
+        return context.code.combined(f"({left.text} + {right.text})", STRING, left, right)
+    if left.type != INT:
+        return None
+    result = context.code.stored(context.code.combined(f"({left.text} {sign} {right.text})", INT, left, right))
+    context.fail_if(f"not {INT_MIN} <= {result.text} <= {INT_MAX}")
+    return result
+
+
+def _implementation(context: Context, node: Call, overload: Overload | None, arguments: list[Operand]) -> object:
+    function = context.checked.environment.functions[node.function]
+    if overload and not function.dispatch and all(_is_solid(argument.type) for argument in arguments):
+        return overload.call
+    return dispatch.implementation(function, overload)
+
+
+def _is_solid(t: Type) -> bool:
+    if t.kind in (Kind.LIST, Kind.MAP):
+        return all(map(_is_solid, t.params))
+    return t in _SOLID

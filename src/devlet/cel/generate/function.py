@@ -1,0 +1,151 @@
+"""The finished source as a Python function.
+
+It runs without builtins, with a namespace that has only what the source names. Where the short way ends (an error whose
+text is wanted, or values that it does not cover) the expression is evaluated, so that text and place of an error are
+always those of `evaluate`.
+"""
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Final
+
+from devlet.cel.ast import Ident
+from devlet.cel.checker import Checked
+from devlet.cel.evaluate import evaluate
+from devlet.cel.functions import UNBOUNDED
+from devlet.cel.generate.code import NO_KEYS, Block, Body, Code, Line, Operand, Source
+from devlet.cel.generate.context import Context, NotGenerated
+from devlet.cel.generate.walk import walk, write
+from devlet.cel.plan import Plan
+from devlet.cel.values import CelError, Value
+
+_FILE: Final = "<cel>"
+_ERRORS: Final = (CelError, LookupError)
+_BUILTINS: Final = {
+    "E": _ERRORS,
+    "X": Exception,
+    **{f.__name__: f for f in (bool, dict, enumerate, int, isinstance, len, str, type)},
+}
+
+
+class _Answers:
+    """What a generated function asks for when the short way ends."""
+
+    def __init__(self, plan: Plan, names: Sequence[str]) -> None:
+        self.source = Source("", {}, {})
+        self._plan = plan
+        self._names = names
+
+    def value(self, *arguments: Value) -> Value:
+        found = self.value_or_error(*arguments)
+        if isinstance(found, CelError):
+            raise found
+        return found
+
+    def value_or_error(self, *arguments: Value) -> Value:
+        found = evaluate(self._plan, dict(zip(self._names, arguments, strict=True)), cost_limit=UNBOUNDED)
+        return found.value if found.error is None else found.error
+
+    def value_or_raise(self, error: Exception, *arguments: Value) -> Value:
+        found = self.error(error, *arguments)
+        if isinstance(found, CelError):
+            raise found from None
+        return found
+
+    def error(self, error: Exception, *arguments: Value) -> Value:
+        """The CelError, or a value if it was no error after all."""
+        key, traceback = error.args[:1], error.__traceback__
+        error.__traceback__ = None
+        if type(error) is KeyError and (node := self._node(key, traceback)):
+            return CelError(f"no such key: {key[0]}", node)
+        return self.value_or_error(*arguments)
+
+    def _node(self, key: tuple[Value, ...], traceback: TracebackType | None) -> int:
+        """Whose error it is: told by the line where it happened, which is the last one in the traceback."""
+        while traceback and traceback.tb_next:
+            traceback = traceback.tb_next
+        if traceback is None or traceback.tb_frame.f_code.co_filename != _FILE or type(key[0]) is not str:
+            return 0
+        return self.source.keys.get(traceback.tb_lineno, NO_KEYS).get(key[0], 0)
+
+
+class Generated:
+    """A function of the `variables`, in their order; it raises CelError. `source` is for those who want to look."""
+
+    def __init__(self, variables: tuple[str, ...], source: str, function: Callable[..., Value]) -> None:
+        self.variables = variables
+        self.source = source
+        self.function = function
+
+    def __call__(self, *arguments: Value) -> Value:
+        return self.function(*arguments)
+
+
+def generate(checked: Checked, plan: Plan) -> Generated:
+    """A function of the variables that the expression uses, in the order of the environment."""
+    used = {node.name for node in walk(checked.parsed.root) if isinstance(node, Ident)}
+    names = tuple(name for name in checked.environment.variables if name in used)
+    answers = _Answers(plan, names)
+    try:
+        source = _function(checked, plan, names, answers)
+    except NotGenerated:
+        return Generated(names, "", answers.value)
+    return Generated(names, source.text, _compiled(source, answers))
+
+
+def generate_filter(checked: Checked, plan: Plan) -> Generated:
+    """A function of many values of the only variable: the value of the expression, or its CelError, for each."""
+    names = tuple(checked.environment.variables)
+    if len(names) != 1:
+        raise ValueError(f"a filter has one variable, not {len(names)}: {', '.join(names)}")
+    answers = _Answers(plan, names)
+    try:
+        source = _filter(checked, plan, names[0], answers)
+    except NotGenerated:
+        return Generated(names, "", lambda values: [answers.value_or_error(value) for value in values])
+    return Generated(names, source.text, _compiled(source, answers))
+
+
+def _context(checked: Checked, plan: Plan, names: Sequence[str]) -> Context:
+    scope = {name: Operand(f"v{i}", checked.environment.variables[name], simple=True) for i, name in enumerate(names)}
+    return Context(checked, plan.constants, Code(), scope)
+
+
+def _function(checked: Checked, plan: Plan, names: Sequence[str], answers: _Answers) -> Source:
+    context = _context(checked, plan, names)
+    code, parameters = context.code, [operand.text for operand in context.scope.values()]
+    with code.function("run", parameters):
+        with code.apart() as lines:
+            result = context.value(write(context, checked.parsed.root))
+            code.write(f"return {result.text}")
+        code.put("try:", lines)
+        code.nest("except E as x:", f"return {code.known(answers.value_or_raise)}({', '.join(('x', *parameters))})")
+        code.nest("except X:", f"return {code.known(answers.value)}({', '.join(parameters)})")
+    return code.finish()
+
+
+def _filter(checked: Checked, plan: Plan, name: str, answers: _Answers) -> Source:
+    context = _context(checked, plan, (name,))
+    code = context.code
+    with code.function("run", ["values"]):
+        with code.apart(2) as lines:
+            result = context.value(write(context, checked.parsed.root))
+            code.write(f"append({result.text})")
+        code.write("results = []")
+        code.write("append = results.append")
+        handlers = {
+            "except E as x:": f"append({code.known(answers.error)}(x, v0))",
+            "except X:": f"append({code.known(answers.value_or_error)}(v0))",
+        }
+        tried: Body = [Block("try:", lines), *(Block(header, [Line(line)]) for header, line in handlers.items())]
+        code.put("for v0 in values:", tried)
+        code.write("return results")
+    return code.finish()
+
+
+def _compiled(source: Source, answers: _Answers) -> Callable[..., Value]:
+    answers.source = source
+    namespace = {"__builtins__": {}, **_BUILTINS, **source.namespace}
+    exec(compile(source.text, _FILE, "exec"), namespace)  # noqa: S102 - made of our own words only, see `code`
+    function: Callable[..., Value] = namespace["run"]
+    return function

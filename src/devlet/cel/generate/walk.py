@@ -1,0 +1,128 @@
+"""From a tree to code: which part of the generator is for which node."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from devlet.cel.ast import Call, Comprehension, Expr, Ident, ListLiteral, Literal, MapLiteral, Select, StructLiteral
+from devlet.cel.generate import access, calls, comprehensions, equality, literals, logic, optionals
+from devlet.cel.generate.code import MAX_DEPTH, Operand
+from devlet.cel.generate.context import Context, NotGenerated, Steps
+from devlet.cel.values import CelError, Value
+
+_CALLS: Final[Mapping[str, Callable[[Context, Call], Steps]]] = {
+    logic.AND: logic.chain,
+    logic.OR: logic.chain,
+    "!_": logic.negation,
+    "_?_:_": logic.conditional,
+    "_==_": equality.equality,
+    "_!=_": equality.equality,
+    "_<_": equality.order,
+    "_<=_": equality.order,
+    "_>_": equality.order,
+    "_>=_": equality.order,
+    "@in": equality.membership,
+    "_[_]": access.index,
+    "_?._": access.optional_select,
+    "_[?_]": access.optional_index,
+    "or": optionals.or_else,
+    "orValue": optionals.or_else,
+    "hasValue": optionals.has_value,
+    "value": optionals.value,
+}
+
+
+def write(context: Context, root: Expr) -> Operand:
+    """Write the code of a tree. Nodes wait on a stack of ours, as trees are deeper than Python's."""
+    waiting = [_visit(context, root)]
+    operand: Operand | None = None
+    while waiting:
+        try:
+            part = next(waiting[-1]) if operand is None else waiting[-1].send(operand)
+            operand = None
+            waiting.append(_visit(context, part))
+        except StopIteration as stop:
+            operand = stop.value
+            waiting.pop()
+    assert operand is not None
+    return operand
+
+
+def _visit(context: Context, node: Expr) -> Steps:
+    if node.id in context.constants:
+        return _done(_constant(context, node, context.constants[node.id]))
+    if isinstance(node, Call | Comprehension) and context.code.depth >= MAX_DEPTH:
+        return _outlined(context, node)
+    return _node(context, node)
+
+
+def _node(context: Context, node: Expr) -> Steps:
+    match node:
+        case Literal():
+            return _done(context.code.constant(node.value, context.type(node)))
+        case Ident():
+            return _done(literals.identifier(context, node))
+        case Select():
+            return access.select(context, node)
+        case Call():
+            return _CALLS.get(node.function, calls.call)(context, node)
+        case ListLiteral():
+            return literals.list_literal(context, node)
+        case MapLiteral():
+            return literals.map_literal(context, node)
+        case Comprehension():
+            return comprehensions.comprehension(context, node)
+        case StructLiteral():
+            raise NotGenerated
+
+
+def _constant(context: Context, node: Expr, value: Value) -> Operand:
+    if isinstance(value, CelError):
+        context.fail_if("True")
+        value = None
+    return context.code.constant(value, context.type(node))
+
+
+def _done(operand: Operand) -> Steps:
+    return operand
+    yield
+
+
+def _outlined(context: Context, node: Call | Comprehension) -> Steps:
+    """A function of its own, as blocks do not nest far in Python. Its parameters are the variables that it uses."""
+    code, before = context.code, context.code.failures
+    name, result = code.fresh("f"), code.fresh("t")
+    names = {part.name for part in walk(node) if isinstance(part, Ident)}
+    parameters = sorted({operand.text for name, operand in context.scope.items() if name in names})
+    with code.function(name, parameters):
+        operand = context.value((yield from _node(context, node)))
+        code.write(f"return {operand.text}")
+    code.write(f"{result} = {name}({', '.join(parameters)})")
+    code.failures += code.failures > before
+    return Operand(result, context.type(node), simple=True)
+
+
+def walk(root: Expr) -> Iterator[Expr]:
+    """Every node, in no particular order."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += _children(node)
+
+
+def _children(node: Expr) -> list[Expr]:
+    match node:
+        case Select():
+            return [node.operand]
+        case Call():
+            return [*node.args, *([node.target] if node.target is not None else [])]
+        case ListLiteral():
+            return [*node.elements]
+        case MapLiteral():
+            return [part for entry in node.entries for part in (entry.key, entry.value)]
+        case StructLiteral():
+            return [field.value for field in node.fields]
+        case Comprehension():
+            return [node.range, node.init, node.condition, node.step, node.result]
+        case _:
+            return []
