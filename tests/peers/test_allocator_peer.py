@@ -1,4 +1,4 @@
-"""Our program around the scheduler's allocator gives the answers that the vectors have, and places claims as a scheduler."""
+"""Our program around the scheduler's allocator gives the answers that the vectors have, and places claims."""
 
 import json
 import subprocess

@@ -48,9 +48,10 @@ def test_it_agrees_with_every_vector(program: Path) -> None:
 
 def test_the_environment_and_the_features_count(program: Path) -> None:
     multiple = case("device.allowMultipleAllocations", features={}, env="new")
-    lists = case('device.attributes["dra.example.com"].model.includes("a100")', features={"listTypeAttributes": False})
+    tags = {"driver": "dra.example.com", "attributes": {"tags": {"strings": ["a", "b"]}}}
+    lists = case('"b" in device.attributes["dra.example.com"].tags', device=tags, features={})
     answers = ask(program, multiple, multiple | {"env": "stored"}, lists, lists | {"features": FEATURES})
-    assert [each["result"] for each in answers] == ["compile-error", False, "compile-error", True]
+    assert [each["result"] for each in answers] == ["compile-error", False, "runtime-error", True]
 
 
 def test_a_benchmark_counts_evaluations_and_names_what_does_not_compile(program: Path) -> None:

@@ -5,12 +5,12 @@ Everything that is asked for each pod and node is prepared here: devices of a sl
 what changed; a slice is never changed but replaced, so what is remembered about it is right as long as it lives.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from devlet.alloc.device_cel import DeviceInput
-from devlet.alloc.selectors import SliceMatch
+from devlet.alloc.selectors import SelectorSet, SliceMatch
 from devlet.objects.claim import DeviceResult, ResourceClaim
 from devlet.objects.device_class import DeviceClass
 from devlet.objects.identifiers import DeviceIdentity, DriverName, NodeName, PoolName
@@ -94,7 +94,7 @@ class SliceEntry:
             entry.shareable or entry.counters or entry.device.taints or _has_policy(entry.device)
             for entry in self.devices
         )
-        self.matches: dict[object, SliceMatch] = {}
+        self.matches: dict[SelectorSet, SliceMatch] = {}
 
     @property
     def pool(self) -> PoolKey:
@@ -161,7 +161,7 @@ class Inventory:
         self._where: dict[DeviceIdentity, list[DeviceEntry]] = {}
         self._classes: dict[str, DeviceClass] = {}
         self._held: dict[DeviceIdentity, _Held] = {}
-        self._claims: dict[tuple[str, str], ResourceClaim] = {}
+        self._claims: dict[tuple[str, str], Sequence[DeviceResult]] = {}
         self._ticks = 0
         self.revision = 0
         self.pool_revisions: dict[PoolKey, int] = {}
@@ -244,21 +244,24 @@ class Inventory:
 
     def hold(self, claim: ResourceClaim) -> None:
         """Note what a claim has; a claim that was noted before is replaced."""
-        self.release(claim.metadata.namespace, claim.metadata.name)
-        if not claim.results:
+        self.hold_devices(claim.metadata.namespace, claim.metadata.name, claim.results)
+
+    def hold_devices(self, namespace: str, name: str, results: Sequence[DeviceResult]) -> None:
+        """The same before it is written into the claim."""
+        self.release(namespace, name)
+        if not results:
             return
-        self._claims[claim.metadata.namespace, claim.metadata.name] = claim
-        for result in claim.results:
+        self._claims[namespace, name] = results
+        for result in results:
             if not result.admin_access:
-                held = self._held.setdefault(result.identity, _Held())
-                holder = Holder(claim.metadata.namespace, claim.metadata.name, result)
-                (held.shares if result.share_id else held.exclusive).append(holder)
-                self._refresh(result.identity)
+                identity = result.identity
+                held = self._held.setdefault(identity, _Held())
+                (held.shares if result.share_id else held.exclusive).append(Holder(namespace, name, result))
+                self._refresh(identity)
 
     def release(self, namespace: str, name: str) -> None:
         """Forget what a claim has."""
-        claim = self._claims.pop((namespace, name), None)
-        for result in claim.results if claim else ():
+        for result in self._claims.pop((namespace, name), ()):
             if held := self._held.get(result.identity):
                 held.exclusive = [h for h in held.exclusive if (h.namespace, h.claim) != (namespace, name)]
                 held.shares = [h for h in held.shares if (h.namespace, h.claim) != (namespace, name)]

@@ -9,13 +9,13 @@ from typing import Final
 
 from devlet.alloc.features import Features, Rules
 from devlet.alloc.inventory import Inventory
-from devlet.alloc.selectors import SelectorKey
+from devlet.alloc.selectors import Selectors, SelectorSet
 from devlet.errors import InvalidInput
 from devlet.objects.claim import DeviceRequest, DeviceSubRequest, DeviceToleration, ExactDeviceRequest, ResourceClaim
 from devlet.objects.device_class import DeviceClass, DeviceSelector
 from devlet.objects.quantity import Quantity
 
-__all__ = ["RESULTS_MAX", "Alternative", "Request", "claim_name", "read_request"]
+__all__ = ["RESULTS_MAX", "Alternative", "Reader", "Request", "claim_name", "read_request"]
 
 RESULTS_MAX: Final = 32
 
@@ -31,7 +31,7 @@ class Alternative:
     full_name: str
     is_sub: bool
     device_class: DeviceClass
-    selectors: SelectorKey
+    selectors: SelectorSet
     is_all: bool
     count: int
     admin_access: bool
@@ -51,10 +51,19 @@ def claim_name(claim: ResourceClaim) -> str:
     return f"{claim.metadata.namespace}/{claim.metadata.name}"
 
 
-def read_request(
-    claim: ResourceClaim, request: DeviceRequest, inventory: Inventory, features: Features, rules: Rules
-) -> Request:
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """What requests are read with."""
+
+    inventory: Inventory
+    selectors: Selectors
+    features: Features
+    rules: Rules
+
+
+def read_request(claim: ResourceClaim, request: DeviceRequest, reader: Reader) -> Request:
     """Raises InvalidInput."""
+    features = reader.features
     where = f"claim {claim_name(claim)}, request {request.name}"
     if request.first_available:
         if not features.prioritized_list:
@@ -68,7 +77,7 @@ def read_request(
         raise InvalidInput(f"{where}: has capacity requests, but the DRAConsumableCapacity feature is disabled")
     return Request(
         request.name,
-        tuple(_alternative(claim, request, part, inventory, features, rules) for part in parts),
+        tuple(_alternative(claim, request, part, reader) for part in parts),
         bool(request.first_available),
     )
 
@@ -77,15 +86,13 @@ def _alternative(
     claim: ResourceClaim,
     request: DeviceRequest,
     part: ExactDeviceRequest | DeviceSubRequest,
-    inventory: Inventory,
-    features: Features,
-    rules: Rules,
+    reader: Reader,
 ) -> Alternative:
     is_sub = isinstance(part, DeviceSubRequest)
     name = part.name if isinstance(part, DeviceSubRequest) else request.name
     where = f"claim {claim_name(claim)}, request {name}"
-    _check(part, features, where)
-    device_class = inventory.classes.get(part.device_class_name)
+    _check(part, reader.features, where)
+    device_class = reader.inventory.classes.get(part.device_class_name)
     if device_class is None:
         missing = f'deviceclass.resource.k8s.io "{part.device_class_name}" not found'
         raise InvalidInput(f"{where}: could not retrieve device class {part.device_class_name}: {missing}")
@@ -96,12 +103,12 @@ def _alternative(
         f"{request.name}/{name}" if is_sub else name,
         is_sub,
         device_class,
-        (_expressions(device_class.spec.selectors), _expressions(part.selectors)),
+        reader.selectors.set_of(_expressions(device_class.spec.selectors), _expressions(part.selectors)),
         part.allocation_mode == "All",
         part.count,
         bool(getattr(part, "admin_access", None)),
         part.tolerations,
-        _capacity(part, rules, where),
+        _capacity(part, reader.rules, where),
     )
 
 

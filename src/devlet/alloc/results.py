@@ -9,11 +9,12 @@ from devlet.alloc.allocator import Fit
 from devlet.alloc.features import Features, Rules
 from devlet.alloc.search import Chosen
 from devlet.errors import InvalidInput
-from devlet.objects.claim import ResourceClaim
+from devlet.objects.claim import DeviceResult, ResourceClaim
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import RequestRef, ShareID
 from devlet.objects.node import NodeSelector, NodeSelectorRequirement
 
-__all__ = ["allocation_documents"]
+__all__ = ["allocation_documents", "held_devices"]
 
 
 def allocation_documents(fit: Fit, features: Features, rules: Rules, new_share_id: Callable[[], str]) -> list[Document]:
@@ -22,6 +23,22 @@ def allocation_documents(fit: Fit, features: Features, rules: Rules, new_share_i
         _allocation(claim, chosen, fit.node.name, features, rules, new_share_id)
         for claim, chosen in zip(fit.claims, fit.chosen, strict=True)
     ]
+
+
+def held_devices(chosen: Sequence[Chosen], new_share_id: Callable[[], str]) -> tuple[DeviceResult, ...]:
+    """What a claim holds from now on, as far as others are concerned."""
+    return tuple(
+        DeviceResult(
+            request=RequestRef(each.step.full_name),
+            driver=each.entry.identity.driver,
+            pool=each.entry.identity.pool,
+            device=each.entry.identity.device,
+            admin_access=each.step.is_admin or None,
+            share_id=ShareID(new_share_id()) if each.amounts is not None else None,
+            consumed_capacity={amount.name: str(amount.consumed) for amount in each.amounts or ()},
+        )
+        for each in chosen
+    )
 
 
 def _allocation(

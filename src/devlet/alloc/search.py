@@ -23,7 +23,7 @@ from devlet.alloc.amounts import Amount
 from devlet.alloc.bounds import can_suffice
 from devlet.alloc.constraints import Constraint
 from devlet.alloc.features import Features, Rules
-from devlet.alloc.inventory import DeviceEntry
+from devlet.alloc.inventory import DeviceEntry, PoolKey
 from devlet.alloc.kinds import find_kinds
 from devlet.alloc.pools import CounterKey, Pool
 from devlet.alloc.requests import RESULTS_MAX
@@ -115,7 +115,7 @@ class Search:
         self,
         requests: Sequence[Sequence[Sequence[Step]]],
         constraints: Sequence[Sequence[Constraint]],
-        pools: Mapping[tuple[str, str], Pool],
+        pools: Mapping[PoolKey, Pool],
         features: Features,
         rules: Rules,
         limits: Limits = Limits(),
@@ -128,8 +128,8 @@ class Search:
         self._limits = limits
         self._taken: dict[DeviceEntry, list[int]] = {}
         self._sharing: dict[DeviceEntry, list[tuple[Amount, ...]]] = {}
-        self._consumed: dict[tuple[tuple[str, str], CounterKey], int] = {}
-        self._available: dict[tuple[str, str], dict[CounterKey, int]] = {}
+        self._consumed: dict[tuple[PoolKey, CounterKey], int] = {}
+        self._available: dict[PoolKey, dict[CounterKey, int]] = {}
         self._hopeless: set[Hashable] = set()
         self._kinds: dict[DeviceEntry, int] | None = None
         self._may_cut = False

@@ -18,13 +18,20 @@ from devlet.errors import InvalidSelector
 if TYPE_CHECKING:
     from devlet.alloc.inventory import DeviceEntry, SliceEntry
 
-__all__ = ["SelectorKey", "Selectors", "SliceMatch", "compile_selector"]
+__all__ = ["SelectorSet", "Selectors", "SliceMatch", "compile_selector"]
 
 PROGRAMS_MAX: Final = 4096
 MATCHES_MAX: Final = 512  # per slice; beyond it the oldest is forgotten
 
-SelectorKey = tuple[tuple[str, ...], tuple[str, ...]]
-"""Expressions of the class, and of the request."""
+
+class SelectorSet:
+    """Expressions of a class and of a request. Made by `Selectors.set_of`, so that equal ones are one object."""
+
+    __slots__ = ("of_class", "of_request")
+
+    def __init__(self, of_class: tuple[str, ...], of_request: tuple[str, ...]) -> None:
+        self.of_class = of_class
+        self.of_request = of_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +66,29 @@ class Selectors:
     def __init__(self, *, lists: bool = True) -> None:
         self._lists = lists
         self._programs: OrderedDict[str, Program | InvalidSelector] = OrderedDict()
+        self._sets: OrderedDict[tuple[tuple[str, ...], tuple[str, ...]], SelectorSet] = OrderedDict()
 
-    def match(self, entry: "SliceEntry", key: SelectorKey) -> SliceMatch:
+    def set_of(self, of_class: tuple[str, ...], of_request: tuple[str, ...]) -> SelectorSet:
+        found = self._sets.get((of_class, of_request))
+        if found is None:
+            found = self._sets[of_class, of_request] = SelectorSet(of_class, of_request)
+            if len(self._sets) > PROGRAMS_MAX:
+                self._sets.popitem(last=False)
+        return found
+
+    def match(self, entry: "SliceEntry", selectors: SelectorSet) -> SliceMatch:
         """Which devices of a slice all the selectors match."""
-        found = entry.matches.get((self._lists, key))
+        found = entry.matches.get(selectors)
         if found is None:
             if len(entry.matches) >= MATCHES_MAX:
                 del entry.matches[next(iter(entry.matches))]
-            found = entry.matches[self._lists, key] = self._match(entry, key)
+            found = entry.matches[selectors] = self._match(entry, selectors)
         return found
 
-    def _match(self, entry: "SliceEntry", key: SelectorKey) -> SliceMatch:
+    def _match(self, entry: "SliceEntry", selectors: SelectorSet) -> SliceMatch:
         alive = (1 << len(entry.devices)) - 1
         failures: dict[int, SelectorFailure] = {}
-        for of_class, expressions in ((True, key[0]), (False, key[1])):
+        for of_class, expressions in ((True, selectors.of_class), (False, selectors.of_request)):
             for index, expression in enumerate(expressions):
                 alive = self._narrow(entry, expression, alive, failures, of_class, index)
         failing = sum(1 << bit for bit in failures)

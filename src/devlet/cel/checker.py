@@ -71,9 +71,9 @@ def check(parsed: Parsed, environment: Environment) -> Checked:
     """Raises CompileError with all issues."""
     checker = _Checker(parsed, environment)
     root = checker.visit_all(parsed.root)
+    types = checker.final_types()
     if checker.issues:
         raise CompileError(parsed.source.text, checker.issues)
-    types = checker.final_types()
     checked = Checked(replace(parsed, root=root), types, checker.references, types[root.id], environment)
     overloads = {id: reference.overloads for id, reference in checked.references.items()}
     if issues := validate(checked.parsed, types, overloads, environment):
@@ -111,12 +111,25 @@ class _Checker:
                 done = stop.value
                 stack.pop()
             except TypeTooComplex:
-                self._report(node.id, "the type of this expression is too complex")  # the reference hangs here
+                self._too_complex(node.id)
                 break
         return done or root
 
     def final_types(self) -> dict[int, Type]:
-        return {id: self._substitution.apply(t, free_is_dyn=True) for id, t in self.types.items()}
+        """Without type variables."""
+        found: dict[int, Type] = {}
+        for id, t in self.types.items():
+            try:
+                found[id] = self._substitution.apply(t, free_is_dyn=True)
+            except TypeTooComplex:
+                self._too_complex(id)
+                break
+        return found
+
+    def _too_complex(self, id: int) -> None:
+        """Ours alone: the reference goes on until it runs out of memory or time."""
+        if not self.issues:
+            self._report(id, "the type of this expression is nested too deeply")
 
     def _visit(self, e: Expr) -> _Visit:
         match e:

@@ -36,10 +36,22 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The last token is an EOF with empty text."""
+    """The last token is an EOF with empty text. `broken` are the parts of the source that are no tokens."""
 
+    source: str
     tokens: list[Token]
     issues: list[Issue]
+    broken: list[tuple[int, int]]
+
+    def text(self, first: Token, last: Token) -> str:
+        """From one token to another with the space between them, but without what is broken."""
+        pieces = []
+        at = first.start
+        for start, end in self.broken:
+            if at <= start < last.start:
+                pieces.append(self.source[at:start])
+                at = end
+        return "".join((*pieces, self.source[at : last.end]))
 
 
 _ESCAPE = r"""\\(?:[abfnrtv"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"""
@@ -88,19 +100,21 @@ _KEYWORDS = frozenset(("in", "true", "false", "null"))
 def tokenize(text: str) -> Tokens:
     tokens: list[Token] = []
     issues: list[Issue] = []
+    broken: list[tuple[int, int]] = []
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
             stop = _stop_of_broken(text, at)
             issues.append(Issue(f"Syntax error: token recognition error at: '{text[at : stop + 1]}'", at))
+            broken.append((at, stop + 1))
             at = stop + 1
             continue
         if match.lastgroup != "SKIP":
             tokens.append(_token(str(match.lastgroup), match.group(), at))
         at = match.end()
     tokens.append(Token(EOF, "", len(text)))
-    return Tokens(tokens, issues)
+    return Tokens(text, tokens, issues, broken)
 
 
 def _token(group: str, text: str, start: int) -> Token:

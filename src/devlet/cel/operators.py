@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from devlet.cel.amounts import Sum
+from devlet.cel.reference_types import go_type
 from devlet.cel.texts import key_text
 from devlet.cel.types import MAP, Type, runtime_type, type_name
 from devlet.cel.values import INT_MAX, INT_MIN, NONE, UINT_MAX, CelError, Duration, Optional, Timestamp, Uint, Value
@@ -29,7 +30,6 @@ _ORDERED = frozenset((bool, int, Uint, str, bytes, Duration, Timestamp))
 _PLAIN = _ORDERED | {float, type(None)}
 _RECEIVERS = frozenset((str, Duration, Timestamp))
 _KEYS = frozenset((str, int, Uint, bool, float))
-_GO_TYPES = {bytes: "types.Bytes", type(None): "types.Null", Duration: "types.Duration", Timestamp: "types.Timestamp"}
 
 
 # Equality
@@ -60,7 +60,7 @@ def _equal(a: Value, b: Value) -> bool:
     if kind in _PLAIN:
         return kind is type(b) and bool(a == b)
     if isinstance(a, list | tuple):
-        return isinstance(b, list | tuple) and len(a) == len(b) and all(map(_not_unequal, a, b))
+        return isinstance(b, list | tuple) and len(a) == len(b) and _equal_lists(a, b)
     if isinstance(a, dict):
         return isinstance(b, dict) and _equal_maps(a, b)
     if isinstance(a, Optional):
@@ -80,6 +80,19 @@ def _equal_quantities(a: Quantity, b: Value) -> bool:
     if not isinstance(b, Quantity) or isinstance(b, Sum):
         raise CelError(NO_OVERLOAD)
     return a.nano == b.nano
+
+
+class Joined(list[Value]):
+    """What `+` makes of two lists. Only here an element that cannot be compared is an error."""
+
+    __slots__ = ()
+
+
+def _equal_lists(a: Sequence[Value], b: Sequence[Value]) -> bool:
+    same = all(map(_not_unequal, a, b))
+    if same and isinstance(a, Joined):
+        return all(map(equal, a, b))
+    return same
 
 
 def _not_unequal(a: Value, b: Value) -> bool:
@@ -265,7 +278,7 @@ def _divided_by_zero(a: float, b: float) -> float:
 
 
 def _concatenation(a: Sequence[Value], b: Sequence[Value]) -> Sequence[Value]:
-    return b if not a else a if not b else [*a, *b]
+    return b if not a else a if not b else Joined((*a, *b))
 
 
 def timestamp(nanoseconds: int, offset: int = 0) -> Timestamp:
@@ -317,7 +330,7 @@ def find(container: Value, key: Value) -> Value:
 def index(container: Value, key: Value) -> Value:
     """`container[key]`; of an optional the result is an optional."""
     if type(key) not in _KEYS:
-        raise CelError(f"invalid qualifier type: {_go_type(key)}")
+        raise CelError(f"invalid qualifier type: {go_type(key)}")
     if type(container) is Optional:
         return optional_index(container, key)
     value = find(container, key)
@@ -331,7 +344,7 @@ def optional_index(container: Value, key: Value) -> Optional:
     if type(container) is Optional:
         return optional_index(container.value, key) if container.has_value else NONE
     if type(key) not in _KEYS:
-        raise CelError(f"invalid qualifier type: {_go_type(key)}")
+        raise CelError(f"invalid qualifier type: {go_type(key)}")
     value = find(container, key)
     return NONE if value is ABSENT else Optional(value)
 
@@ -398,11 +411,3 @@ def _default(container: dict[Value, Value], key: Value) -> Value:
 
 def _what_is_missing(container: Value) -> str:
     return "index out of bounds" if isinstance(container, list | tuple) else "no such key"
-
-
-def _go_type(key: Value) -> str:
-    if isinstance(key, list | tuple):
-        return "*types.baseList"
-    if isinstance(key, dict):
-        return "*types.baseMap"
-    return _GO_TYPES.get(type(key), f"*types.{type(key).__name__}")

@@ -29,6 +29,7 @@ from devlet.cel.issues import NOWHERE, CompileError, Issue
 from devlet.cel.lexer import EOF, ESC_IDENTIFIER, IDENTIFIER, NUM_FLOAT, NUM_INT, Token
 from devlet.cel.literals import double_value, int_value, string_value, uint_value
 from devlet.cel.macros import ALL, MacroError, Maker, by_signature
+from devlet.cel.syntax_errors import syntax_errors
 from devlet.cel.values import Constant
 
 LONGEST: Final = 100_000
@@ -48,10 +49,8 @@ RESERVED: Final = frozenset(
 )
 _RELATIONS: Final = {op: f"_{op}_" for op in ("<", "<=", ">=", ">", "==", "!=")} | {"in": "@in"}
 _CALCULATIONS: Final = {"*": 2, "/": 2, "%": 2, "+": 1, "-": 1}
-_OPERAND: Final = (
-    *("[", "{", "(", ".", "-", "!", "true", "false", "null"),
-    *(NUM_FLOAT, NUM_INT, lexer.NUM_UINT, lexer.STRING, lexer.BYTES, IDENTIFIER),
-)
+_NUMBERS: Final = (NUM_INT, NUM_FLOAT)
+_LITERALS: Final = (*_NUMBERS, lexer.NUM_UINT, lexer.STRING, lexer.BYTES, "true", "false", "null")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -64,10 +63,12 @@ def parse(text: str, macros: Collection[str] = ALL) -> Parsed:
     return _Parser(text, frozenset(macros)).parse()
 
 
-class _SyntaxError(Exception):
-    def __init__(self, message: str, offset: int) -> None:
-        super().__init__(message)
-        self.issue = Issue(message, offset)
+class _NotAnExpression(Exception):
+    """Where the parser stops. `syntax_errors` finds better words."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__()
+        self.issue = Issue("Syntax error: not an expression", offset)
 
 
 _macros = lru_cache(maxsize=64)(by_signature)
@@ -78,9 +79,9 @@ class _Parser:
         self._text = text
         self._macros = _macros(macros)
         self._has_optionals = "optMap" in macros
-        read = lexer.tokenize(text)
-        self._tokens = read.tokens
-        self._issues = read.issues
+        self._read = lexer.tokenize(text)
+        self._tokens = self._read.tokens
+        self._issues = [*self._read.issues]
         self._at = 0
         self._positions: dict[int, int] = {}
         self._spans: dict[int, tuple[int, int]] = {}
@@ -91,10 +92,10 @@ class _Parser:
     def parse(self) -> Parsed:
         try:
             root = self._expr()
-            if self._kind != EOF:
-                raise self._unexpected(EOF)
-        except _SyntaxError as e:
-            raise CompileError(self._text, [*self._issues, e.issue]) from None
+            self._expect(EOF)
+        except _NotAnExpression as e:
+            found = syntax_errors(self._read, DEEPEST)
+            raise CompileError(self._text, [*self._issues, *(found or [e.issue])]) from None
         if self._heights[root.id] > DEEPEST:
             self._issues.append(Issue("max recursion depth exceeded"))
         if self._issues:
@@ -118,15 +119,7 @@ class _Parser:
     def _expect(self, *kinds: str) -> Token:
         if self._kind in kinds:
             return self._take()
-        raise self._unexpected(*kinds)
-
-    def _unexpected(self, *expected: str) -> _SyntaxError:
-        token = self._tokens[self._at]
-        names = [name if name.isupper() or name == EOF else f"'{name}'" for name in expected]
-        wanted = names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"
-        following = self._tokens[self._at + 1].kind if token.kind != EOF else ""
-        what = "extraneous" if following in expected else "mismatched"
-        return _SyntaxError(f"Syntax error: {what} input '{token.text or EOF}' expecting {wanted}", token.start)
+        raise _NotAnExpression(self._tokens[self._at].start)
 
     # Nodes
 
@@ -169,7 +162,7 @@ class _Parser:
     def _enter(self, rule: str) -> None:
         self._open[rule] += 1
         if self._open[rule] > DEEPEST:
-            raise _SyntaxError(f"expression recursion limit exceeded: {DEEPEST}", NOWHERE)
+            raise _NotAnExpression(NOWHERE)
 
     # Grammar
 
@@ -238,7 +231,7 @@ class _Parser:
         return self._call(op, op.start, f"{op.kind}_", node, deeper=False) if count % 2 else node
 
     def _is_negative_number(self) -> bool:
-        return self._kind == "-" and self._tokens[self._at + 1].kind in (NUM_INT, NUM_FLOAT)
+        return self._kind == "-" and self._tokens[self._at + 1].kind in _NUMBERS
 
     def _member(self) -> Expr:
         start = self._tokens[self._at].start
@@ -253,9 +246,7 @@ class _Parser:
 
     def _selected(self, operand: Expr, dot: Token, start: int) -> Expr:
         question = self._take_if("?")
-        if self._kind not in (IDENTIFIER, ESC_IDENTIFIER):
-            raise self._bad_field(dot)
-        token = self._take()
+        token = self._expect(IDENTIFIER, ESC_IDENTIFIER)
         if token.kind == IDENTIFIER and not question and self._kind == "(":
             return self._arguments_of(token.text, operand, start)
         name = token.text
@@ -267,15 +258,6 @@ class _Parser:
         if not self._has_optionals:
             return self._problem("unsupported syntax '.?'", dot.start)
         return self._call(dot, start, "_?._", operand, Literal(self._new(token.start, token.start), name))
-
-    def _bad_field(self, dot: Token) -> _SyntaxError:
-        token = self._tokens[self._at]
-        if token.kind == EOF or token.kind in ("true", "false", "null"):
-            return (
-                self._unexpected("?", IDENTIFIER, ESC_IDENTIFIER) if token.kind == EOF else self._unexpected(IDENTIFIER)
-            )
-        text = self._text[dot.start : token.end]
-        return _SyntaxError(f"Syntax error: no viable alternative at input '{text}'", token.start)
 
     def _indexed(self, operand: Expr, bracket: Token, start: int) -> Expr:
         question = self._take_if("?")
@@ -415,12 +397,8 @@ class _Parser:
         return Field(self._new(colon.start, name.start, value), name.text, value, question is not None)
 
     def _literal(self) -> Expr:
-        if self._kind not in _OPERAND:
-            raise self._unexpected(*_OPERAND)
         sign = self._take_if("-")
-        if sign and self._kind not in (NUM_INT, NUM_FLOAT):
-            raise self._unexpected(NUM_FLOAT, NUM_INT)
-        token = self._take()
+        token = self._expect(*(_NUMBERS if sign else _LITERALS))
         start = sign.start if sign else token.start
         try:
             value = _value(token, negative=sign is not None)

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from devlet.cel.types import DYN, Kind, Type
 
-MAX_DEPTH = 64
+MAX_DEPTH = 128
 MAX_WORK = 20_000
 
 _NULLABLE = {Kind.NULL, Kind.OPAQUE, Kind.OBJECT, Kind.DURATION, Kind.TIMESTAMP}
@@ -61,12 +61,16 @@ class Substitution:
             return DYN if free_is_dyn else t
         if not t.params:
             return t
-        return Type(t.kind, t.name, tuple([self._apply(p, free_is_dyn, depth + 1) for p in t.params]))
+        params: list[Type] = []
+        for p in t.params:  # no comprehension: it would double the depth of the stack
+            param = self._apply(p, free_is_dyn, depth + 1)
+            params.append(param)
+        return Type(t.kind, t.name, tuple(params))
 
     def _all(self, left: Sequence[Type], right: Sequence[Type], depth: int) -> bool:
         if len(left) != len(right):
             return False
-        for a, b in zip(left, right, strict=True):  # not all(): its generator would double the depth of the stack
+        for a, b in zip(left, right, strict=True):  # no generator, likewise
             if not self._assignable(a, b, depth):
                 return False
         return True

@@ -1,6 +1,6 @@
 """Does any allocation exist? Tries all of them, for problems of a handful of devices.
 
-A choice is dropped as soon as a rule of `allocation_check` is broken, because adding devices never repairs one. In
+A choice is dropped as soon as a rule of `allocation_rules` is broken, because adding devices never repairs one. In
 which order devices are tried cannot matter: the answer is only whether there is one.
 """
 
@@ -10,7 +10,7 @@ from typing import Final
 
 from devlet.objects.documents import Document
 from devlet.objects.quantity import ZERO, Quantity
-from devlet.testing.allocation_check import IMPROVED, MAX_RESULTS, Given, Matches, Rules, Want, World, requests_of
+from devlet.testing.allocation_rules import IMPROVED, MAX_RESULTS, Given, Matches, Rules, Want, World, requests_of
 from devlet.testing.allocation_supply import Offer
 
 __all__ = ["feasible"]
@@ -39,7 +39,7 @@ def _fits(world: World, wants: Sequence[Sequence[Want]], given: list[Given]) -> 
         _holds(world, extended) and _fits(world, wants[1:], extended)
         for want in wants[0]
         for chosen in _choices(world, want)
-        for extended in [[*given, *(_given(world, want, offer, len(given) + i) for i, offer in enumerate(chosen))]]
+        for extended in [[*given, *(Given(want, offer) for offer in chosen)]]
     )
 
 
@@ -63,14 +63,6 @@ def _holds(world: World, given: Sequence[Given]) -> bool:
         for index, claim in enumerate(world.claims)
         for mine in [[one for one in given if one.want.claim == index]]
     )
-
-
-def _given(world: World, want: Want, offer: Offer, number: int) -> Given:
-    result: Document = dict(zip(("driver", "pool", "device"), offer.key, strict=True))
-    if world.shared(offer):
-        result["shareID"] = f"00000000-0000-4000-8000-{number:012}"
-        result["consumedCapacity"] = {name: str(used) for name, used in world.consumption(want, offer).items()}
-    return Given(want, offer, result)
 
 
 # what stops the attempt before any device is tried
@@ -105,7 +97,7 @@ def _malformed(world: World, want: Want) -> str:
         return "selector without CEL"
     if "adminAccess" in document and not world.on("AdminAccess"):
         return "admin access while the feature is off"
-    if not world.has_class(document["deviceClassName"]):
+    if document["deviceClassName"] not in world.classes:
         return f"no class {document['deviceClassName']!r}"
     if document["allocationMode"] not in MODES:
         return f"unknown mode {document['allocationMode']}"

@@ -129,7 +129,7 @@ def _pool(key: PoolKey, group: list[Document], node: Document, partitions: bool,
     if newest > generation and (whole or len(mine) != wanted):
         return None
     if wanted not in (len(mine), len(current)):
-        return Pool(key, broken="not all its slices are there")
+        return Pool(key, tuple(_offers(key, mine, node, partitions)), broken="not all its slices are there")
     return _built(key, mine, mine if wanted == len(mine) else current, node, partitions)
 
 

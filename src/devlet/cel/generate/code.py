@@ -1,8 +1,8 @@
 """The Python source that grows while an expression is compiled, and everything it may name.
 
-Nothing that a user wrote gets into the source. Names are numbered (`v0`, `t1`, `f2`), texts and other values wait in the
-namespace (`k0`), and only true, false, null and integers are written out. What can fail stands on a line of its own: the
-number of the line in a traceback then tells whose error it is, at no cost while nothing fails.
+Nothing that a user wrote gets into the source. Names are numbered (`v1`, `t2`, `f3`), texts and other values wait in
+the namespace (`k4`), and only true, false, null and integers are written out. What can fail stands on a line of its
+own: the number of the line in a traceback then tells whose error it is, at no cost while nothing fails.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ class Operand:
 
     text: str
     type: Type
-    keys: Keys = NO_KEYS
+    keys: Keys = field(default_factory=dict)
     simple: bool = False
     constant: Value = UNKNOWN
     bare: bool = False
@@ -45,7 +45,7 @@ class Operand:
 @dataclass(frozen=True, slots=True)
 class Line:
     text: str
-    keys: Keys = NO_KEYS
+    keys: Keys = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,13 +39,13 @@ def bind(context: Context, node: Comprehension) -> Steps:
         context.code.body += tried(lines, f"raise {context.code.known(NotCovered)}")
     else:
         context.code.body += lines
-    with context.variables(**{node.accumulator: value}):
+    with context.variables({node.accumulator: value}):
         return (yield node.result)
 
 
 def quantifier(context: Context, node: Comprehension) -> Steps:
     """`all` and `exists`."""
-    predicate, is_all = _operand(node, node.step, 1), node.step.function == AND
+    predicate, is_all = _operand(node, 1), isinstance(node.step, Call) and node.step.function == AND
     over = yield from _range(context, node)
     result, error = context.code.fresh("t"), context.code.fresh("e")
     before = context.code.failures
@@ -64,7 +64,7 @@ def quantifier(context: Context, node: Comprehension) -> Steps:
 
 
 def exists_one(context: Context, node: Comprehension) -> Steps:
-    predicate = _operand(node, node.step, 0)
+    predicate = _operand(node, 0)
     over = yield from _range(context, node)
     count = context.code.fresh("t")
     with _loop(context, node, over) as (header, lines), _inexact(context):
@@ -121,10 +121,10 @@ def _insert(made: dict[Value, Value], entries: Value) -> None:
     made.update(entries)
 
 
-def _operand(node: Comprehension, step: Expr, position: int) -> Expr:
+def _operand(node: Comprehension, position: int) -> Expr:
     """The one thing that a user wrote in a step of a known shape."""
-    if isinstance(step, Call) and any(_is_accumulator(node, part) for part in step.args):
-        return step.args[position]
+    if isinstance(node.step, Call) and any(_is_accumulator(node, part) for part in node.step.args):
+        return node.step.args[position]
     raise NotGenerated
 
 
@@ -152,7 +152,7 @@ def _loop(context: Context, node: Comprehension, over: Operand, depth: int = 1) 
         header = f"for {first}, {second} in {_pairs(context, over)}:"
     else:
         header = f"for {first} in {over.text}:"
-    with context.variables(**names), context.code.apart(depth) as lines:
+    with context.variables(names), context.code.apart(depth) as lines:
         yield header, lines
 
 

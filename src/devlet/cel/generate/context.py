@@ -13,7 +13,7 @@ from devlet.cel.types import BOOL, DYN, Kind, Type
 from devlet.cel.values import NONE, CelError, Optional, Value
 
 Steps = Generator[Expr, Operand, Operand]
-"""How a node is compiled: yield a part, get its operand, in the end return one's own. Trees are deeper than the stack."""
+"""How a node is compiled: yield a part, get its operand, in the end return one's own operand."""
 
 
 class NotGenerated(Exception):
@@ -33,7 +33,7 @@ class NotCovered(Exception):
 
 @dataclass(slots=True)
 class Context:
-    """`constants` are the values of nodes known beforehand; `scope` has the variables by their names in the expression."""
+    """`constants` are the values that are known beforehand, by node; `scope` has the variables by the user's names."""
 
     checked: Checked
     constants: Mapping[int, Value]
@@ -52,7 +52,7 @@ class Context:
         return next((overload for overload in known if overload.id == reference.overloads[0]), None)
 
     @contextmanager
-    def variables(self, **added: Operand) -> Iterator[None]:
+    def variables(self, added: Mapping[str, Operand]) -> Iterator[None]:
         """More variables, which may hide others."""
         before, self.scope = self.scope, {**self.scope, **added}
         try:

@@ -107,7 +107,7 @@ def generate_filter(checked: Checked, plan: Plan) -> Generated:
 
 
 def _context(checked: Checked, plan: Plan, names: Sequence[str]) -> Context:
-    scope = {name: Operand(f"v{i}", checked.environment.variables[name], simple=True) for i, name in enumerate(names)}
+    scope = {name: Operand(f"a{i}", checked.environment.variables[name], simple=True) for i, name in enumerate(names)}
     return Context(checked, plan.constants, Code(), scope)
 
 
@@ -134,11 +134,11 @@ def _filter(checked: Checked, plan: Plan, name: str, answers: _Answers) -> Sourc
         code.write("results = []")
         code.write("append = results.append")
         handlers = {
-            "except E as x:": f"append({code.known(answers.error)}(x, v0))",
-            "except X:": f"append({code.known(answers.value_or_error)}(v0))",
+            "except E as x:": f"append({code.known(answers.error)}(x, a0))",
+            "except X:": f"append({code.known(answers.value_or_error)}(a0))",
         }
         tried: Body = [Block("try:", lines), *(Block(header, [Line(line)]) for header, line in handlers.items())]
-        code.put("for v0 in values:", tried)
+        code.put("for a0 in values:", tried)
         code.write("return results")
     return code.finish()
 
@@ -146,6 +146,6 @@ def _filter(checked: Checked, plan: Plan, name: str, answers: _Answers) -> Sourc
 def _compiled(source: Source, answers: _Answers) -> Callable[..., Value]:
     answers.source = source
     namespace = {"__builtins__": {}, **_BUILTINS, **source.namespace}
-    exec(compile(source.text, _FILE, "exec"), namespace)  # noqa: S102 - made of our own words only, see `code`
+    exec(compile(source.text, _FILE, "exec"), namespace)
     function: Callable[..., Value] = namespace["run"]
     return function

@@ -4,7 +4,7 @@ A template is used if the checker chose exactly one overload, with these paramet
 only at run time are asked for their classes before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from devlet.cel.ast import Call
@@ -23,7 +23,7 @@ AMOUNTS: Final = {QUANTITY: ("nano", Quantity), SEMVER: ("precedence", Semver)}
 
 _SIZES: Final = frozenset((Kind.STRING, Kind.BYTES, Kind.LIST, Kind.MAP))
 
-_TEMPLATES: Final = {
+_TEMPLATES: Final[Mapping[tuple[str, tuple[Type, ...]], str]] = {
     ("startsWith", (STRING, STRING)): "{0}.startswith({1})",
     ("endsWith", (STRING, STRING)): "{0}.endswith({1})",
     ("contains", (STRING, STRING)): "({1} in {0})",

@@ -89,7 +89,7 @@ def tried(body: Body, *handler: str) -> Body:
 
 def raise_kept(context: Context, error: str, condition: str) -> None:
     """An error that does not count is let go: it holds the frame, and the frame would hold it."""
-    inner = [Block(f"if {condition}:", [Line(f"raise {error}")]), Line(f"{error} = None")]
+    inner: Body = [Block(f"if {condition}:", [Line(f"raise {error}")]), Line(f"{error} = None")]
     context.code.put(f"if {error} is not None:", inner)
 
 

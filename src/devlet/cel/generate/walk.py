@@ -83,8 +83,8 @@ def _constant(context: Context, node: Expr, value: Value) -> Operand:
 
 
 def _done(operand: Operand) -> Steps:
+    yield from ()
     return operand
-    yield
 
 
 def _outlined(context: Context, node: Call | Comprehension) -> Steps:

@@ -1,0 +1,118 @@
+"""Which devices of a node may be given to a request, in the order in which they are tried."""
+
+from collections.abc import Mapping, Sequence
+
+from devlet.alloc.features import Features, Rules
+from devlet.alloc.inventory import DeviceEntry, Inventory
+from devlet.alloc.layout import Layout
+from devlet.alloc.order import best_fit
+from devlet.alloc.pools import Pool, PoolSlice
+from devlet.alloc.requests import Alternative, Request, claim_name
+from devlet.alloc.selectors import SelectorFailure, Selectors
+from devlet.alloc.steps import Step
+from devlet.alloc.taints import untolerated
+from devlet.errors import InvalidInput
+from devlet.objects.claim import ResourceClaim
+
+__all__ = ["Candidates", "failure_text"]
+
+
+class Candidates:
+    def __init__(self, inventory: Inventory, selectors: Selectors, features: Features, rules: Rules) -> None:
+        self._inventory = inventory
+        self._selectors = selectors
+        self._features = features
+        self._rules = rules
+
+    def steps(self, index: int, claim: ResourceClaim, requests: Sequence[Request], layout: Layout) -> list[list[Step]]:
+        """The steps of each request of claim number `index`."""
+        return [
+            [self._step(index, position, claim, request, wanted, layout) for wanted in request.alternatives]
+            for position, request in enumerate(requests)
+        ]
+
+    def _step(
+        self, index: int, position: int, claim: ResourceClaim, request: Request, wanted: Alternative, layout: Layout
+    ) -> Step:
+        where = f"claim {claim_name(claim)}, request {wanted.name}"
+        step = Step(index, position, request.name, wanted, wanted.count, [], {}, where, self._rules.strict_capacity)
+        if wanted.is_all:
+            self._take_all(step, claim, layout)
+        else:
+            self._take_any(step, claim, layout)
+        return step
+
+    def _take_any(self, step: Step, claim: ResourceClaim, layout: Layout) -> None:
+        """Candidates that could be given, and those whose selectors fail."""
+        wanted = step.alternative
+        for slice in layout.slices:
+            entry = slice.entry
+            match = self._selectors.match(entry, wanted.selectors)
+            usable = slice.reachable if wanted.admin_access else slice.reachable & ~entry.taken
+            if not self._features.device_binding_and_status:
+                usable &= ~entry.bindings
+            failing = 0 if self._rules.errors_do_not_match else match.failing & usable
+            devices = entry.chosen(match.matching & usable | failing)
+            if entry.tainted and self._features.device_taints:
+                devices = [device for device in devices if not untolerated(device.device, wanted.tolerations)]
+            step.candidates += devices
+            if failing:
+                self._note_failures(step, claim, entry.chosen(failing), match.failures)
+        if self._rules.best_fit:
+            step.candidates = best_fit(step.candidates)
+
+    def _note_failures(
+        self, step: Step, claim: ResourceClaim, devices: list[DeviceEntry], failures: Mapping[int, SelectorFailure]
+    ) -> None:
+        step.failures = {
+            **step.failures,
+            **{d: failure_text(step.alternative, claim, failures[d.bit]) for d in devices},
+        }
+
+    def _take_all(self, step: Step, claim: ResourceClaim, layout: Layout) -> None:
+        """All devices that match and have enough capacity; an error if that cannot be told."""
+        for pool in layout.pools:
+            if pool.problem and (not self._rules.only_matching_pools or self._might_match(pool, step.alternative)):
+                state = "being updated" if pool.is_incomplete else "invalid"
+                text = f"asks for all devices, but resource pool {pool.name} is currently {state}"
+                raise InvalidInput(f"{step.where}: {text}")
+            for slice in pool.slices:
+                step.candidates += self._all_of(step, claim, slice)
+        step.number = len(step.candidates)
+
+    def _all_of(self, step: Step, claim: ResourceClaim, slice: PoolSlice) -> list[DeviceEntry]:
+        entry = slice.entry
+        match = self._selectors.match(entry, step.alternative.selectors)
+        visible = -1 if self._features.device_binding_and_status else ~entry.bindings
+        failing = 0 if self._rules.errors_do_not_match else match.failing
+        chosen = []
+        for device in entry.chosen((match.matching & slice.reachable | failing) & visible):
+            if failing >> device.bit & 1:
+                raise InvalidInput(failure_text(step.alternative, claim, match.failures[device.bit]))
+            if self._has_capacity(step, device):
+                chosen.append(device)
+        return chosen
+
+    def _has_capacity(self, step: Step, device: DeviceEntry) -> bool:
+        if not self._features.consumable_capacity:
+            return True
+        amounts = step.amounts(device)
+        if isinstance(amounts, str):
+            return False
+        consumed = device.consumed or {}
+        return (step.is_admin and self._rules.admin_is_exempt) or all(
+            consumed.get(amount.name, 0) + amount.consumed.nano <= amount.limit for amount in amounts
+        )
+
+    def _might_match(self, pool: Pool, wanted: Alternative) -> bool:
+        """Whether a slice of a broken pool, as far as it is known, has a device that would match."""
+        return any(
+            match.matching or match.failing
+            for match in (self._selectors.match(e, wanted.selectors) for e in self._inventory.slices_of(pool.key))
+        )
+
+
+def failure_text(wanted: Alternative, claim: ResourceClaim, failure: SelectorFailure) -> str:
+    """As in messages: whose selector it is, and what CEL says."""
+    whose = f"class {wanted.device_class.name}" if failure.of_class else f"claim {claim_name(claim)}"
+    return f"{whose}: selector #{failure.index}: {failure.text}"

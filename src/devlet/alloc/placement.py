@@ -1,0 +1,63 @@
+"""Many claims, many nodes: where does each go? Claims are taken one after the other and keep what they get.
+
+fill         the first node, from the first one on, where the claim fits
+fill-rotate  the same, but from the node on where the last one was placed
+scheduler    as kube-scheduler scans: from a start that moves on, until enough feasible nodes are found; the first wins
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Final, Literal
+
+from devlet.alloc.allocator import Allocator, Fit
+from devlet.alloc.results import held_devices
+from devlet.alloc.search import Limits
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.identifiers import NodeName
+from devlet.objects.node import Node
+
+__all__ = ["MODES", "Mode", "nodes_to_find", "place"]
+
+Mode = Literal["fill", "fill-rotate", "scheduler"]
+MODES: Final[tuple[Mode, ...]] = ("fill", "fill-rotate", "scheduler")
+
+
+def place(
+    allocator: Allocator,
+    nodes: Sequence[Node],
+    claims: Sequence[ResourceClaim],
+    mode: Mode,
+    new_share_id: Callable[[], str],
+    limits: Limits = Limits(),
+) -> Iterator[NodeName | None]:
+    """The node of each claim, None if there is none. What is placed is held in the allocator's inventory."""
+    enough = nodes_to_find(len(nodes)) if mode == "scheduler" else 1
+    start = 0
+    for claim in claims:
+        wanted = allocator.read([claim])
+        feasible = allocator.feasible(_around(len(nodes), start), nodes, wanted, limits)
+        found = list(islice(feasible, enough))
+        if mode == "scheduler":
+            start = (found[-1] + 1 if len(found) == enough else start) % max(len(nodes), 1)
+        elif mode == "fill-rotate" and found:
+            start = found[0]
+        outcome = allocator.allocate_wanted(nodes[found[0]], wanted, limits) if found else None
+        if not isinstance(outcome, Fit):
+            yield None
+            continue
+        devices = held_devices(outcome.chosen[0], new_share_id)
+        allocator.inventory.hold_devices(claim.metadata.namespace, claim.metadata.name, devices)
+        yield outcome.node.name
+
+
+def _around(count: int, start: int) -> Iterator[int]:
+    yield from range(start, count)
+    yield from range(start)
+
+
+def nodes_to_find(count: int) -> int:
+    """How many feasible nodes kube-scheduler looks for: all of up to 100, then a share that falls with their number."""
+    if count <= 100:
+        return count
+    share = max(50 - count // 125, 5)
+    return max(count * share // 100, 100)
