@@ -4,7 +4,7 @@ One allocator serves all nodes and stays: pools of a node are gathered once per 
 are evaluated once per slice. Nothing here changes the inventory; whoever uses an answer tells the inventory.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from devlet.alloc.candidates import Candidates
@@ -112,31 +112,6 @@ class Allocator:
         if any(pool.problem and not pool.is_incomplete for pool in layout.pools):
             return NoFit("invalid resource pools were encountered", steps=search.steps)
         return NoFit(steps=search.steps)
-
-    def feasible(
-        self, order: Iterable[int], nodes: Sequence[Node], wanted: Wanted, limits: Limits = Limits()
-    ) -> Iterator[int]:
-        """Indices of the nodes where the claims fit, in the order given, one after the other as they are asked for."""
-        number = wanted.single.alternatives[0].count if wanted.single else 0
-        for i in order:
-            free = self._free(nodes[i], wanted.single) if wanted.single else None
-            if free is None:
-                if isinstance(self.allocate_wanted(nodes[i], wanted, limits), Fit):
-                    yield i
-            elif free >= number:
-                yield i
-
-    def _free(self, node: Node, request: Request) -> int | None:
-        """How many devices the only request could have; None if counting is not enough to tell."""
-        selectors = request.alternatives[0].selectors
-        free = 0
-        for slice in self.layout(node).slices:
-            entry = slice.entry
-            match = entry.matches.get(selectors) or self.selectors.match(entry, selectors)
-            if not entry.is_plain or match.failing:
-                return None
-            free += (match.matching & slice.reachable & ~entry.taken).bit_count()
-        return free
 
     def layout(self, node: Node) -> Layout:
         """The node's pools. A node that was updated is another object, and looked at anew."""

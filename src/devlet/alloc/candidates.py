@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from devlet.alloc.features import Features, Rules
-from devlet.alloc.inventory import DeviceEntry, Inventory
+from devlet.alloc.inventory import DeviceEntry, Inventory, SliceEntry
 from devlet.alloc.layout import Layout
 from devlet.alloc.order import best_fit
 from devlet.alloc.pools import Pool, PoolSlice
@@ -48,18 +48,22 @@ class Candidates:
         for slice in layout.slices:
             entry = slice.entry
             match = self._selectors.match(entry, wanted.selectors)
-            usable = slice.reachable if wanted.admin_access else slice.reachable & ~entry.taken
+            free = -1 if wanted.admin_access else ~entry.taken
             if not self._features.device_binding_and_status:
-                usable &= ~entry.bindings
-            failing = 0 if self._rules.errors_do_not_match else match.failing & usable
-            devices = entry.chosen(match.matching & usable | failing)
-            if entry.tainted and self._features.device_taints:
-                devices = [device for device in devices if not untolerated(device.device, wanted.tolerations)]
-            step.candidates += devices
+                free &= ~entry.bindings
+            usable = free & slice.reachable
+            failing = 0 if self._rules.errors_do_not_match else match.failing & free  # evaluated before it is reached
+            if entry.tainted & usable and self._features.device_taints:
+                usable &= ~self._untolerated(entry, wanted)  # evaluated all the same, so failures stay
+            step.candidates += entry.chosen(match.matching & usable | failing)
             if failing:
                 self._note_failures(step, claim, entry.chosen(failing), match.failures)
         if self._rules.best_fit:
             step.candidates = best_fit(step.candidates)
+
+    def _untolerated(self, entry: SliceEntry, wanted: Alternative) -> int:
+        tainted = entry.chosen(entry.tainted)
+        return sum(1 << each.bit for each in tainted if untolerated(each.device, wanted.tolerations))
 
     def _note_failures(
         self, step: Step, claim: ResourceClaim, devices: list[DeviceEntry], failures: Mapping[int, SelectorFailure]

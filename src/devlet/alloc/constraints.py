@@ -6,7 +6,7 @@ they are here so that its answers can be reproduced.
 """
 
 from collections.abc import Hashable, Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from devlet.alloc.inventory import DeviceEntry, Values
 from devlet.objects.claim import DeviceConstraint
@@ -56,6 +56,9 @@ class Constraint(Protocol):
     def add(self, entry: DeviceEntry, request: str) -> bool: ...
     def remove(self, entry: DeviceEntry, request: str) -> None: ...
     def state(self) -> Hashable: ...
+    def reset(self, state: Any) -> None:
+        """Go to a state that was seen before; only for constraints whose state depends on what was tried."""
+
     def values(self, entry: DeviceEntry) -> Values | None: ...
     def restores(self, entries: Iterable[DeviceEntry], largest: int) -> bool:
         """Whether removing a device always restores the state before it was added, if only these devices are added
@@ -74,6 +77,9 @@ class _Attribute:
 
     def restores(self, _entries: Iterable[DeviceEntry], _largest: int) -> bool:
         return True
+
+    def reset(self, _state: Any) -> None:
+        """Nothing to do: removing a device was enough."""
 
     def values(self, entry: DeviceEntry) -> Values | None:
         return attribute_values(entry, self.attribute, lists=self.lists)
@@ -146,7 +152,10 @@ class ReferenceMatch(_Attribute):
         self._count -= 1
 
     def state(self) -> Hashable:
-        return self._common if self._count else None
+        return (self._common, self._count) if self._count else (frozenset(), 0)
+
+    def reset(self, state: tuple[Values, int]) -> None:
+        self._common, self._count = state
 
     def restores(self, entries: Iterable[DeviceEntry], _largest: int) -> bool:
         return not self.lists or all(len(self.values(entry) or ()) <= 1 for entry in entries)
@@ -183,7 +192,10 @@ class ReferenceDistinct(_Attribute):
         return largest <= 1
 
     def state(self) -> Hashable:
-        return frozenset(self._seen.items())
+        return (frozenset(self._seen.items()), self._count)
+
+    def reset(self, state: tuple[frozenset[tuple[str, Values]], int]) -> None:
+        self._seen, self._count = dict(state[0]), state[1]
 
 
 def make_constraint(constraint: DeviceConstraint, *, exact: bool, lists: bool) -> Constraint | None:

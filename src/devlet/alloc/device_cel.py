@@ -4,15 +4,16 @@ Names without a domain belong to the driver's domain. An unknown domain is an em
 """
 
 from functools import lru_cache
+from sys import intern
 from typing import Any, Final
 
+from devlet.cel import amounts
 from devlet.cel.environment import BINDINGS, Environment, ObjectField, kubernetes
 from devlet.cel.functions import Range
 from devlet.cel.library import includes
 from devlet.cel.types import ANY, BOOL, DYN, STRING, Type, map_of, object_type
 from devlet.cel.values import CelError
 from devlet.errors import InvalidInput
-from devlet.objects.quantity import Quantity
 from devlet.objects.semver import parse as parse_version
 from devlet.objects.slice import Device, DeviceAttribute
 
@@ -40,43 +41,57 @@ class _Domains(dict[str, dict[str, Any]]):
 
 
 class DeviceInput:
-    """The value of `device`. `problem` is set if the device cannot be given to any expression."""
+    """The value of `device`. A `problem` means that it cannot be given to any expression."""
 
-    __slots__ = ("allow_multiple_allocations", "attributes", "capacity", "driver", "problem")
+    __slots__ = ("allow_multiple_allocations", "attributes", "capacity", "driver", "list_problem", "problem")
 
-    def __init__(self, driver: str, device: Device, *, lists: bool = True) -> None:
+    def __init__(self, driver: str, device: Device) -> None:
         self.driver = driver
         self.allow_multiple_allocations = bool(device.allow_multiple_allocations)
         self.attributes = _Domains()
         self.capacity = _Domains()
         self.problem: CelError | None = None
+        self.list_problem: CelError | None = None
         try:
-            self._fill(device, lists)
+            self._fill(device)
         except CelError as e:
             self.problem = e
 
-    def _fill(self, device: Device, lists: bool) -> None:
+    def _fill(self, device: Device) -> None:
         for name, attribute in device.attributes.items():
-            domain, id = split(name, self.driver)
-            self.attributes.setdefault(domain, {})[id] = _value(name, attribute, lists)
+            value = _value(name, attribute)
+            if type(value) is tuple:
+                self.list_problem = CelError(f"attribute {name}: unsupported attribute value")
+            self._put(self.attributes, name, value)
         for name, capacity in device.capacity.items():
-            domain, id = split(name, self.driver)
-            self.capacity.setdefault(domain, {})[id] = Quantity.parse(capacity.value)
+            self._put(self.capacity, name, amounts.read(capacity.value))
+
+    def _put(self, domains: _Domains, name: str, value: Any) -> None:
+        """Of the two spellings of a name in the driver's domain, the one with the domain wins."""
+        domain, id = split(name, self.driver)
+        values = domains.setdefault(domain, {})
+        if "/" in name:
+            values[id] = value
+        else:
+            values.setdefault(id, value)
+
+    def problem_with(self, lists: bool) -> CelError | None:
+        """Why no expression can see it; lists are a problem where their gate is off."""
+        return self.problem or (None if lists else self.list_problem)
 
 
 def split(name: str, driver: str) -> tuple[str, str]:
-    """Domain and name of a qualified name."""
+    """Domain and name of a qualified name. There are few of them: one object each, for all devices."""
     domain, slash, id = name.partition("/")
-    return (domain, id) if slash else (driver, name)
+    return (intern(domain), intern(id)) if slash else (driver, intern(name))
 
 
-def _value(name: str, attribute: DeviceAttribute, lists: bool) -> Any:
+def _value(name: str, attribute: DeviceAttribute) -> Any:
     try:
-        if lists:
-            if attribute.ints or attribute.bools or attribute.strings:
-                return attribute.ints or attribute.bools or attribute.strings
-            if attribute.versions:
-                return tuple(parse_version(version) for version in attribute.versions)
+        if attribute.ints or attribute.bools or attribute.strings:
+            return attribute.ints or attribute.bools or attribute.strings
+        if attribute.versions:
+            return tuple(parse_version(version) for version in attribute.versions)
         for value in (attribute.int_, attribute.bool_, attribute.string):
             if value is not None:
                 return value

@@ -34,6 +34,10 @@ class Features:
                 raise InvalidInput(f"unknown allocator feature {name!r}: use one of {', '.join(known)}")
         return Features(**{known[name]: bool(on) for name, on in gates.items()})
 
+    @staticmethod
+    def names() -> list[str]:
+        return [_gate(field.name) for field in fields(Features)]
+
 
 def _gate(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))

@@ -35,7 +35,7 @@ class DeviceEntry:
         "counters",
         "device",
         "identity",
-        "inputs",
+        "input",
         "is_simple",
         "shareable",
         "shares",
@@ -53,7 +53,7 @@ class DeviceEntry:
         self.consumed: dict[str, int] | None = None
         self.shares = 0
         self.attributes: dict[tuple[str, bool], Values | None] = {}
-        self.inputs: dict[bool, DeviceInput] = {}
+        self.input = DeviceInput(identity.driver, device)
 
     @property
     def is_taken(self) -> bool:

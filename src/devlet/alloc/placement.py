@@ -6,15 +6,14 @@ scheduler    as kube-scheduler scans: from a start that moves on, until enough f
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from typing import Final, Literal
 
-from devlet.alloc.allocator import Allocator, Fit
+from devlet.alloc.allocator import Fit
 from devlet.alloc.results import held_devices
+from devlet.alloc.scan import Scan
 from devlet.alloc.search import Limits
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import NodeName
-from devlet.objects.node import Node
 
 __all__ = ["MODES", "Mode", "nodes_to_find", "place"]
 
@@ -23,20 +22,19 @@ MODES: Final[tuple[Mode, ...]] = ("fill", "fill-rotate", "scheduler")
 
 
 def place(
-    allocator: Allocator,
-    nodes: Sequence[Node],
+    scan: Scan,
     claims: Sequence[ResourceClaim],
     mode: Mode,
     new_share_id: Callable[[], str],
     limits: Limits = Limits(),
 ) -> Iterator[NodeName | None]:
     """The node of each claim, None if there is none. What is placed is held in the allocator's inventory."""
+    allocator, nodes = scan.allocator, scan.nodes
     enough = nodes_to_find(len(nodes)) if mode == "scheduler" else 1
     start = 0
     for claim in claims:
         wanted = allocator.read([claim])
-        feasible = allocator.feasible(_around(len(nodes), start), nodes, wanted, limits)
-        found = list(islice(feasible, enough))
+        found = scan.feasible(wanted, start, enough, limits)
         if mode == "scheduler":
             start = (found[-1] + 1 if len(found) == enough else start) % max(len(nodes), 1)
         elif mode == "fill-rotate" and found:
@@ -48,11 +46,6 @@ def place(
         devices = held_devices(outcome.chosen[0], new_share_id)
         allocator.inventory.hold_devices(claim.metadata.namespace, claim.metadata.name, devices)
         yield outcome.node.name
-
-
-def _around(count: int, start: int) -> Iterator[int]:
-    yield from range(start, count)
-    yield from range(start)
 
 
 def nodes_to_find(count: int) -> int:

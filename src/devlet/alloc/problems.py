@@ -50,10 +50,20 @@ def read_problem(document: Document) -> Problem:
             tuple(_views(document, "nodes", Node)),
             tuple(_views(document, "claims", ResourceClaim)),
             inventory,
-            Features.named(document.get("features") or {}),
+            _features(document.get("features") or {}),
         )
     except (msgspec.ValidationError, AttributeError, TypeError) as e:
         raise InvalidInput(f"problem {name!r}: {e}") from e
+
+
+def _features(gates: dict[str, bool] | list[str]) -> Features:
+    """By name; a list of names with `-` turns those off, one without turns all others off."""
+    if isinstance(gates, dict):
+        return Features.named(gates)
+    names = {name.removeprefix("-"): not name.startswith("-") for name in gates}
+    if any(names.values()):
+        names = {**dict.fromkeys(Features.names(), False), **names}
+    return Features.named(names)
 
 
 def _views(document: Document, key: str, type_: type[Any]) -> list[Any]:

@@ -37,6 +37,7 @@ __all__ = ["Chosen", "Exhausted", "Limits", "Search"]
 PATIENCE: Final = 48
 
 UNLIMITED: Final = 1 << 30
+MEMORY: Final = 100_000  # states that are remembered at most
 
 T = TypeVar("T")
 
@@ -130,7 +131,7 @@ class Search:
         self._sharing: dict[DeviceEntry, list[tuple[Amount, ...]]] = {}
         self._consumed: dict[tuple[PoolKey, CounterKey], int] = {}
         self._available: dict[PoolKey, dict[CounterKey, int]] = {}
-        self._hopeless: set[Hashable] = set()
+        self._hopeless: dict[Hashable, tuple[Hashable, ...]] = {}
         self._kinds: dict[DeviceEntry, int] | None = None
         self._may_cut = False
         self.results: list[list[Chosen]] = [[] for _ in requests]
@@ -182,6 +183,7 @@ class Search:
                     return True
                 memo = self._state(claim, request)
                 if memo is not None and memo in self._hopeless:
+                    self._fail_again(claim, memo)
                     act = _Act.FAIL
                 elif len(self._requests[claim][request]) == 1 and not self._requests[claim][request][0].is_sub:
                     step, index, cursor, act = self._requests[claim][request][0], 0, 0, _Act.BEGIN
@@ -228,9 +230,15 @@ class Search:
     def _give_up(self, stack: list[_Device | _Alternatives]) -> _Act:
         """Nothing is left to try at the topmost choice."""
         frame = stack.pop()
-        if frame.memo is not None:
-            self._hopeless.add(frame.memo)
+        if frame.memo is not None and len(self._hopeless) < MEMORY:
+            after = () if self._may_cut else tuple(each.state() for each in self._constraints[frame.claim])
+            self._hopeless[frame.memo] = after
         return _Act.FAIL
+
+    def _fail_again(self, claim: int, memo: Hashable) -> None:
+        """Leave the constraints as they were left when the same was tried before."""
+        for constraint, after in zip(self._constraints[claim], self._hopeless[memo], strict=False):
+            constraint.reset(after)
 
     def _after_failure(self, stack: list[_Device | _Alternatives]) -> _Act:
         frame = stack[-1]
@@ -406,11 +414,12 @@ class Search:
 
     def _state(self, claim: int, request: int) -> Hashable:
         """All that decides whether the rest can be found; None as long as nothing is remembered."""
-        if self._kinds is None:
+        if self.steps < PATIENCE:
             return None
-        taken = Counter((self._kinds.get(entry, entry), *takers) for entry, takers in self._taken.items() if takers)
+        kinds = self._kinds or {}  # without kinds each device is its own
+        taken = Counter((kinds.get(entry, entry), *takers) for entry, takers in self._taken.items())
         sharing = Counter(
-            (self._kinds.get(entry, entry), tuple(sorted(_total(shares)))) for entry, shares in self._sharing.items()
+            (kinds.get(entry, entry), tuple(sorted(_total(shares)))) for entry, shares in self._sharing.items()
         )
         constraints = tuple(constraint.state() for constraint in self._constraints[claim]) if request else ()
         found = len(self.results[claim])

@@ -16,7 +16,7 @@ from devlet.cel.values import CelError
 from devlet.errors import InvalidSelector
 
 if TYPE_CHECKING:
-    from devlet.alloc.inventory import DeviceEntry, SliceEntry
+    from devlet.alloc.inventory import SliceEntry
 
 __all__ = ["SelectorSet", "Selectors", "SliceMatch", "compile_selector"]
 
@@ -107,7 +107,7 @@ class Selectors:
             return 0
         matching = 0
         chosen = entry.chosen(alive)
-        results = self._evaluate(expression, [self.input(device) for device in chosen])
+        results = self._evaluate(expression, [device.input for device in chosen])
         for device, result in zip(chosen, results, strict=True):
             if result is True:
                 matching |= 1 << device.bit
@@ -115,20 +115,16 @@ class Selectors:
                 failures[device.bit] = SelectorFailure(of_class, index, str(result))
         return matching
 
-    def _evaluate(self, expression: str, inputs: Sequence[DeviceInput]) -> Sequence[bool | str | CelError]:
+    def _evaluate(self, expression: str, inputs: Sequence[DeviceInput]) -> Sequence[bool | str]:
         try:
             program = self.program(expression)
         except InvalidSelector as e:
             return [f"CEL compile error: {e}"] * len(inputs)
         results: list[bool | CelError] = program.matches(inputs)
-        return [_runtime(input.problem or result) for input, result in zip(inputs, results, strict=True)]
-
-    def input(self, entry: "DeviceEntry") -> DeviceInput:
-        """The device as expressions see it, made once."""
-        if (input := entry.inputs.get(self._lists)) is None:
-            input = DeviceInput(entry.identity.driver, entry.device, lists=self._lists)
-            entry.inputs[self._lists] = input
-        return input
+        if any(input.problem or input.list_problem for input in inputs):
+            problems = [input.problem_with(self._lists) for input in inputs]
+            results = [problem or result for problem, result in zip(problems, results, strict=True)]
+        return [result if result is True or result is False else _runtime(result) for result in results]
 
     def program(self, expression: str) -> Program:
         """Raises InvalidSelector."""
@@ -149,5 +145,5 @@ class Selectors:
             return e
 
 
-def _runtime(result: bool | CelError) -> bool | str:
-    return f"CEL runtime error: {result}" if isinstance(result, CelError) else result
+def _runtime(error: CelError) -> str:
+    return f"CEL runtime error: {error}"

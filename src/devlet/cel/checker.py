@@ -127,7 +127,7 @@ class _Checker:
         return found
 
     def _too_complex(self, id: int) -> None:
-        """Ours alone: the reference goes on until it runs out of memory or time."""
+        """Ours alone: the reference takes minutes where types double, and has no limit on depth."""
         if not self.issues:
             self._report(id, "the type of this expression is nested too deeply")
 

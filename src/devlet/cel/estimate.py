@@ -35,7 +35,31 @@ _NOTHING: Final = Range(UNBOUNDED, 0)
 _SCALARS: Final = {Kind.BOOL, Kind.DOUBLE, Kind.DURATION, Kind.INT, Kind.TIMESTAMP, Kind.UINT}
 _CONCATENATIONS: Final = {"add_string", "add_bytes", "add_list"}
 
-Path = tuple[str, ...]
+
+class _Path:
+    """How a value is reached from a variable.
+
+    Paths share memory as slices in Go do: two that continue the same path may share their last step, and then the
+    later one counts for both. `m.all(k, v, v.all(k2, v2, ...))` costs what it costs because of this.
+    """
+
+    __slots__ = ("_capacity", "_length", "_steps")
+
+    def __init__(self, steps: list[str], length: int, capacity: int) -> None:
+        self._steps = steps
+        self._length = length
+        self._capacity = capacity
+
+    def then(self, step: str) -> "_Path":
+        at = self._length
+        if at < self._capacity:
+            self._steps[at : at + 1] = [step]
+            return _Path(self._steps, at + 1, self._capacity)
+        return _Path([*self._steps[:at], step], at + 1, max(1, 2 * self._capacity))
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return tuple(self._steps[: self._length])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +73,13 @@ class _Entries:
 
 @dataclass(frozen=True, slots=True)
 class _Variable:
-    path: Path
+    path: _Path
     size: Range | None
     entries: _Entries | None = None
+
+
+def _no_path() -> _Path:
+    return _Path([], 0, 0)
 
 
 def estimate(checked: Checked) -> Range:
@@ -93,7 +121,7 @@ def _written_size(node: Expr) -> Range | None:
 class _Estimate:
     def __init__(self, checked: Checked) -> None:
         self._checked = checked
-        self._paths: dict[int, Path] = {}
+        self._paths: dict[int, _Path] = {}
         self._sizes: dict[int, Range] = {}
         self._entries: dict[int, _Entries] = {}
         self._scopes: dict[str, list[_Variable]] = {}
@@ -104,7 +132,7 @@ class _Estimate:
                 return _FREE
             case Ident():
                 variable = self._local(node)
-                self._paths[node.id] = variable.path if variable else (node.name,)
+                self._paths[node.id] = variable.path if variable else _no_path().then(node.name)
                 return ONE
             case Select():
                 return self._select(node)
@@ -128,15 +156,15 @@ class _Estimate:
         scopes = self._scopes.get(node.name) if isinstance(node, Ident) else None
         return scopes[-1] if scopes else None
 
-    def _path(self, node: Expr) -> Path:
+    def _path(self, node: Expr) -> _Path:
         variable = self._local(node)
-        return variable.path if variable else self._paths.get(node.id, ())
+        return variable.path if variable else self._paths.get(node.id) or _no_path()
 
     def _size(self, node: Expr) -> Range | None:
         known = self._sizes.get(node.id) or _written_size(node)
         if known:
             return known
-        if (of_host := self._host_size(self._path(node))) is not None:
+        if (of_host := self._host_size(self._path(node).steps)) is not None:
             self._sizes[node.id] = of_host
             return of_host
         if _is_scalar(self._type(node)):
@@ -144,7 +172,7 @@ class _Estimate:
         variable = self._local(node)
         return variable.size if variable else None
 
-    def _host_size(self, path: Path) -> Range | None:
+    def _host_size(self, path: tuple[str, ...]) -> Range | None:
         return self._checked.environment.sizes(path) if path else None
 
     def _size_or_any(self, node: Expr) -> Range:
@@ -163,7 +191,7 @@ class _Estimate:
             self._entries[node.id] = entries
 
     def _sized(self, node: Expr) -> SizedNode:
-        path = self._path(node)
+        path = self._path(node).steps
         if path and path[0] in (ACCUMULATOR, "__result__"):
             path = ()
         literal = node.value if isinstance(node, Literal) else None
@@ -176,7 +204,7 @@ class _Estimate:
         cost = self.cost(node.operand)
         if node.is_test:
             return cost
-        self._paths[node.id] = (*self._path(node.operand), node.field)
+        self._paths[node.id] = self._path(node.operand).then(node.field)
         is_charged = self._type(node.operand).kind in (Kind.MAP, Kind.OBJECT, Kind.PARAM)
         return plus(cost, ONE) if is_charged else cost
 
@@ -228,7 +256,7 @@ class _Estimate:
         if overload in ("index_list", "index_map"):
             entries = self._entries_of(node.args[0])
             step = "@items" if overload == "index_list" else "@values"
-            self._paths[node.id] = (*self._path(node.args[0]), step)
+            self._paths[node.id] = self._path(node.args[0]).then(step)
             return entries.value if entries else self._size(node)
         if size is not None:
             return _union((before, size)) if before else size
@@ -292,22 +320,26 @@ class _Estimate:
         return _Variable(self._path(value), self._size(value), self._entries_of(value))
 
     def _push_iteration(self, node: Comprehension) -> None:
+        is_list = self._is_list(node.range)
         if not node.variable2:
-            is_list, key, value = self._iterated(node.range)
-            self._push(node.variable, value if is_list else key)
+            self._push(node.variable, self._element(node.range) if is_list else self._key(node.range))
             return
-        self._push(node.variable, self._iterated(node.range)[1])
-        # Once more, as in the reference: the first variable may have the name of what is iterated.
-        self._push(node.variable2, self._iterated(node.range)[2])
+        self._push(node.variable, self._key(node.range))
+        self._push(node.variable2, self._element(node.range))
 
-    def _iterated(self, over: Expr) -> tuple[bool, _Variable, _Variable]:
-        """Whether it is a list; the key or index; the value or element."""
+    def _is_list(self, over: Expr) -> bool:
         entries = self._entries_of(over)
-        path = self._path(over)
-        is_list = (entries.kind if entries else self._type(over).kind) == Kind.LIST
-        key = _Variable((*path, "@indices" if is_list else "@keys"), entries.key if entries else None)
-        value = _Variable((*path, "@items" if is_list else "@values"), entries.value if entries else None)
-        return is_list, key, value
+        return (entries.kind if entries else self._type(over).kind) == Kind.LIST
+
+    def _key(self, over: Expr) -> _Variable:
+        entries = self._entries_of(over)
+        step = "@indices" if self._is_list(over) else "@keys"
+        return _Variable(self._path(over).then(step), entries.key if entries else None)
+
+    def _element(self, over: Expr) -> _Variable:
+        entries = self._entries_of(over)
+        step = "@items" if self._is_list(over) else "@values"
+        return _Variable(self._path(over).then(step), entries.value if entries else None)
 
     def _push(self, name: str, variable: _Variable) -> None:
         self._scopes.setdefault(name, []).append(variable)

@@ -16,7 +16,7 @@ from devlet.cel.values import CelError, Value
 DEFAULT_LIMIT: Final = 1_000_000
 
 _SHALLOW = 100
-_FRAMES_PER_NODE = 3
+_FRAMES_PER_NODE = 5
 
 
 @dataclass(frozen=True)

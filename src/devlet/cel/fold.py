@@ -57,7 +57,7 @@ class Fold:
             if self.condition.evaluate(frame) is False:
                 break
             frame.accumulator = self.step.evaluate(frame)
-            frame.run.step()
+            frame.run.step(self.id)
         frame.finished = True
         value = self.result.evaluate(frame)
         return list(value) if type(value) is Growing else value

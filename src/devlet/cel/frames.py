@@ -28,11 +28,11 @@ class Run:
         self._give_up = give_up
         self._steps = 0
 
-    def step(self) -> None:
-        """A comprehension has made a step."""
+    def step(self, node: int) -> None:
+        """A comprehension has made a step. Raises CostExceeded."""
         self._steps += 1
         if self._give_up and self._steps % STEPS_BETWEEN_QUESTIONS == 0 and self._give_up():
-            raise CostExceeded("operation interrupted")
+            raise CostExceeded("operation interrupted", node)
 
 
 class Frame:

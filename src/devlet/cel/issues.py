@@ -42,13 +42,13 @@ def render(source: str, issues: Iterable[Issue]) -> str:
 def _render_one(source: str, issue: Issue) -> str:
     if issue.offset < 0:
         return f"ERROR: <input>:-1:0: {issue.message}"
+    if not source:
+        return f"ERROR: <input>:1:0: {issue.message}"
     before = source[: issue.offset]
     line = before.count("\n") + 1
     start = before.rfind("\n") + 1
     column = issue.offset - start
     header = f"ERROR: <input>:{line}:{column + 1}: {issue.message}"
-    if not source:
-        return header
     text = source[start:].partition("\n")[0]
     if len(text.encode(errors="replace")) > _LONGEST_SNIPPET:
         return header

@@ -23,12 +23,12 @@ class Members:
         """The strings among them."""
         return frozenset(value for kind, value in self._members if kind is str)
 
-    def has(self, value: Value) -> bool:
+    def has(self, value: Value, node: int = 0) -> bool:
         """Raises for what the reference cannot look up, and such an error is not absorbed by `||`."""
         if type(value) in _PRIMITIVE:
             return value == value and (type(value), value) in self._members
         if type_name(value) in _UNHASHABLE:
-            raise CelError(f"internal error: runtime error: hash of unhashable type {go_type(value)}")
+            raise CelError(f"internal error: runtime error: hash of unhashable type {go_type(value)}", node)
         return False
 
 

@@ -38,6 +38,9 @@ LONGEST: Final = 100_000
 DEEPEST: Final = 250
 """Levels of nesting of each kind."""
 
+_MOST: Final = 100
+"""Syntax errors in one expression."""
+
 # A tree of legal depth needs some thousand frames of Python to be parsed, checked or evaluated.
 sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))
 
@@ -63,6 +66,12 @@ def parse(text: str, macros: Collection[str] = ALL) -> Parsed:
     return _Parser(text, frozenset(macros)).parse()
 
 
+def _capped(issues: list[Issue]) -> list[Issue]:
+    if len(issues) <= _MOST:
+        return issues
+    return [*issues[:_MOST], Issue(f"Syntax error: More than {_MOST} syntax errors", issues[_MOST].offset)]
+
+
 class _NotAnExpression(Exception):
     """Where the parser stops. `syntax_errors` finds better words."""
 
@@ -81,7 +90,7 @@ class _Parser:
         self._has_optionals = "optMap" in macros
         self._read = lexer.tokenize(text)
         self._tokens = self._read.tokens
-        self._issues = [*self._read.issues]
+        self._issues: list[Issue] = []
         self._at = 0
         self._positions: dict[int, int] = {}
         self._spans: dict[int, tuple[int, int]] = {}
@@ -90,16 +99,17 @@ class _Parser:
         self._open = {"expr": 0, "relation": 0, "calc": 0}
 
     def parse(self) -> Parsed:
+        broken = self._read.issues
         try:
             root = self._expr()
             self._expect(EOF)
         except _NotAnExpression as e:
-            found = syntax_errors(self._read, DEEPEST)
-            raise CompileError(self._text, [*self._issues, *(found or [e.issue])]) from None
+            found = [*broken, *(syntax_errors(self._read, DEEPEST) or [e.issue])]
+            raise CompileError(self._text, [*self._issues, *_capped(found)]) from None
         if self._heights[root.id] > DEEPEST:
-            self._issues.append(Issue("max recursion depth exceeded"))
-        if self._issues:
-            raise CompileError(self._text, self._issues)
+            self._issues = [Issue("max recursion depth exceeded")]
+        if broken or self._issues:
+            raise CompileError(self._text, [*self._issues, *_capped(broken)])
         return Parsed(root, Source(self._text, self._positions, self._spans), self._macro_calls)
 
     # Tokens

@@ -169,9 +169,7 @@ class _Planner:
         if isinstance(index, ConstantStep):
             if not is_key(index.value):
                 raise self._error(node.id, invalid_qualifier(index.value))
-            attribute.add(
-                Constant(node.id, index.value, self._host_name(node.args[0], str(index.value)), is_optional)
-            )
+            attribute.add(Constant(node.id, index.value, self._host_name(node.args[0], str(index.value)), is_optional))
         elif isinstance(index, AttributeStep):
             attribute.add(Dynamic(node.id, index.attribute, is_optional, forgets=False))
         else:
@@ -258,20 +256,14 @@ class _Planner:
         return ConstantStep(call.id, value, argument.all_parts)
 
     def _matching(self, node: ast.Call, parts: Sequence[Step], call: Call, chosen: Overload | None) -> Step:
-        """A constant pattern is compiled here, which fails here, and checks the text with less of a message."""
-        function = self._functions[node.function]
-        probe = call.fold(
-            ["", *(part.value for part in parts[1:2] if isinstance(part, ConstantStep)), *[0] * len(parts[2:])]
-        )
+        """A bad pattern is found here. A text that is none is refused with a shorter message than usual."""
+        pattern = parts[1]
+        assert isinstance(pattern, ConstantStep)
+        probe = call.fold(["", pattern.value, *[0 for _ in parts[2:]]])
         if isinstance(probe, CelError):
             raise self._error(node.id, probe.message.removeprefix("Illegal regex: "))
-        run = dispatch.implementation(function, chosen)
-
-        def search(*arguments: Value) -> Value:
-            if not isinstance(arguments[0], str) or any(type(n) is not int for n in arguments[2:]):
-                raise CelError("no such overload")
-            return run(*arguments)
-
+        function = self._functions[node.function]
+        search = _on_text(dispatch.implementation(function, chosen))
         return Call(node.id, parts, search, dispatch.cost(function, chosen), stops_early=True)
 
     def _error(self, id: int, message: str) -> PlanError:
@@ -302,6 +294,15 @@ def _folded(step: ListStep | MapStep, parts: Sequence[Step]) -> Step:
     failure = next((value for value in values if isinstance(value, CelError)), None)
     inner = [pair for part in constants for pair in part.all_parts]
     return ConstantStep(step.id, failure or step.fold(values), inner)
+
+
+def _on_text(search: Callable[..., Value]) -> Callable[..., Value]:
+    def call(text: Value, pattern: str, *count: Value) -> Value:
+        if not isinstance(text, str) or any(type(number) is not int for number in count):
+            raise CelError("no such overload")
+        return search(text, pattern, *count)
+
+    return call
 
 
 def _is_text(step: Step) -> bool:

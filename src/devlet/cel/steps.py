@@ -157,8 +157,8 @@ class Call:
 def called(call: Callable[..., Value], arguments: Sequence[Value], node: int) -> Value:
     try:
         return call(*arguments)
-    except CostExceeded:
-        raise
+    except CostExceeded as error:
+        raise CostExceeded(error.message, node) from error
     except CelError as error:
         return error if error.node else CelError(error.message, node)
 
@@ -198,7 +198,7 @@ class SetStep:
     def evaluate(self, frame: AnyFrame) -> Value:
         value = self._element.evaluate(frame)
         if not isinstance(value, CelError):
-            value = self._members.has(value)
+            value = self._members.has(value, self.id)
         frame.tracker.record(self.id, value)
         return value
 

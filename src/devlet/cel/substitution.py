@@ -10,14 +10,14 @@ from functools import lru_cache
 from devlet.cel.types import DYN, Kind, Type
 
 MAX_DEPTH = 128
-MAX_WORK = 20_000
+MAX_WORK = 5_000
 
 _NULLABLE = {Kind.NULL, Kind.OPAQUE, Kind.OBJECT, Kind.DURATION, Kind.TIMESTAMP}
 _WITH_PARAMETERS = {Kind.OPAQUE, Kind.LIST, Kind.MAP}
 
 
 class TypeTooComplex(Exception):
-    """A type is nested too deep or too large to work with. The reference would run out of time or memory."""
+    """A type is nested too deep or too large to work with."""
 
 
 class Substitution:

@@ -29,7 +29,8 @@ def syntax_errors(read: Tokens, deepest: int) -> list[Issue]:
     except _GiveUp as e:
         if e.issue:
             walk.issues.append(e.issue)
-    return walk.issues
+        return walk.issues
+    return [*walk.issues, *walk.bad_names]
 
 
 class _GiveUp(Exception):
@@ -54,6 +55,7 @@ class _NoAlternative(Exception):
 class _Walk:
     def __init__(self, read: Tokens, deepest: int) -> None:
         self.issues: list[Issue] = []
+        self.bad_names: list[Issue] = []
         self._read = read
         self._deepest = deepest
         self._at = 0
@@ -84,11 +86,14 @@ class _Walk:
             raise _GiveUp(Issue(f"expression recursion limit exceeded: {self._deepest}"))
         if caller:
             self._callers.append(caller)
+        start = self._token().start
         try:
             self._sequence(RULES[name], caller.binding if caller else 0)
         except (_Mismatch, _NoAlternative) as e:
             self._report(e)
             self._recover()
+            if name == "name" and self._callers[-2].rule == "member":
+                self.bad_names.append(Issue("unsupported ident kind", start))
         if caller:
             self._callers.pop()
             self._node = caller

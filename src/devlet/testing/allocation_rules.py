@@ -1,7 +1,7 @@
 """The rules of allocation, for the checker and for brute force: which device a request may have, and which together.
 
-Every rule is about the finished choice; none depends on the order in which devices were tried. The reference breaks some
-of them on purpose or by mistake: `REFERENCE` asks only for what it keeps.
+Every rule is about the finished choice; none depends on the order in which devices were tried. The reference breaks
+some of them on purpose or by mistake: `REFERENCE` asks only for what it keeps.
 """
 
 from collections import Counter
@@ -204,11 +204,10 @@ class World:
             normal = [i for i, one in enumerate(uses) if not one.want.admin]
             if len(normal) > 1:
                 yield f"{uses[0]}: is given {len(normal)} times"
-            if not self.rules.admin_is_exempt:
-                if any(i for i in normal):
-                    yield f"{uses[0]}: is given once more to a request without admin access"
-                if len({one.want.claim for one in uses}) < len(uses):
-                    yield f"{uses[0]}: is given twice to one claim"
+            if not self.rules.admin_is_exempt and any(i for i in normal):
+                yield f"{uses[0]}: is given once more to a request without admin access"
+            if len({one.want.claim for one in uses}) < len(uses):
+                yield f"{uses[0]}: is given twice to one claim"
 
     def _capacity(self, given: Sequence[Given]) -> Iterator[str]:
         totals: dict[tuple[DeviceKey, str], Quantity] = {}

@@ -46,6 +46,8 @@ def _reaches(dice: Dice, names: Sequence[str]) -> list[Document]:
 def _pool(dice: Dice, themes: Collection[str], driver: str, pool: str, reaches: list[Document]) -> list[Document]:
     sets = [f"set{n}" for n in range(dice.number(1, 2))] if "partition" in themes and dice.chance(0.8) else []
     devices = [device(dice, themes, index, sets) for index in range(dice.number(2, MOST_DEVICES))]
+    for each in devices:
+        _spell_once(each.get("attributes", {}), driver)
     if dice.chance(0.2):
         devices = dice.shuffled(devices)
     contents: list[Document] = [{"devices": part} for part in _cut(dice, devices)]
@@ -64,6 +66,13 @@ def _pool(dice: Dice, themes: Collection[str], driver: str, pool: str, reaches: 
         for number, content in enumerate(contents)
     ]
     return _spoilt(dice, made) if "pools" in themes and dice.chance(0.25) else made
+
+
+def _spell_once(attributes: Document, driver: str) -> None:
+    """Which of two spellings of one attribute counts is undefined in the reference."""
+    for name in list(attributes):
+        if f"{driver}/{name}" in attributes:
+            del attributes[name]
 
 
 def _reach(dice: Dice, reach: Document, content: Document, reaches: list[Document]) -> Document:

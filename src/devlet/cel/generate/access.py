@@ -11,7 +11,7 @@ from devlet.cel.ast import Call, Expr, Literal, Select
 from devlet.cel.environment import ObjectField
 from devlet.cel.generate.code import Operand
 from devlet.cel.generate.context import Context, Steps, is_dynamic
-from devlet.cel.types import BOOL, STRING, Kind, Type
+from devlet.cel.types import BOOL, DYN, STRING, Kind, Type, optional_of, unwrap_optional
 from devlet.cel.values import Optional, Value
 
 
@@ -108,6 +108,7 @@ def _find_further(container: Value, key: Value) -> Value:
 def _optional_element(context: Context, node: Expr, container: Operand, key: Operand) -> Operand:
     t = context.type(node)
     if type(key.constant) is not str or not (container.bare or container.type.kind is Kind.MAP):
+        t = t if unwrap_optional(t)[1] else optional_of(DYN)
         return context.code.called(operators.optional_index, context.value(container), key, type=t)
     if container.bare:
         return _further(context, container, key, t)

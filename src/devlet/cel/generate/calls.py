@@ -6,17 +6,31 @@ from devlet.cel import dispatch
 from devlet.cel.ast import Call
 from devlet.cel.functions import Overload
 from devlet.cel.generate.code import Operand
-from devlet.cel.generate.context import Context, Steps, parts
+from devlet.cel.generate.context import Context, NotCovered, Steps, parts
 from devlet.cel.generate.inline import constant_call, inline_call
+from devlet.cel.generate.logic import tried
 from devlet.cel.types import BOOL, BYTES, DOUBLE, INT, STRING, UINT, Kind, Type
 from devlet.cel.values import INT_MAX, INT_MIN
 
 _SIGNS: Final = {"_+_": "+", "_-_": "-", "_*_": "*"}
+# When these fail, the reference cannot count what they cost and gives up, and no `||` helps.
+_FRAGILE: Final = frozenset(("distinct", "flatten", "sort", "@sortByAssociatedKeys"))
 # No value of these types is null.
 _SOLID: Final = frozenset((BOOL, INT, UINT, DOUBLE, STRING, BYTES))
 
 
 def call(context: Context, node: Call) -> Steps:
+    if node.function not in _FRAGILE:
+        return (yield from _call(context, node))
+    before = context.code.failures
+    with context.code.apart() as lines:
+        operand = context.code.stored((yield from _call(context, node)))
+    context.code.body += tried(lines, f"raise {context.code.known(NotCovered)}")
+    context.code.failures = before
+    return operand
+
+
+def _call(context: Context, node: Call) -> Steps:
     arguments = yield from context.arguments(parts(node))
     overload = context.overload(node)
     if node.function == "dyn":

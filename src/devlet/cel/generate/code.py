@@ -1,8 +1,8 @@
 """The Python source that grows while an expression is compiled, and everything it may name.
 
-Nothing that a user wrote gets into the source. Names are numbered (`v1`, `t2`, `f3`), texts and other values wait in
-the namespace (`k4`), and only true, false, null and integers are written out. What can fail stands on a line of its
-own: the number of the line in a traceback then tells whose error it is, at no cost while nothing fails.
+Nothing that a user wrote gets into the source. Names are numbered (`v1`, `t2`, `f3`) and values wait in the namespace
+(`k4`). What can fail stands on a line of its own: the number of the line in a traceback then tells whose error it is,
+at no cost while nothing fails.
 """
 
 from collections.abc import Iterator, Mapping
@@ -121,16 +121,14 @@ class Code:
 
     def known(self, value: Value) -> str:
         """A name for a value of ours or of the user's."""
-        key = (type(value), value if isinstance(value, str | bytes) else id(value))
+        key = (type(value), value if isinstance(value, str | bytes | int) else id(value))
         if key not in self._names:
             self._names[key] = self.fresh("k")
             self.namespace[self._names[key]] = value
         return self._names[key]
 
     def constant(self, value: Value, type: Type) -> Operand:
-        plain = value is None or value is True or value is False or value.__class__ is int
-        text = f"({value})" if plain else self.known(value)
-        return Operand(text, type, simple=True, constant=value)
+        return Operand(self.known(value), type, simple=True, constant=value)
 
     def combined(self, text: str, type: Type, *parts: Operand) -> Operand:
         """An expression that fails only as one of its parts does."""

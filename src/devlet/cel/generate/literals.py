@@ -3,11 +3,7 @@
 from devlet.cel.ast import Ident, ListLiteral, MapLiteral
 from devlet.cel.generate.code import Operand
 from devlet.cel.generate.context import Context, NotGenerated, Steps
-from devlet.cel.types import BOOL, INT, STRING, UINT, Kind
 from devlet.cel.values import Optional
-
-# Of one type, so that Python's idea of equal keys is right.
-_KEYS = frozenset((BOOL, INT, UINT, STRING))
 
 
 def identifier(context: Context, node: Ident) -> Operand:
@@ -25,7 +21,7 @@ def list_literal(context: Context, node: ListLiteral) -> Steps:
     for position, part in enumerate(node.elements):
         element = context.simple((yield part))
         if position in node.optionals:
-            _add_optional(context, name, element)
+            _add_optional(context, element, f"{name}.append({element.text}.value)")
         else:
             context.code.write(f"{name}.append({element.text})")
     return Operand(name, context.type(node), simple=True)
@@ -42,20 +38,20 @@ def _display(context: Context, node: ListLiteral, elements: list[Operand]) -> Op
     return Operand(name, context.type(node), simple=True)
 
 
-def _add_optional(context: Context, name: str, element: Operand) -> None:
+def _add_optional(context: Context, element: Operand, add: str, otherwise: str = "pass") -> None:
     context.fail_if(f"type({element.text}) is not {context.code.known(Optional)}")
-    context.code.nest(f"if {element.text}.has_value:", f"{name}.append({element.text}.value)")
+    context.code.nest(f"if {element.text}.has_value:", add)
+    context.code.nest("else:", otherwise)
 
 
 def map_literal(context: Context, node: MapLiteral) -> Steps:
-    t = context.type(node)
-    if any(entry.optional for entry in node.entries) or (node.entries and t.params[0] not in _KEYS):
-        raise NotGenerated
-    assert t.kind is Kind.MAP
     name = context.code.fresh("t")
-    parts = yield from context.arguments(part for entry in node.entries for part in (entry.key, entry.value))
     context.code.write(f"{name} = {{}}")
-    for key, value in zip(parts[::2], parts[1::2], strict=True):
+    for entry in node.entries:
+        key, value = yield from context.arguments((entry.key, entry.value))
         key, value = context.code.settled(key), context.code.settled(value)
-        context.code.write(f"{name}[{key.text}] = {value.text}")
-    return Operand(name, t, simple=True)
+        if entry.optional:
+            _add_optional(context, value, f"{name}[{key.text}] = {value.text}.value", f"{name}.pop({key.text}, None)")
+        else:
+            context.code.write(f"{name}[{key.text}] = {value.text}")
+    return Operand(name, context.type(node), simple=True)

@@ -31,7 +31,7 @@ from devlet.cel.library.ranges import (
     size_of,
     times,
 )
-from devlet.cel.operators import compare
+from devlet.cel.operators import NO_OVERLOAD, compare
 from devlet.cel.reference_types import go_type
 from devlet.cel.types import (
     BOOL,
@@ -55,6 +55,7 @@ COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES
 """Types that have an order, in the order in which their overloads are tried."""
 
 _COMPARABLE_CLASSES = frozenset((int, Uint, float, bool, Duration, Timestamp, str, bytes))
+_RECEIVERS = frozenset((str, Duration, Timestamp))
 _ADDABLE_CLASSES = _COMPARABLE_CLASSES - {bool}
 
 _T = Type(Kind.PARAM, "T")
@@ -110,15 +111,20 @@ def _distinct(values: Sequence[Value]) -> Sequence[Value]:
 
 def _sort(value: Value) -> Sequence[Value]:
     if not isinstance(value, list | tuple):
-        raise CelError("no such overload: sort")
+        raise _no_overload("sort", value)
     return _sorted_by(value, value)
 
 
 def _sort_by_keys(value: Value, keys: Sequence[Value]) -> Sequence[Value]:
     """The keys come from the macro, so they are a list."""
     if not isinstance(value, list | tuple):
-        raise CelError("no such overload: @sortByAssociatedKeys")
+        raise _no_overload("@sortByAssociatedKeys", value)
     return _sorted_by(value, keys)
+
+
+def _no_overload(function: str, value: Value) -> CelError:
+    """Values that have methods of their own are asked first, and do not say which one they lack."""
+    return CelError(NO_OVERLOAD if type(value) in _RECEIVERS else f"{NO_OVERLOAD}: {function}")
 
 
 def _sorted_by(values: Sequence[Value], keys: Sequence[Value]) -> Sequence[Value]:

@@ -4,6 +4,7 @@ RE2 takes time linear in the text, whatever the pattern; that is why nothing els
 the text unless they say `^` or `$`. Errors are worded as the reference's library words them, which is another one.
 """
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from math import ceil
@@ -12,7 +13,17 @@ from typing import Final
 import re2
 
 from devlet.cel.functions import CallEstimate, Function, Library, Overload, Range, SizedNode
-from devlet.cel.library.ranges import ONE, REGEX_FACTOR, STRING_FACTOR, actual_size, plus, scaled, size_of, times
+from devlet.cel.library.ranges import (
+    ONE,
+    REGEX_FACTOR,
+    STRING_FACTOR,
+    actual_size,
+    check_steps,
+    plus,
+    scaled,
+    size_of,
+    times,
+)
 from devlet.cel.operators import NO_OVERLOAD, unsupported
 from devlet.cel.types import BOOL, INT, STRING, list_of
 from devlet.cel.values import CelError, Value
@@ -34,6 +45,13 @@ _MESSAGES: Final = {
 }
 
 
+# A pattern may look at the whole rest of the text for each match that it finds.
+_BYTES_PER_STEP: Final = 64
+
+# The reference knows no single bytes. What stands between \Q and \E is no escape.
+_escapes = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL).finditer
+
+
 class Pattern:
     """A compiled pattern. Positions are those of the UTF-8 text, so a long text is encoded once."""
 
@@ -41,6 +59,8 @@ class Pattern:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        if any(escape[1] == "C" for escape in _escapes(text)):
+            raise CelError(r"error parsing regexp: invalid escape sequence: `\C`")
         options = re2.Options()
         options.log_errors = False
         try:
@@ -62,6 +82,7 @@ class Pattern:
         found: list[str] = []
         position, last_end = 0, -1
         while len(found) != limit and position <= len(source) and (match := self._search(source, position)):
+            check_steps(len(found) * len(source) // _BYTES_PER_STEP)
             start, end = match.span()
             if end > position or start != last_end:
                 found.append(source[start:end].decode(errors="replace"))

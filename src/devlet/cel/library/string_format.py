@@ -11,6 +11,7 @@ from typing import Final
 
 from devlet.cel.library.conversions import to_string
 from devlet.cel.library.go_text import quoted
+from devlet.cel.library.ranges import check_steps
 from devlet.cel.library.times import duration_text, timestamp_text
 from devlet.cel.operators import find
 from devlet.cel.types import Type, type_name
@@ -28,7 +29,7 @@ Formatter = Callable[[Value], str]
 def format_text(text: str, args: Sequence[Value]) -> str:
     """Raises CelError on the first clause that cannot be done. More arguments than clauses are fine at run time."""
     pieces = []
-    position = used = 0
+    position = used = length = 0
     while (found := text.find("%", position)) >= 0:
         pieces.append(text[position:found])
         if text[found + 1 : found + 2] == "%":
@@ -39,6 +40,8 @@ def format_text(text: str, args: Sequence[Value]) -> str:
             raise CelError(f"index {used} out of range")
         position, format_value = _clause(text, found + 1)
         pieces.append(_formatted(format_value, args[used]))
+        length += len(pieces[-1])
+        check_steps(length)
         used += 1
     return "".join((*pieces, text[position:]))
 

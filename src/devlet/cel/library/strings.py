@@ -23,6 +23,7 @@ from devlet.cel.library.ranges import (
     ANY_SIZE,
     STRING_FACTOR,
     actual_size,
+    check_steps,
     plus,
     scaled,
     scan_cost,
@@ -91,6 +92,8 @@ def upper_ascii(text: str) -> str:
 
 
 def replace(text: str, old: str, new: str, count: int = -1) -> str:
+    if len(new) > len(old):
+        check_steps(len(text) + text.count(old) * len(new))
     return text.replace(old, new, max(count, -1))
 
 
@@ -124,6 +127,7 @@ def join(parts: Sequence[Value], separator: str = "") -> str:
     for part in parts:
         if not isinstance(part, str):
             raise CelError(f"join: invalid input: {key_text(part)}")
+    check_steps(len(parts) * len(separator))
     return separator.join(parts)
 
 
@@ -186,11 +190,10 @@ def _estimate_split(target: SizedNode | None, args: Sequence[SizedNode]) -> Call
 
 
 def _estimate_join(target: SizedNode | None, args: Sequence[SizedNode]) -> CallEstimate | None:
-    """The size of the elements is unknown: no host gives lists of strings whose elements have a known size."""
     if target is None:
         return None
     elements = size_of(target)
-    size = times(elements, ANY_SIZE) if target.type.params else Range(0, 0)
+    size = times(elements, target.items or ANY_SIZE) if target.type.params else Range(0, 0)
     if args:
         between = Range(max(elements.min - 1, 0), max(elements.max - 1, 0))
         size = plus(size, times(size_of(args[0]), between))

@@ -1,0 +1,104 @@
+"""Which of many nodes can have some claims, asked again and again as devices come and go.
+
+Claims with one plain request are most of them, and for these counting is enough: what a node has for the request's
+selectors is looked up once, then each question costs one operation on bits per slice. Other claims are searched for.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from devlet.alloc.allocator import Allocator, Fit, Wanted
+from devlet.alloc.inventory import SliceEntry
+from devlet.alloc.search import Limits
+from devlet.alloc.selectors import SelectorSet
+from devlet.objects.node import Node
+
+__all__ = ["Scan"]
+
+ROWS_MAX: Final = 256
+
+_Row = list[tuple[SliceEntry, int]]
+"""Slices of a node with the bits of the devices that match; an empty row has none."""
+
+
+class _Rows:
+    """Per node: its row, None if it was not looked at yet, False if counting cannot tell."""
+
+    __slots__ = ("revision", "rows")
+
+    def __init__(self, revision: int, count: int) -> None:
+        self.revision = revision
+        self.rows: list[_Row | bool | None] = [None] * count
+
+
+class Scan:
+    """The nodes in a fixed order. Nodes that come, go or change are another scan."""
+
+    def __init__(self, allocator: Allocator, nodes: Sequence[Node]) -> None:
+        self.allocator = allocator
+        self.nodes = nodes
+        self._rows: OrderedDict[SelectorSet, _Rows] = OrderedDict()
+
+    def feasible(self, wanted: Wanted, start: int, enough: int, limits: Limits = Limits()) -> list[int]:
+        """Indices of the first nodes, from `start` on and around, where the claims fit; no more than `enough`.
+
+        Raises InvalidInput if they cannot be allocated on any node.
+        """
+        if wanted.single is None:
+            return self._searched(wanted, start, enough, limits)
+        return self._counted(wanted, start, enough, limits)
+
+    def _searched(self, wanted: Wanted, start: int, enough: int, limits: Limits) -> list[int]:
+        found: list[int] = []
+        for i in self._around(start):
+            if isinstance(self.allocator.allocate_wanted(self.nodes[i], wanted, limits), Fit):
+                found.append(i)
+                if len(found) >= enough:
+                    break
+        return found
+
+    def _counted(self, wanted: Wanted, start: int, enough: int, limits: Limits) -> list[int]:
+        assert wanted.single is not None
+        alternative = wanted.single.alternatives[0]
+        number, rows = alternative.count, self._rows_of(alternative.selectors)
+        found: list[int] = []
+        for i in self._around(start):
+            row = rows[i]
+            if row is None:
+                row = rows[i] = self._row(self.nodes[i], alternative.selectors)
+            if row is False:
+                fits = isinstance(self.allocator.allocate_wanted(self.nodes[i], wanted, limits), Fit)
+            else:
+                free = 0
+                for entry, bits in row:  # type: ignore[union-attr]
+                    free += (bits & ~entry.taken).bit_count()
+                fits = free >= number
+            if fits:
+                found.append(i)
+                if len(found) >= enough:
+                    break
+        return found
+
+    def _around(self, start: int) -> Iterator[int]:
+        yield from range(start, len(self.nodes))
+        yield from range(start)
+
+    def _rows_of(self, selectors: SelectorSet) -> list[_Row | bool | None]:
+        revision = self.allocator.inventory.revision
+        rows = self._rows.get(selectors)
+        if rows is None or rows.revision != revision:
+            rows = self._rows[selectors] = _Rows(revision, len(self.nodes))
+            if len(self._rows) > ROWS_MAX:
+                self._rows.popitem(last=False)
+        return rows.rows
+
+    def _row(self, node: Node, selectors: SelectorSet) -> _Row | bool:
+        row: _Row = []
+        for slice in self.allocator.layout(node).slices:
+            match = self.allocator.selectors.match(slice.entry, selectors)
+            if not slice.entry.is_plain or match.failing:
+                return False
+            if bits := match.matching & slice.reachable:
+                row.append((slice.entry, bits))
+        return row
