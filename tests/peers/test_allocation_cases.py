@@ -1,4 +1,4 @@
-"""What tests/scenarios/alloc expects is what the reference's allocator answers, and the checker finds nothing wrong in it."""
+"""What tests/scenarios/alloc expects is what the reference answers; the checker finds nothing wrong in it."""
 
 import json
 import subprocess
@@ -42,7 +42,8 @@ def ask(program: Path, problems: list[Document]) -> list[Document]:
 def single(found: Document) -> Document:
     """The answer for the only node, with what is the same said in our words."""
     (answer,) = found["answers"]
-    return {"results": []} | answer | ({"error": answer["reason"]} if "reason" in answer else {})
+    document: Document = {"results": []} | answer
+    return document | ({"error": answer["reason"]} if "reason" in answer else {})
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -64,7 +64,7 @@ class DeviceInput:
                 self.list_problem = CelError(f"attribute {name}: unsupported attribute value")
             self._put(self.attributes, name, value)
         for name, capacity in device.capacity.items():
-            self._put(self.capacity, name, amounts.read(capacity.value))
+            self._put(self.capacity, name, amounts.read(str(capacity.value)))
 
     def _put(self, domains: _Domains, name: str, value: Any) -> None:
         """Of the two spellings of a name in the driver's domain, the one with the domain wins."""

@@ -9,7 +9,7 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import replace
 from time import monotonic
@@ -25,7 +25,7 @@ from devlet.daemon import root
 from devlet.daemon.config import Config
 from devlet.daemon.kube_api import serving
 from devlet.daemon.node import NodeAgent
-from devlet.errors import Unavailable
+from devlet.errors import Cause, Unavailable
 from devlet.kit import file_lock, sd_notify
 from devlet.kit.clock import SystemClock
 from devlet.kit.facts import facts
@@ -33,6 +33,7 @@ from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
 from devlet.objects.custom_resources import DEFINITION
 from devlet.objects.kinds import BUILT_IN
+from devlet.objects.validation import Rules
 from devlet.serve.kube_api.health import Check
 
 log = logging.getLogger(__name__)
@@ -42,12 +43,20 @@ Parts = Callable[[Config], AbstractAsyncContextManager[None]]
 DATABASE = "cluster.db"
 
 
+def _check_selector(expression: str, stored: bool) -> Sequence[Cause]:
+    """Loaded with the first selector that somebody writes: most starts need no compiler."""
+    from devlet.alloc.admission import check_selector
+
+    return check_selector(expression, stored)
+
+
 @asynccontextmanager
 async def embedded(config: Config) -> AsyncIterator[None]:
     """The parts of a node with the embedded cluster, in the order in which they start."""
     clock = SystemClock()
     settings = replace(config.store, collect_garbage="garbage-collector" in config.controllers)
-    async with open_store(config.root / DATABASE, settings, clock, kinds=(*BUILT_IN, DEFINITION)) as store:
+    kinds, rules = (*BUILT_IN, DEFINITION), Rules(check_selector=_check_selector)
+    async with open_store(config.root / DATABASE, settings, clock, kinds=kinds, rules=rules) as store:
         log.info("store opened", extra=facts(path=config.root / DATABASE, version=store.version))
         _tune_garbage_collection()
         namespaces = NamespaceController(

@@ -114,10 +114,16 @@ class World:
     def blocks_all(self, want: Want) -> str:
         """Why it is not known what all devices are; empty if it is."""
         for pool in self.pools:
-            could_match = any(self.selected(want, offer) for offer in pool.offers)
-            if pool.broken and (could_match or not self.rules.only_matching_pools):
+            if pool.broken and (not self.rules.only_matching_pools or self._could_match(want, pool)):
                 return f"{'/'.join(pool.key)}: {pool.broken}"
         return ""
+
+    def _could_match(self, want: Want, pool: Pool) -> bool:
+        expressions = self._expressions(want)
+        return any(
+            all(self._selects(expression, device, pool.key.driver, failing=True) for expression in expressions)
+            for device in pool.devices
+        )
 
     def all_offers(self, want: Want) -> list[Offer]:
         """What a request for all devices must get."""
@@ -146,7 +152,7 @@ class World:
         known = (id(want.document), offer.key)
         if known not in self._selected:
             self._selected[known] = offer.reaches_node and all(
-                self._selects(expression, offer) for expression in self._expressions(want)
+                self._selects(expression, offer.device, offer.pool.driver) for expression in self._expressions(want)
             )
         return self._selected[known]
 
@@ -157,11 +163,12 @@ class World:
         selectors = [*(class_.get("selectors") or []), *(want.document.get("selectors") or [])]
         return [selector["cel"]["expression"] for selector in selectors]
 
-    def _selects(self, expression: str, offer: Offer) -> bool:
+    def _selects(self, expression: str, device: Document, driver: str, *, failing: bool = False) -> bool:
+        """`failing` is the answer if the expression cannot be evaluated."""
         try:
-            return self._matches(expression, offer.device, offer.pool.driver)
+            return self._matches(expression, device, driver)
         except DevletError:
-            return False
+            return failing
 
     def _insufficient(self, want: Want, offer: Offer, *, alone: bool = True) -> Iterator[str]:
         """Capacity that is missing, not allowed, and with `alone` not enough if nobody else of this call uses it."""
@@ -173,8 +180,7 @@ class World:
         exempt = want.admin and self.rules.admin_is_exempt
         for name, consumed in self.consumption(want, offer).items():
             if consumed is None:
-                if not exempt:
-                    yield f"policy of {name} does not allow the amount"
+                yield f"policy of {name} does not allow the amount"
             elif self.rules.strict_capacity and consumed < ZERO:
                 yield f"negative amount of {name}"
             elif (

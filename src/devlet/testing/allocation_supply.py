@@ -5,7 +5,7 @@ are never given away, but those that are allocated use up the pool's counters al
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from devlet.objects import node_selectors
@@ -50,7 +50,8 @@ class Offer:
 
 @dataclass(frozen=True)
 class Pool:
-    """`broken` says why nothing may be given from it. `devices` are those of all nodes."""
+    """`broken` says why nothing may be given from it. `devices` are those of all nodes, also of other generations if
+    it is broken."""
 
     key: PoolKey
     offers: tuple[Offer, ...] = ()
@@ -129,8 +130,9 @@ def _pool(key: PoolKey, group: list[Document], node: Document, partitions: bool,
     if newest > generation and (whole or len(mine) != wanted):
         return None
     if wanted not in (len(mine), len(current)):
-        return Pool(key, tuple(_offers(key, mine, node, partitions)), broken="not all its slices are there")
-    return _built(key, mine, mine if wanted == len(mine) else current, node, partitions)
+        return Pool(key, devices=_devices(group), broken="not all its slices are there")
+    pool = _built(key, mine, mine if wanted == len(mine) else current, node, partitions)
+    return replace(pool, devices=_devices(group)) if pool.broken else pool
 
 
 def _in_order(slices: list[Document]) -> Document:
@@ -155,7 +157,7 @@ def _relevant(spec: Document, node: Document, partitions: bool) -> bool:
 
 def _built(key: PoolKey, mine: list[Document], all_: list[Document], node: Document, partitions: bool) -> Pool:
     offers = tuple(_offers(key, mine, node, partitions))
-    devices = tuple(device for slice_ in all_ for device in slice_["spec"].get("devices") or [])
+    devices = _devices(all_)
     sets = [set_ for slice_ in mine for set_ in slice_["spec"].get("sharedCounters") or []]
     counters = {set_["name"]: _amounts(set_.get("counters")) for set_ in sets}
     broken = ""
@@ -166,6 +168,10 @@ def _built(key: PoolKey, mine: list[Document], all_: list[Document], node: Docum
     elif partitions and not all(_known(device, counters) for device in devices):
         broken = "a device uses counters that do not exist"
     return Pool(key, offers, devices, counters, broken)
+
+
+def _devices(slices: list[Document]) -> tuple[Document, ...]:
+    return tuple(device for slice_ in slices for device in slice_["spec"].get("devices") or [])
 
 
 def _offers(key: PoolKey, slices: list[Document], node: Document, partitions: bool) -> Iterator[Offer]:

@@ -49,7 +49,7 @@ def with_request(**members: Any) -> Make:
 
 def with_expression(site: "Site") -> Document:
     document = site.class_document()
-    document["spec"]["selectors"][0]["cel"]["expression"] = "device.driver ="
+    document["spec"]["selectors"][0]["cel"]["expression"] = 'device.driver.includes("x")'
     return document
 
 
@@ -84,7 +84,7 @@ CODES: list[tuple[str, str, Make]] = [
     ("a device's node selector has several terms", "resourceslices", with_selected_device),
     ("a qualified name has two slashes", "resourceslices", with_device(attributes={"a.io/b/c": {"int": 1}})),
     ("an attribute of a device is a list", "resourceslices", with_device(attributes={"a": {"ints": [1, 2]}})),
-    ("a selector's expression does not compile", "deviceclasses", with_expression),
+    ("a selector calls includes()", "deviceclasses", with_expression),
     (
         "an object is invalid whose kind devlet keeps for others and does not act on",
         "persistentvolumeclaims",

@@ -36,11 +36,11 @@ def test_text_is_cut_into_the_longest_tokens(text: str, expected: list[str]) -> 
 
 
 def test_strings_end_at_the_first_quote_that_is_not_escaped() -> None:
-    assert texts(r'''"a\"b" 'c"d' "e\\" r"f\"''') == [r'"a\"b"', "'c\"d'", r'"e\\"', r'r"f\"']
+    assert texts(r""""a\"b" 'c"d' "e\\" r"f\"""") == [r'"a\"b"', "'c\"d'", r'"e\\"', r'r"f\"']
 
 
 def test_triple_quoted_strings_may_span_lines_and_hold_quotes() -> None:
-    assert texts('"""a"\n\'b""" r\'\'\'c\\\n\'\'\'') == ['"""a"\n\'b"""', "r'''c\\\n'''"]
+    assert texts("\"\"\"a\"\n'b\"\"\" r'''c\\\n'''") == ['"""a"\n\'b"""', "r'''c\\\n'''"]
 
 
 def test_an_empty_string_before_a_quote_is_no_triple_quote() -> None:

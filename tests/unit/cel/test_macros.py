@@ -2,7 +2,7 @@ import pytest
 
 from devlet.cel.ast import Call, Comprehension, Expr, Ident, ListLiteral, Literal, MapLiteral, Select
 from devlet.cel.issues import CompileError
-from devlet.cel.macros import ALL, BINDINGS, OPTIONALS, STANDARD, TWO_VARIABLES, by_signature
+from devlet.cel.macros import ALL, BINDINGS, LISTS, OPTIONALS, STANDARD, TWO_VARIABLES, by_signature
 from devlet.cel.parser import parse
 
 
@@ -95,6 +95,12 @@ ACC = "@result"
             f"<for k, v in a: {ACC} = {{}}; while True: cel.@mapInsert({ACC}, e); {ACC}>",
         ),
         (
+            "a.sortBy(x, f)",
+            "<for #unused in []: @__sortBy_input__ = a; while False: @__sortBy_input__; "
+            "@__sortBy_input__.@sortByAssociatedKeys("
+            f"<for x in @__sortBy_input__: {ACC} = []; while True: _+_({ACC}, [f]); {ACC}>)>",
+        ),
+        (
             "a.transformMapEntry(k, v, p, e)",
             f"<for k, v in a: {ACC} = {{}}; while True: _?_:_(p, cel.@mapInsert({ACC}, e), {ACC}); {ACC}>",
         ),
@@ -135,6 +141,11 @@ def test_what_only_looks_like_a_macro_is_a_call(text: str, expected: str) -> Non
         ("a.all(i, 2, p)", 10, "argument must be a simple name"),
         ("a.all(i, __result__, p)", 10, "iteration variable overwrites accumulator variable"),
         ("cel.bind(1, 2, 3)", 10, "cel.bind() variable names must be simple identifiers"),
+        (
+            "1.sortBy(x, x)",
+            1,
+            "sortBy can only be applied to a list, identifier, comprehension, call or select expression",
+        ),
         ("a.optMap(1, v)", 10, "optMap() variable name must be a simple identifier"),
         ("a.optFlatMap(1, v)", 14, "optFlatMap() variable name must be a simple identifier"),
     ],
@@ -171,5 +182,6 @@ def test_environments_choose_their_macros_by_name() -> None:
 
 
 def test_every_macro_belongs_to_one_library() -> None:
-    assert len(ALL) == len(STANDARD) + len(OPTIONALS) + len(BINDINGS) + len(TWO_VARIABLES)
+    libraries = (STANDARD, OPTIONALS, BINDINGS, TWO_VARIABLES, LISTS)
+    assert len(ALL) == sum(map(len, libraries))
     assert {macro.name for macro in by_signature(ALL).values()} == ALL

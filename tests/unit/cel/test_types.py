@@ -39,7 +39,7 @@ from devlet.objects.quantity import Quantity
 NULLABLE = Type(Kind.INT, nullable=True)
 
 
-@pytest.mark.spec("DA-4.4b")
+@pytest.mark.spec("DA-4.4t")
 @pytest.mark.parametrize(
     ("t", "in_messages", "as_output"),
     [

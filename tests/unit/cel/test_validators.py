@@ -18,7 +18,7 @@ def issues(expression: str, environment: Environment = BASE) -> list[tuple[str, 
     return []
 
 
-@pytest.mark.spec("DA-4.3a")
+@pytest.mark.spec("DA-4.3t")
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [
@@ -55,7 +55,7 @@ def test_of_the_global_form_of_matches_the_text_is_taken_for_the_pattern_as_in_t
     assert issues("matches('a', '[')") == []
 
 
-@pytest.mark.spec("DA-4.3b")
+@pytest.mark.spec("DA-4.3u")
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [

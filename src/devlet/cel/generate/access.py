@@ -33,21 +33,24 @@ def optional_select(context: Context, node: Call) -> Steps:
     field = yield node.args[1]
     if found := _object_field(context, operand.type, field):
         operand = context.code.settled(operand)
-        return Operand(f"{operand.text}.{found.attribute}", context.type(node), bare=True)
-    return _optional_element(context, node, operand, field)
+        return Operand(f"{operand.text}.{found.attribute}", optional_of(found.type), bare=True)
+    return _optional_element(context, operand, field)
 
 
 def optional_index(context: Context, node: Call) -> Steps:
     container, key = yield from _with_key(context, node)
-    return _optional_element(context, node, container, key)
+    return _optional_element(context, container, key)
 
 
 def _with_key(context: Context, node: Call) -> Generator[Expr, Operand, tuple[Operand, Operand]]:
     container = yield node.args[0]
-    if not isinstance(node.args[1], Literal):
-        container = context.code.settled(container)
-    key = yield node.args[1]
-    return container, context.value(key)
+    if isinstance(node.args[1], Literal):
+        return container, (yield node.args[1])
+    before = context.code.crashes
+    container = context.code.settled(container)
+    key = context.value((yield node.args[1]))
+    context.code.is_fragile |= context.code.crashes > before
+    return container, key
 
 
 def _object_field(context: Context, t: Type, field: Operand) -> ObjectField | None:
@@ -59,20 +62,24 @@ def _object_field(context: Context, t: Type, field: Operand) -> ObjectField | No
 def _field(context: Context, node: Select, operand: Operand, field: Operand) -> Operand:
     if found := _object_field(context, operand.type, field):
         operand = context.code.settled(operand)
-        return Operand(f"{operand.text}.{found.attribute}", context.type(node))
+        return Operand(f"{operand.text}.{found.attribute}", found.type)
     return _element(context, node, operand, field)
 
 
 def _element(context: Context, node: Expr, container: Operand, key: Operand) -> Operand:
-    t = context.type(node)
+    t = _element_type(container.type)
     is_text = type(key.constant) is str
     if container.bare and is_text:
-        return _further(context, container, key, t)
+        return _further(context, container, key)
     if is_text and container.type.kind is Kind.MAP:
         return _looked_up(context, container, key, t, node.id)
     if is_text and is_dynamic(container.type):
         return _looked_up_dynamic(context, container, key, t, node.id)
     return context.code.called(operators.index, context.value(container), key, type=t)
+
+
+def _element_type(t: Type) -> Type:
+    return t.params[-1] if t.kind in (Kind.LIST, Kind.MAP) else DYN
 
 
 def _looked_up(context: Context, container: Operand, key: Operand, t: Type, node: int) -> Operand:
@@ -88,7 +95,7 @@ def _looked_up_dynamic(context: Context, container: Operand, key: Operand, t: Ty
     return context.code.stored(Operand(text, t, keys={key.constant: node}))
 
 
-def _further(context: Context, bare: Operand, key: Operand, t: Type) -> Operand:
+def _further(context: Context, bare: Operand, key: Operand) -> Operand:
     """A field of the value of an optional is optional again."""
     name = context.code.fresh("t")
     value = context.code.stored(bare)
@@ -96,6 +103,7 @@ def _further(context: Context, bare: Operand, key: Operand, t: Type) -> Operand:
     absent = context.code.known(operators.ABSENT)
     context.code.write(f"{name} = {absent} if {context.is_absent(value)} else {find}({value.text}, {key.text})")
     context.code.may_fail()
+    t = optional_of(_element_type(unwrap_optional(bare.type)[0]))
     return Operand(name, t, simple=True, bare=True)
 
 
@@ -105,17 +113,16 @@ def _find_further(container: Value, key: Value) -> Value:
     return operators.find(container, key)
 
 
-def _optional_element(context: Context, node: Expr, container: Operand, key: Operand) -> Operand:
-    t = context.type(node)
+def _optional_element(context: Context, container: Operand, key: Operand) -> Operand:
     if type(key.constant) is not str or not (container.bare or container.type.kind is Kind.MAP):
-        t = t if unwrap_optional(t)[1] else optional_of(DYN)
-        return context.code.called(operators.optional_index, context.value(container), key, type=t)
+        return context.code.called(operators.optional_index, context.value(container), key, type=optional_of(DYN))
     if container.bare:
-        return _further(context, container, key, t)
+        return _further(context, container, key)
     value = context.code.stored(container)
     find = f"{context.code.known(operators.find)}({value.text}, {key.text})"
     absent = context.code.known(operators.ABSENT)
     get = f"{value.text}.get({key.text}, {absent})"
+    t = optional_of(_element_type(container.type))
     return Operand(f"({get} if type({value.text}) is dict else {find})", t, bare=True)
 
 

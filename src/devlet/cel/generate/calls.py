@@ -1,5 +1,6 @@
 """Calls of functions that have no place of their own in the generator, and arithmetic."""
 
+from dataclasses import replace
 from typing import Final
 
 from devlet.cel import dispatch
@@ -9,7 +10,7 @@ from devlet.cel.generate.code import Operand
 from devlet.cel.generate.context import Context, NotCovered, Steps, parts
 from devlet.cel.generate.inline import constant_call, inline_call
 from devlet.cel.generate.logic import tried
-from devlet.cel.types import BOOL, BYTES, DOUBLE, INT, STRING, UINT, Kind, Type
+from devlet.cel.types import BOOL, BYTES, DOUBLE, DYN, INT, STRING, UINT, Kind, Type
 from devlet.cel.values import INT_MAX, INT_MIN
 
 _SIGNS: Final = {"_+_": "+", "_-_": "-", "_*_": "*"}
@@ -25,6 +26,7 @@ def call(context: Context, node: Call) -> Steps:
     before = context.code.failures
     with context.code.apart() as lines:
         operand = context.code.stored((yield from _call(context, node)))
+    context.code.crashes += 1
     context.code.body += tried(lines, f"raise {context.code.known(NotCovered)}")
     context.code.failures = before
     return operand
@@ -34,7 +36,7 @@ def _call(context: Context, node: Call) -> Steps:
     arguments = yield from context.arguments(parts(node))
     overload = context.overload(node)
     if node.function == "dyn":
-        return Operand(arguments[0].text, context.type(node), keys=arguments[0].keys)
+        return Operand(arguments[0].text, DYN, keys=arguments[0].keys)
     if node.function in _SIGNS and (found := _arithmetic(context, _SIGNS[node.function], *arguments)):
         return found
     if overload:
@@ -42,7 +44,8 @@ def _call(context: Context, node: Call) -> Steps:
             if found := shortcut(context, node, overload, arguments):
                 return found
     settled = [context.code.settled(argument) for argument in arguments]
-    return context.code.called(_implementation(context, node, overload, settled), *settled, type=context.type(node))
+    implementation = _implementation(context, node, overload, settled)
+    return context.code.called(implementation, *settled, type=_result(context, node))
 
 
 def _arithmetic(context: Context, sign: str, left: Operand, right: Operand) -> Operand | None:
@@ -59,12 +62,17 @@ def _arithmetic(context: Context, sign: str, left: Operand, right: Operand) -> O
 
 def _implementation(context: Context, node: Call, overload: Overload | None, arguments: list[Operand]) -> object:
     function = context.checked.environment.functions[node.function]
-    if overload and not function.dispatch and all(_is_solid(argument.type) for argument in arguments):
-        return overload.call
+    if overload and not function.dispatch and overload.params == tuple(argument.type for argument in arguments):
+        if _SOLID.issuperset(overload.params):
+            return overload.call
     return dispatch.implementation(function, overload)
 
 
-def _is_solid(t: Type) -> bool:
-    if t.kind in (Kind.LIST, Kind.MAP):
-        return all(map(_is_solid, t.params))
-    return t in _SOLID
+def _result(context: Context, node: Call) -> Type:
+    """The type of the result if the functions say so themselves. What depends on the arguments may be anything."""
+    results = {overload.result for overload in context.overloads(node)}
+    return _certain(results.pop()) if len(results) == 1 else DYN
+
+
+def _certain(t: Type) -> Type:
+    return DYN if t.kind is Kind.PARAM else replace(t, params=tuple(map(_certain, t.params)))

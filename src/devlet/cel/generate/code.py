@@ -29,9 +29,10 @@ NO_KEYS: Final[Keys] = MappingProxyType({})
 class Operand:
     """A Python expression without effects.
 
-    If it has `keys`, evaluating it may fail with a KeyError of one of them, which then is the error of that key's node.
-    It may be written several times if it is `simple`. `constant` is its value, if that is known. The value of an
-    optional `bare` of its box is ABSENT if there is none.
+    `type` holds for certain, which the checker's types do not: where it knows nothing it takes what fits first. If
+    there are `keys`, evaluating may fail with a KeyError of one of them, which then is the error of that key's node. It
+    may be written several times if it is `simple`. `constant` is its value, if that is known. The value of an optional
+    `bare` of its box is ABSENT if there is none.
     """
 
     text: str
@@ -64,17 +65,24 @@ class Source:
     text: str
     namespace: dict[str, Value]
     keys: dict[int, Keys]
+    is_fragile: bool = False
 
 
 @dataclass(slots=True)
 class Code:
-    """`failures` counts the places that may fail: compare it before and after to know about a part."""
+    """`failures` counts the places that may fail: compare it before and after to know about a part.
+
+    So does `crashes` those that may end the whole evaluation, as the reference does when it crashes. If such a place
+    would be reached after an error, the code `is_fragile`: `evaluate` has to tell what happens after any error.
+    """
 
     body: Body = field(default_factory=list)
     functions: Body = field(default_factory=list)
     namespace: dict[str, Value] = field(default_factory=dict)
     depth: int = 0
     failures: int = 0
+    crashes: int = 0
+    is_fragile: bool = False
     inexact: int = 0
     """While above 0 a KeyError is not surely the error of the whole: a later one may take its place."""
     _names: dict[tuple[type, object], str] = field(default_factory=dict)
@@ -163,7 +171,7 @@ class Code:
         _flatten([*self.functions, *self.body], 0, rows)
         text = "\n".join(" " * depth + line.text for depth, line in rows)
         keys = {number: line.keys for number, (_, line) in enumerate(rows, 1) if line.keys}
-        return Source(text, self.namespace, keys)
+        return Source(text, self.namespace, keys, self.is_fragile)
 
 
 def _flatten(body: Body, depth: int, rows: list[tuple[int, Line]]) -> None:

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 from devlet.cel.ast import Call, Comprehension, Expr, Ident, ListLiteral, Literal
 from devlet.cel.generate.code import Block, Body, Line, Operand
-from devlet.cel.generate.context import Context, NotCovered, NotGenerated, Steps
+from devlet.cel.generate.context import Context, NotCovered, NotGenerated, Steps, joined
 from devlet.cel.generate.logic import AND, raise_kept, tried
 from devlet.cel.macros import MAP_INSERT
-from devlet.cel.types import BOOL, DYN, Kind
+from devlet.cel.types import BOOL, DYN, INT, Kind, Type, list_of, map_of
 from devlet.cel.values import Value
 
 
@@ -67,8 +67,10 @@ def exists_one(context: Context, node: Comprehension) -> Steps:
     predicate = _operand(node, 0)
     over = yield from _range(context, node)
     count = context.code.fresh("t")
+    before = context.code.failures, context.code.crashes
     with _loop(context, node, over) as (header, lines), _inexact(context):
         holds = context.code.settled(context.condition((yield predicate)))
+    _ask_if_fragile(context, *before)
     context.code.write(f"{count} = 0")
     context.code.put(header, [*lines, Block(f"if {holds.text}:", [Line(f"{count} += 1")])])
     return Operand(f"({count} == 1)", BOOL)
@@ -79,14 +81,21 @@ def collection(context: Context, node: Comprehension) -> Steps:
     condition, put = _filter_and_step(node)
     over = yield from _range(context, node)
     result = context.code.fresh("t")
+    before = context.code.failures, context.code.crashes
     with _loop(context, node, over) as (header, lines), _inexact(context, condition is not None):
         if condition is not None:
             holds = context.code.settled(context.condition((yield condition)))
             context.code.nest(f"if not {holds.text}:", "continue")
-        yield from _put(context, put, result)
+        t = yield from _put(context, put, result)
+    _ask_if_fragile(context, *before)
     context.code.write(f"{result} = []" if put.function == "_+_" else f"{result} = {{}}")
     context.code.put(header, lines)
-    return Operand(result, context.type(node), simple=True)
+    return Operand(result, t, simple=True)
+
+
+def _ask_if_fragile(context: Context, failures: int, crashes: int) -> None:
+    """After an element that failed the reference goes on with the others, and may crash there."""
+    context.code.is_fragile |= context.code.failures > failures and context.code.crashes > crashes
 
 
 def _filter_and_step(node: Comprehension) -> tuple[Expr | None, Call]:
@@ -98,21 +107,24 @@ def _filter_and_step(node: Comprehension) -> tuple[Expr | None, Call]:
     raise NotGenerated
 
 
-def _put(context: Context, step: Call, result: str) -> Generator[Expr, Operand, None]:
+def _put(context: Context, step: Call, result: str) -> Generator[Expr, Operand, Type]:
+    """Add what the step adds, and tell the type of the whole."""
     if step.function == "_+_":
         (added,) = step.args[1:]
         if not isinstance(added, ListLiteral) or added.optionals:
             raise NotGenerated
-        for element in (yield from context.arguments(added.elements)):
+        elements = yield from context.arguments(added.elements)
+        for element in elements:
             context.code.write(f"{result}.append({context.code.settled(element).text})")
-        return
+        return list_of(joined(element.type for element in elements))
     parts = [context.code.settled(part) for part in (yield from context.arguments(step.args[1:]))]
     if len(parts) == 2:
         # These are the keys of a map, or positions: none comes twice.
         context.code.write(f"{result}[{parts[0].text}] = {parts[1].text}")
-    else:
-        context.code.write(f"{context.code.known(_insert)}({result}, {parts[0].text})")
-        context.code.may_fail()
+        return map_of(parts[0].type, parts[1].type)
+    context.code.write(f"{context.code.known(_insert)}({result}, {parts[0].text})")
+    context.code.may_fail()
+    return parts[0].type if parts[0].type.kind is Kind.MAP else map_of(DYN, DYN)
 
 
 def _insert(made: dict[Value, Value], entries: Value) -> None:
@@ -146,14 +158,24 @@ _ITERABLE = (list, tuple, dict)
 def _loop(context: Context, node: Comprehension, over: Operand, depth: int = 1) -> Iterator[tuple[str, Body]]:
     """The head of the loop, and its body: what is written inside."""
     first, second = context.code.fresh("v"), context.code.fresh("v")
-    names = {node.variable: Operand(first, DYN, simple=True)}
+    key, element = _types(over.type)
+    names = {
+        node.variable: Operand(first, key if node.variable2 or over.type.kind is Kind.MAP else element, simple=True)
+    }
     if node.variable2:
-        names[node.variable2] = Operand(second, DYN, simple=True)
+        names[node.variable2] = Operand(second, element, simple=True)
         header = f"for {first}, {second} in {_pairs(context, over)}:"
     else:
         header = f"for {first} in {over.text}:"
     with context.variables(names), context.code.apart(depth) as lines:
         yield header, lines
+
+
+def _types(t: Type) -> tuple[Type, Type]:
+    """Of positions or keys, and of elements."""
+    if t.kind is Kind.LIST:
+        return INT, t.params[0]
+    return (t.params[0], t.params[1]) if t.kind is Kind.MAP else (DYN, DYN)
 
 
 def _pairs(context: Context, over: Operand) -> str:

@@ -40,16 +40,16 @@ class Context:
     code: Code
     scope: dict[str, Operand] = field(default_factory=dict)
 
-    def type(self, node: Expr) -> Type:
-        return self.checked.types.get(node.id, DYN)
+    def overloads(self, node: Call) -> list[Overload]:
+        """Those that fit, as far as the checker could tell."""
+        reference = self.checked.references.get(node.id)
+        known = self.checked.environment.functions[node.function].overloads
+        return [overload for overload in known if reference is None or overload.id in reference.overloads]
 
     def overload(self, node: Call) -> Overload | None:
-        """The one overload that fits, if the checker could tell."""
-        reference = self.checked.references.get(node.id)
-        if reference is None or len(reference.overloads) != 1:
-            return None
-        known = self.checked.environment.functions[node.function].overloads
-        return next((overload for overload in known if overload.id == reference.overloads[0]), None)
+        """The one that fits."""
+        found = self.overloads(node)
+        return found[0] if len(found) == 1 else None
 
     @contextmanager
     def variables(self, added: Mapping[str, Operand]) -> Iterator[None]:
@@ -63,10 +63,14 @@ class Context:
     def arguments(self, nodes: Iterable[Expr]) -> Generator[Expr, Operand, list[Operand]]:
         """Operands in the order of evaluation. At most one of them may still fail, so they may stand on one line."""
         operands: list[Operand] = []
+        failures = self.code.failures
         for node in nodes:
+            fails, crashes = self.code.failures > failures, self.code.crashes
             with self.code.apart(0) as lines:
                 operand = yield node
                 operand = self.value(operand) if operand.bare else operand
+            fails = fails or any(earlier.keys for earlier in operands)
+            self.code.is_fragile |= fails and self.code.crashes > crashes
             if lines or operand.keys:
                 operands = [self.code.settled(earlier) for earlier in operands]
             self.code.body += lines
@@ -104,6 +108,12 @@ class Context:
 
 def is_constant(operand: Operand) -> bool:
     return operand.constant is not UNKNOWN
+
+
+def joined(types: Iterable[Type]) -> Type:
+    """The type of a value that has one of these."""
+    found = set(types)
+    return found.pop() if len(found) == 1 else DYN
 
 
 def is_dynamic(t: Type) -> bool:

@@ -129,6 +129,7 @@ def _in_constant(context: Context, element: Operand, found: Members) -> Operand:
     if element.type == STRING:
         return context.code.combined(f"({element.text} in {context.code.known(found.texts)})", BOOL, element)
     value = context.code.stored(element)
+    context.code.crashes += 1
     slow = f"{context.code.known(_lookup(found))}({value.text})"
     if not is_dynamic(element.type):
         return context.code.combined(slow, BOOL)

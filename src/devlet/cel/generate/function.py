@@ -146,6 +146,8 @@ def _filter(checked: Checked, plan: Plan, name: str, answers: _Answers) -> Sourc
 def _compiled(source: Source, answers: _Answers) -> Callable[..., Value]:
     answers.source = source
     namespace = {"__builtins__": {}, **_BUILTINS, **source.namespace}
+    if source.is_fragile:
+        namespace["E"] = ()
     exec(compile(source.text, _FILE, "exec"), namespace)
     function: Callable[..., Value] = namespace["run"]
     return function

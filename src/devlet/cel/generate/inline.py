@@ -47,7 +47,7 @@ def constant_call(context: Context, node: Call, overload: Overload, arguments: S
         value = overload.call(*(argument.constant for argument in arguments))
     except CelError:
         return None
-    return context.code.constant(value, context.type(node))
+    return context.code.constant(value, overload.result)
 
 
 def _is_short(argument: Operand) -> bool:
@@ -55,7 +55,8 @@ def _is_short(argument: Operand) -> bool:
 
 
 def inline_call(context: Context, node: Call, overload: Overload, arguments: Sequence[Operand]) -> Operand | None:
-    if template := _TEMPLATES.get((node.function, overload.params)):
+    template = _TEMPLATES.get((node.function, overload.params))
+    if template and all(a.type == t or is_dynamic(a.type) for a, t in zip(arguments, overload.params, strict=True)):
         guarded = [guard(context, a, t) for a, t in zip(arguments, overload.params, strict=True)]
         return context.code.combined(template.format(*(a.text for a in guarded)), overload.result, *guarded)
     if node.function == "size" and len(arguments) == 1 and arguments[0].type.kind in _SIZES:

@@ -9,7 +9,7 @@ from typing import Final
 
 from devlet.cel.ast import Call, Expr
 from devlet.cel.generate.code import Block, Body, Line, Operand
-from devlet.cel.generate.context import Context, Steps
+from devlet.cel.generate.context import Context, Steps, joined
 from devlet.cel.types import BOOL
 
 AND: Final = "_&&_"
@@ -108,9 +108,10 @@ def conditional(context: Context, node: Call) -> Steps:
             values.append(context.value((yield choice)))
         bodies.append(lines)
     then, other = values
+    t = joined(value.type for value in values)
     if not any(bodies):
-        return context.code.combined(f"({then.text} if {condition.text} else {other.text})", context.type(node))
+        return context.code.combined(f"({then.text} if {condition.text} else {other.text})", t)
     result = context.code.fresh("t")
     for header, body, value in zip((f"if {condition.text}:", "else:"), bodies, values, strict=True):
         context.code.put(header, [*body, Line(f"{result} = {value.text}")])
-    return Operand(result, context.type(node), simple=True)
+    return Operand(result, t, simple=True)

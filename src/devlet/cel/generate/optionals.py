@@ -3,8 +3,8 @@
 from devlet.cel import operators
 from devlet.cel.ast import Call
 from devlet.cel.generate.code import Line, Operand
-from devlet.cel.generate.context import Context, NotGenerated, Steps
-from devlet.cel.types import BOOL, unwrap_optional
+from devlet.cel.generate.context import Context, NotGenerated, Steps, is_dynamic, joined
+from devlet.cel.types import BOOL, DYN, optional_of, unwrap_optional
 
 
 def or_else(context: Context, node: Call) -> Steps:
@@ -14,13 +14,15 @@ def or_else(context: Context, node: Call) -> Steps:
         other = yield node.args[0]
         other = _bare(context, other) if node.function == "or" else context.value(other)
     is_bare = node.function == "or"
+    inner = unwrap_optional(optional.type)[0]
+    t = joined((optional.type if is_bare else inner, other.type))
     if not lines:
         text = f"({other.text} if {context.is_absent(optional)} else {optional.text})"
-        return Operand(text, context.type(node), bare=is_bare)
+        return Operand(text, optional_of(DYN) if is_bare and is_dynamic(t) else t, bare=is_bare)
     name = context.code.fresh("t")
     context.code.write(f"{name} = {optional.text}")
     context.code.put(f"if {context.is_absent(optional)}:", [*lines, Line(f"{name} = {other.text}")])
-    return Operand(name, context.type(node), simple=True, bare=is_bare)
+    return Operand(name, optional_of(DYN) if is_bare and is_dynamic(t) else t, simple=True, bare=is_bare)
 
 
 def has_value(context: Context, node: Call) -> Steps:
@@ -31,7 +33,7 @@ def has_value(context: Context, node: Call) -> Steps:
 def value(context: Context, node: Call) -> Steps:
     optional = yield from _target(context, node)
     context.fail_if(context.is_absent(optional))
-    return Operand(optional.text, context.type(node), simple=True)
+    return Operand(optional.text, unwrap_optional(optional.type)[0], simple=True)
 
 
 def _target(context: Context, node: Call) -> Steps:

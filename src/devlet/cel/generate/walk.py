@@ -7,6 +7,7 @@ from devlet.cel.ast import Call, Comprehension, Expr, Ident, ListLiteral, Litera
 from devlet.cel.generate import access, calls, comprehensions, equality, literals, logic, optionals
 from devlet.cel.generate.code import MAX_DEPTH, Operand
 from devlet.cel.generate.context import Context, NotGenerated, Steps
+from devlet.cel.types import runtime_type
 from devlet.cel.values import CelError, Value
 
 _CALLS: Final[Mapping[str, Callable[[Context, Call], Steps]]] = {
@@ -58,7 +59,7 @@ def _visit(context: Context, node: Expr) -> Steps:
 def _node(context: Context, node: Expr) -> Steps:
     match node:
         case Literal():
-            return _done(context.code.constant(node.value, context.type(node)))
+            return _done(context.code.constant(node.value, runtime_type(node.value)))
         case Ident():
             return _done(literals.identifier(context, node))
         case Select():
@@ -79,7 +80,7 @@ def _constant(context: Context, node: Expr, value: Value) -> Operand:
     if isinstance(value, CelError):
         context.fail_if("True")
         value = None
-    return context.code.constant(value, context.type(node))
+    return context.code.constant(value, context.checked.types.get(node.id) or runtime_type(value))
 
 
 def _done(operand: Operand) -> Steps:
@@ -98,7 +99,7 @@ def _outlined(context: Context, node: Call | Comprehension) -> Steps:
         code.write(f"return {operand.text}")
     code.write(f"{result} = {name}({', '.join(parameters)})")
     code.failures += code.failures > before
-    return Operand(result, context.type(node), simple=True)
+    return Operand(result, operand.type, simple=True)
 
 
 def walk(root: Expr) -> Iterator[Expr]:

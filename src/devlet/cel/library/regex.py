@@ -46,7 +46,7 @@ _MESSAGES: Final = {
 
 
 # A pattern may look at the whole rest of the text for each match that it finds.
-_BYTES_PER_STEP: Final = 64
+_BYTES_PER_STEP: Final = 16
 
 # The reference knows no single bytes. What stands between \Q and \E is no escape.
 _escapes = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL).finditer

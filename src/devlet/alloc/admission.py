@@ -1,0 +1,28 @@
+"""What an API server says about a selector that somebody writes.
+
+New expressions must compile in the environment of the release and must not be too expensive in the worst case. Those
+that are stored already pass if any release accepted them.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from devlet.alloc.device_cel import device_environment
+from devlet.alloc.selectors import compile_selector
+from devlet.cel.program import COST_LIMIT
+from devlet.errors import Cause, InvalidSelector
+from devlet.objects.validation.field_errors import forbidden, invalid
+
+__all__ = ["check_selector"]
+
+
+@lru_cache(4096)
+def check_selector(expression: str, stored: bool) -> Sequence[Cause]:
+    """Causes without a field; none if the expression is fine."""
+    try:
+        program = compile_selector(expression, device_environment(stored=stored))
+    except InvalidSelector as e:
+        return (invalid("", expression, str(e)),)
+    if program.cost.max > COST_LIMIT:
+        return (forbidden("", "too complex, exceeds cost limit"),)
+    return ()

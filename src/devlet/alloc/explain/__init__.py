@@ -1,0 +1,1 @@
+"""Why claims fit on a node or not. Pure, and made of the same parts as the search: it cannot disagree with it."""
