@@ -1,8 +1,8 @@
 """Which devices satisfy which claims. Pure: no I/O, no clock, no logging; the same input gives the same answer.
 
-    slices, classes, claims ──▶ Inventory ──▶ Allocator.allocate(node, claims) ──▶ Fit or NoFit ──▶ allocation_documents
-                                                        │
-                                              Scan: many nodes     explain: why, and what would help
+slices, classes, claims ──▶ Inventory ──▶ Allocator.allocate(node, claims) ──▶ Fit or NoFit ──▶ allocation_documents
+                                                    │
+                                          Scan: many nodes     explain: why, and what would help
 """
 
 from devlet.alloc.allocator import Allocator, Fit, NoFit, Outcome, Wanted

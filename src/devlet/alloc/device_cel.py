@@ -10,7 +10,7 @@ from typing import Any, Final
 from devlet.cel import amounts
 from devlet.cel.environment import BINDINGS, Environment, ObjectField, kubernetes
 from devlet.cel.functions import Range
-from devlet.cel.library import includes
+from devlet.cel.library import includes, semver
 from devlet.cel.types import ANY, BOOL, DYN, STRING, Type, map_of, object_type
 from devlet.cel.values import CelError
 from devlet.errors import InvalidInput
@@ -22,6 +22,9 @@ __all__ = ["DeviceInput", "device_environment"]
 QUANTITY: Final = object_type("kubernetes.Quantity")
 DEVICE: Final = object_type("kubernetes.DRADevice")
 RELEASE: Final = (1, 36)
+FIRST_RELEASE: Final = (1, 31)
+SHARES_SINCE: Final = 34
+LISTS_SINCE: Final = 36
 
 # What validation allows: lengths of domains, names and attributes, entries of a map, values of a list.
 DOMAIN_MAX: Final = 63
@@ -106,24 +109,30 @@ def _value(name: str, attribute: DeviceAttribute) -> Any:
 def device_environment(
     version: tuple[int, int] = RELEASE, *, stored: bool = True, shares: bool = True, lists: bool = True
 ) -> Environment:
-    """What a selector of that release may say. `shares` and `lists` are the gates of consumable capacity and of lists.
+    """What a selector may say in a release. `shares` and `lists` are the gates of consumable capacity and of lists.
 
-    Stored expressions were accepted once, perhaps by a newer release: everything compiles in their environment.
+    Stored expressions may use all that the release has. New ones must be understood by the release before it too, or
+    a downgrade would break them; only what has a gate that is on is there at once.
     """
-    attribute = DYN if lists else ANY
-    fields = {
-        "driver": ObjectField(STRING, "driver"),
-        "attributes": ObjectField(map_of(STRING, map_of(STRING, attribute)), "attributes"),
-        "capacity": ObjectField(map_of(STRING, map_of(STRING, QUANTITY)), "capacity"),
-    }
-    if stored or shares:
-        fields["allowMultipleAllocations"] = ObjectField(BOOL, "allow_multiple_allocations")
-    return kubernetes(version, stored=stored).extended(
+    minor = version[1]
+    lists_known = minor >= LISTS_SINCE and (stored or lists)
+    base = kubernetes((1, minor if stored else minor - 1), stored=False)
+    libraries = [BINDINGS] if "semver" in base.functions else [BINDINGS, semver.VERSION_0]
+    return base.extended(
         variables={"device": DEVICE},
-        objects={DEVICE.name: fields},
-        libraries=[BINDINGS, includes.LIBRARY] if stored or lists else [BINDINGS],
+        objects={DEVICE.name: _fields(minor >= SHARES_SINCE and (stored or shares), minor >= LISTS_SINCE and lists)},
+        libraries=[*libraries, includes.LIBRARY] if lists_known else libraries,
         sizes=_sizes,
     )
+
+
+def _fields(shares: bool, lists: bool) -> dict[str, ObjectField]:
+    fields = {
+        "driver": ObjectField(STRING, "driver"),
+        "attributes": ObjectField(map_of(STRING, map_of(STRING, DYN if lists else ANY)), "attributes"),
+        "capacity": ObjectField(map_of(STRING, map_of(STRING, QUANTITY)), "capacity"),
+    }
+    return fields | ({"allowMultipleAllocations": ObjectField(BOOL, "allow_multiple_allocations")} if shares else {})
 
 
 # By the steps of a path; the empty step is the size of the thing itself. "*" is any name of an attribute.

@@ -6,12 +6,14 @@ scheduler    as kube-scheduler scans: from a start that moves on, until enough f
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final, Literal
 
-from devlet.alloc.allocator import Fit
+from devlet.alloc.allocator import Fit, Wanted
 from devlet.alloc.results import held_devices
 from devlet.alloc.scan import Scan
 from devlet.alloc.search import Limits
+from devlet.errors import InvalidInput
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import NodeName
 
@@ -34,7 +36,7 @@ def place(
     start = 0
     for claim in claims:
         wanted = allocator.read([claim])
-        found = scan.feasible(wanted, start, enough, limits)
+        found = _feasible(scan, wanted, start, enough, limits)
         if mode == "scheduler":
             start = (found[-1] + 1 if len(found) == enough else start) % max(len(nodes), 1)
         elif mode == "fill-rotate" and found:
@@ -46,6 +48,23 @@ def place(
         devices = held_devices(outcome.chosen[0], new_share_id)
         allocator.inventory.hold_devices(claim.metadata.namespace, claim.metadata.name, devices)
         yield outcome.node.name
+
+
+def _feasible(scan: Scan, wanted: Wanted, start: int, enough: int, limits: Limits) -> list[int]:
+    """An error on one node is no answer for the others."""
+    try:
+        return scan.feasible(wanted, start, enough, limits)
+    except InvalidInput:
+        count = len(scan.nodes)
+        order = [(start + i) % count for i in range(count)]
+        return list(islice((i for i in order if _fits(scan, wanted, i, limits)), enough))
+
+
+def _fits(scan: Scan, wanted: Wanted, index: int, limits: Limits) -> bool:
+    try:
+        return isinstance(scan.allocator.allocate_wanted(scan.nodes[index], wanted, limits), Fit)
+    except InvalidInput:
+        return False
 
 
 def nodes_to_find(count: int) -> int:

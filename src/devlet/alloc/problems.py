@@ -22,7 +22,7 @@ from devlet.objects.documents import Document
 from devlet.objects.node import Node
 from devlet.objects.slice import ResourceSlice
 
-__all__ = ["Problem", "read_problem", "solve_problem"]
+__all__ = ["Problem", "answer_problem", "read_problem", "solve_problem"]
 
 SHARE_ID = "00000000-0000-4000-8000-000000000000"
 
@@ -85,9 +85,13 @@ def solve_problem(
     limits: Callable[[], Limits] = Limits,
 ) -> list[Document]:
     """One answer per node. `limits` are made anew for each."""
-    problem = read_problem(document)
     chosen = rules or (Rules.reference() if reference_compatible else Rules())
-    allocator = Allocator(problem.inventory, problem.features, chosen)
+    return answer_problem(read_problem(document), chosen, limits)
+
+
+def answer_problem(problem: Problem, rules: Rules, limits: Callable[[], Limits] = Limits) -> list[Document]:
+    """The same of a problem that was read."""
+    allocator = Allocator(problem.inventory, problem.features, rules)
     return [_answer(allocator, node, problem.claims, limits()) for node in problem.nodes]
 
 

@@ -7,12 +7,12 @@ earlier selector excludes, is never evaluated.
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from devlet.alloc.device_cel import DeviceInput, device_environment, result_types
 from devlet.cel.environment import Environment
 from devlet.cel.program import Program, compile
-from devlet.cel.values import CelError
 from devlet.errors import InvalidSelector
 
 if TYPE_CHECKING:
@@ -105,9 +105,11 @@ class Selectors:
     ) -> int:
         if not alive:
             return 0
-        matching = 0
         chosen = entry.chosen(alive)
         results = self._evaluate(expression, [device.input for device in chosen])
+        if results.count(True) + results.count(False) == len(results):
+            return sum(compress([1 << device.bit for device in chosen], results))
+        matching = 0
         for device, result in zip(chosen, results, strict=True):
             if result is True:
                 matching |= 1 << device.bit
@@ -115,16 +117,20 @@ class Selectors:
                 failures[device.bit] = SelectorFailure(of_class, index, str(result))
         return matching
 
-    def _evaluate(self, expression: str, inputs: Sequence[DeviceInput]) -> Sequence[bool | str]:
+    def _evaluate(self, expression: str, inputs: Sequence[DeviceInput]) -> list[bool | str]:
+        """True, false, or what is wrong."""
         try:
             program = self.program(expression)
         except InvalidSelector as e:
             return [f"CEL compile error: {e}"] * len(inputs)
-        results: list[bool | CelError] = program.matches(inputs)
-        if any(input.problem or input.list_problem for input in inputs):
+        results = program.matches(inputs)
+        if self._has_problems(inputs):
             problems = [input.problem_with(self._lists) for input in inputs]
             results = [problem or result for problem, result in zip(problems, results, strict=True)]
-        return [result if result is True or result is False else _runtime(result) for result in results]
+        return [result if result is True or result is False else f"CEL runtime error: {result}" for result in results]
+
+    def _has_problems(self, inputs: Sequence[DeviceInput]) -> bool:
+        return any(input.problem or input.list_problem for input in inputs)
 
     def program(self, expression: str) -> Program:
         """Raises InvalidSelector."""
@@ -143,7 +149,3 @@ class Selectors:
             return compile_selector(expression, device_environment(lists=self._lists), lists=self._lists)
         except InvalidSelector as e:
             return e
-
-
-def _runtime(error: CelError) -> str:
-    return f"CEL runtime error: {error}"

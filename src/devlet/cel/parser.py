@@ -38,6 +38,9 @@ LONGEST: Final = 100_000
 DEEPEST: Final = 250
 """Levels of nesting of each kind."""
 
+LARGEST: Final = 100_000
+"""Nodes of a tree. `optMap` copies what it is called on, so a chain of them would fill any memory."""
+
 _MOST: Final = 100
 """Syntax errors in one expression."""
 
@@ -165,6 +168,9 @@ class _Parser:
 
     def _like(self, id: int) -> int:
         new = len(self._positions) + 1
+        if new > LARGEST:
+            message = f"expression is too large: its macros expand to more than {LARGEST} nodes"
+            raise CompileError(self._text, [Issue(message, self._positions[id])])
         self._positions[new] = self._positions[id]
         self._heights[new] = self._heights[id]
         return new

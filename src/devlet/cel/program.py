@@ -18,7 +18,7 @@ from devlet.cel.functions import UNBOUNDED, Range
 from devlet.cel.issues import CompileError
 from devlet.cel.parser import parse
 from devlet.cel.plan import Plan, plan
-from devlet.cel.types import Type, type_name
+from devlet.cel.types import BOOL, Type, type_name
 from devlet.cel.values import CelError, Value
 from devlet.errors import InvalidSelector
 
@@ -70,6 +70,8 @@ class Program:
             results = self._filter(values)
         else:
             results = [self._one(value) for value in values]
+        if self.output == BOOL:
+            return results
         return [result if result is True or result is False else not_bool(result) for result in results]
 
     def _one(self, value: Value) -> Value | CelError:

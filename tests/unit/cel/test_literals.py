@@ -16,14 +16,14 @@ def test_ints_reach_from_the_least_to_the_largest_of_64_bits() -> None:
 
 @pytest.mark.parametrize("text", ["9223372036854775808", "0x8000000000000000", "9" * 90_000])
 def test_a_larger_int_is_invalid(text: str) -> None:
-    with pytest.raises(ValueError, match="^invalid int literal$"):
+    with pytest.raises(ValueError, match=r"^invalid int literal$"):
         int_value(text, negative=False)
 
 
 def test_uints_have_a_type_of_their_own() -> None:
     assert type(uint_value("18446744073709551615u")) is Uint
     assert uint_value("0xFFu") == 255
-    with pytest.raises(ValueError, match="^invalid uint literal$"):
+    with pytest.raises(ValueError, match=r"^invalid uint literal$"):
         uint_value("18446744073709551616u")
 
 
@@ -31,7 +31,7 @@ def test_doubles_may_be_too_small_but_not_too_large() -> None:
     assert double_value("1.5e3", negative=True) == -1500.0
     assert double_value("1e-999", negative=False) == 0.0
     assert math.copysign(1, double_value("0.0", negative=True)) == -1
-    with pytest.raises(ValueError, match="^invalid double literal$"):
+    with pytest.raises(ValueError, match=r"^invalid double literal$"):
         double_value("1e999", negative=False)
 
 

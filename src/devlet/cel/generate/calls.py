@@ -7,7 +7,7 @@ from devlet.cel import dispatch
 from devlet.cel.ast import Call
 from devlet.cel.functions import Overload
 from devlet.cel.generate.code import Operand
-from devlet.cel.generate.context import Context, NotCovered, Steps, parts
+from devlet.cel.generate.context import Context, NotCovered, Steps, joined, parts
 from devlet.cel.generate.inline import constant_call, inline_call
 from devlet.cel.generate.logic import tried
 from devlet.cel.types import BOOL, BYTES, DOUBLE, DYN, INT, STRING, UINT, Kind, Type
@@ -45,7 +45,7 @@ def _call(context: Context, node: Call) -> Steps:
                 return found
     settled = [context.code.settled(argument) for argument in arguments]
     implementation = _implementation(context, node, overload, settled)
-    return context.code.called(implementation, *settled, type=_result(context, node))
+    return context.code.called(implementation, *settled, type=_result(context, node, settled))
 
 
 def _arithmetic(context: Context, sign: str, left: Operand, right: Operand) -> Operand | None:
@@ -68,10 +68,13 @@ def _implementation(context: Context, node: Call, overload: Overload | None, arg
     return dispatch.implementation(function, overload)
 
 
-def _result(context: Context, node: Call) -> Type:
+def _result(context: Context, node: Call, arguments: list[Operand]) -> Type:
     """The type of the result if the functions say so themselves. What depends on the arguments may be anything."""
-    results = {overload.result for overload in context.overloads(node)}
-    return _certain(results.pop()) if len(results) == 1 else DYN
+    overloads = context.overloads(node)
+    if context.checked.environment.functions[node.function].dispatch and node.function != "size":
+        given = tuple(argument.type for argument in arguments)
+        overloads = [overload for overload in overloads if overload.params == given]
+    return joined(_certain(overload.result) for overload in overloads)
 
 
 def _certain(t: Type) -> Type:

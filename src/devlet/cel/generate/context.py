@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from devlet.cel.ast import Call, Expr
 from devlet.cel.checker import Checked
@@ -112,8 +112,14 @@ def is_constant(operand: Operand) -> bool:
 
 def joined(types: Iterable[Type]) -> Type:
     """The type of a value that has one of these."""
-    found = set(types)
-    return found.pop() if len(found) == 1 else DYN
+    found = list(types)
+    if not found or any(_shape(t) != _shape(found[0]) for t in found):
+        return DYN
+    return replace(found[0], params=tuple(map(joined, zip(*(t.params for t in found), strict=True))))
+
+
+def _shape(t: Type) -> tuple[Kind, str, int]:
+    return t.kind, t.name, len(t.params)
 
 
 def is_dynamic(t: Type) -> bool:

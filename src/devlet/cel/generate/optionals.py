@@ -3,8 +3,8 @@
 from devlet.cel import operators
 from devlet.cel.ast import Call
 from devlet.cel.generate.code import Line, Operand
-from devlet.cel.generate.context import Context, NotGenerated, Steps, is_dynamic, joined
-from devlet.cel.types import BOOL, DYN, optional_of, unwrap_optional
+from devlet.cel.generate.context import Context, NotGenerated, Steps, joined
+from devlet.cel.types import BOOL, unwrap_optional
 
 
 def or_else(context: Context, node: Call) -> Steps:
@@ -18,11 +18,11 @@ def or_else(context: Context, node: Call) -> Steps:
     t = joined((optional.type if is_bare else inner, other.type))
     if not lines:
         text = f"({other.text} if {context.is_absent(optional)} else {optional.text})"
-        return Operand(text, optional_of(DYN) if is_bare and is_dynamic(t) else t, bare=is_bare)
+        return Operand(text, t, bare=is_bare)
     name = context.code.fresh("t")
     context.code.write(f"{name} = {optional.text}")
     context.code.put(f"if {context.is_absent(optional)}:", [*lines, Line(f"{name} = {other.text}")])
-    return Operand(name, optional_of(DYN) if is_bare and is_dynamic(t) else t, simple=True, bare=is_bare)
+    return Operand(name, t, simple=True, bare=is_bare)
 
 
 def has_value(context: Context, node: Call) -> Steps:

@@ -60,3 +60,9 @@ LIBRARY: Final = Library(
         _method("patch", "semver_patch", (), INT, lambda version: _int64(version.patch)),
     ),
 )
+
+VERSION_0: Final = Library(
+    LIBRARY.name,
+    tuple(Function(f.name, tuple(o for o in f.overloads if BOOL not in o.params)) for f in LIBRARY.functions),
+)
+"""Without the second argument: what selectors of devices had before all others."""

@@ -1,0 +1,135 @@
+"""Allocation problems, one JSON document per line, and their answers.
+
+A line that is no problem does not stop the others: it is reported with its number when it is met. What is measured is
+the solving alone, after the problem was read and the inventory built, as for a scheduler that knows the cluster.
+"""
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, Final
+from uuid import uuid4
+
+import msgspec
+
+from devlet.alloc.allocator import Allocator
+from devlet.alloc.features import Rules
+from devlet.alloc.placement import MODES, Mode, place
+from devlet.alloc.problems import Problem, answer_problem, read_problem
+from devlet.alloc.scan import Scan
+from devlet.alloc.search import Limits
+from devlet.cli.search_time import SearchTime
+from devlet.cli.session import Document
+from devlet.errors import InvalidInput
+
+MAX_LINE_BYTES: Final = 1 << 30
+
+
+class Answers:
+    """`seconds` is how long a search may take, for all nodes of a problem or, where claims are placed, for each claim.
+
+    `report` gets what is wrong with a line; `failed` counts such lines.
+    """
+
+    def __init__(self, rules: Rules, seconds: float, *, bench: bool, report: Callable[[str], None]) -> None:
+        self._rules = rules
+        self._seconds = seconds
+        self._bench = bench
+        self._report = report
+        self.failed = 0
+
+    def of(self, lines: BinaryIO, origin: str) -> Iterator[Document]:
+        for number, line in enumerate(_lines(lines, origin), start=1):
+            if line.isspace():
+                continue
+            try:
+                answer = self._answered(_document(line))
+            except InvalidInput as e:
+                self.failed += 1
+                self._report(f"{origin}:{number}: {e}")
+                answer = _refused(line, str(e))
+            if answer is not None:
+                yield answer
+
+    def _answered(self, document: Document) -> Document:
+        problem = read_problem(document)
+        document.clear()
+        with _undisturbed():
+            if not problem.mode:
+                return self._solved(problem)
+            if problem.mode not in MODES:
+                expected = ", ".join(MODES)
+                raise InvalidInput(f"problem {problem.name!r}: no mode {problem.mode!r}: use one of {expected}, or none")
+            return self._filled(problem, problem.mode)
+
+    def _solved(self, problem: Problem) -> Document:
+        budget = SearchTime(self._seconds)
+        begun = time.perf_counter()
+        answers = answer_problem(problem, self._rules, lambda: budget.limits)
+        seconds = time.perf_counter() - begun
+        for answer in answers:
+            answer.pop("results", None)
+        return {"name": problem.name, "answers": answers} | ({"seconds": seconds} if self._bench else {})
+
+    def _filled(self, problem: Problem, mode: Mode) -> Document:
+        budget = SearchTime(self._seconds)
+        scan = Scan(Allocator(problem.inventory, problem.features, self._rules), problem.nodes)
+        placed = 0
+        begun = time.perf_counter()
+        for node in place(scan, problem.claims, mode, lambda: str(uuid4()), budget.limits):
+            placed += node is not None
+            budget.restart()
+        seconds = time.perf_counter() - begun
+        cut = f"searches that were given up after {self._seconds:g} s: {budget.exceeded}" if budget.exceeded else ""
+        return {"name": problem.name, "placed": placed, "seconds": seconds} | ({"error": cut} if cut else {})
+
+
+def _lines(lines: BinaryIO, origin: str) -> Iterator[bytes]:
+    while line := lines.readline(MAX_LINE_BYTES):
+        if len(line) == MAX_LINE_BYTES:
+            raise InvalidInput(f"{origin}: a line has more than {MAX_LINE_BYTES} bytes")
+        yield line
+
+
+def _document(line: bytes) -> Document:
+    try:
+        document = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as e:
+        raise InvalidInput(f"not JSON: {e}") from e
+    if not isinstance(document, dict):
+        raise InvalidInput("expected a JSON object with nodes, slices, classes and claims")
+    return document
+
+
+def _refused(line: bytes, error: str) -> Document | None:
+    """The answer to a problem that cannot be read, if its name and nodes can: an error on each node."""
+    try:
+        found = msgspec.json.decode(line, type=_Named)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    answers = [{"node": node.metadata.name, "outcome": "error", "error": error} for node in found.nodes or ()]
+    return {"name": found.name, "answers": answers}
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+
+
+class _NamedNode(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _Named(msgspec.Struct):
+    name: str
+    nodes: list[_NamedNode] | None = None
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Garbage collections do not look at the problem, which stays anyway."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
