@@ -59,6 +59,8 @@ class Rules:
     strict_capacity: bool = True  # 12: negative amounts are refused, names may carry the driver's domain
     single_config: bool = True  # 13: a configuration is listed once
     whole_pool_generation: bool = True  # 18: an old generation does not count if any node has a newer one
+    all_may_fail: bool = True  # 24: All devices against a constraint is a no while something else can be tried
+    shares_without_amounts: bool = True  # 25: a share holds the device's counters even if nothing of it is consumed
 
     @staticmethod
     def reference() -> "Rules":

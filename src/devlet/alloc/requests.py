@@ -10,7 +10,7 @@ from typing import Final
 from devlet.alloc.features import Features, Rules
 from devlet.alloc.inventory import Inventory
 from devlet.alloc.selectors import Selectors, SelectorSet
-from devlet.errors import InvalidInput
+from devlet.errors import InvalidInput, InvalidSelector
 from devlet.objects.claim import DeviceRequest, DeviceSubRequest, DeviceToleration, ExactDeviceRequest, ResourceClaim
 from devlet.objects.device_class import DeviceClass, DeviceSelector
 from devlet.objects.quantity import Quantity
@@ -73,8 +73,11 @@ def read_request(claim: ResourceClaim, request: DeviceRequest, reader: Reader) -
         raise InvalidInput(f"{where}: neither exactly nor firstAvailable is set (unsupported request type?)")
     else:
         parts = (request.exactly,)
-    if not features.consumable_capacity and any(part.capacity is not None for part in parts):
-        raise InvalidInput(f"{where}: has capacity requests, but the DRAConsumableCapacity feature is disabled")
+    for part in parts if not features.consumable_capacity else ():
+        if part.capacity is not None:
+            if isinstance(part, DeviceSubRequest):
+                where = f"claim {claim_name(claim)}, subrequest {part.name}"
+            raise InvalidInput(f"{where}: has capacity requests, but the DRAConsumableCapacity feature is disabled")
     return Request(
         request.name,
         tuple(_alternative(claim, request, part, reader) for part in parts),
@@ -98,6 +101,8 @@ def _alternative(
         raise InvalidInput(f"{where}: could not retrieve device class {part.device_class_name}: {missing}")
     if part.allocation_mode not in ("ExactCount", "All"):
         raise InvalidInput(f"{where}: unsupported count mode {part.allocation_mode}")
+    if reader.rules.errors_do_not_match:
+        _check_expressions(claim, device_class, part, reader)
     return Alternative(
         name,
         f"{request.name}/{name}" if is_sub else name,
@@ -120,6 +125,21 @@ def _check(part: ExactDeviceRequest | DeviceSubRequest, features: Features, wher
         raise InvalidInput(f"{where}: admin access is requested, but the feature is disabled")
     if not part.device_class_name:
         raise InvalidInput(f"{where}: missing device class name (unsupported request type?)")
+
+
+def _check_expressions(
+    claim: ResourceClaim, device_class: DeviceClass, part: ExactDeviceRequest | DeviceSubRequest, reader: Reader
+) -> None:
+    """What does not compile is wrong for every device, whether one is looked at or not."""
+    for whose, selectors in (
+        (f"class {device_class.name}", device_class.spec.selectors),
+        (f"claim {claim_name(claim)}", part.selectors),
+    ):
+        for i, expression in enumerate(_expressions(selectors)):
+            try:
+                reader.selectors.program(expression)
+            except InvalidSelector as e:
+                raise InvalidInput(f"{whose}: selector #{i}: CEL compile error: {e}") from e
 
 
 def _expressions(selectors: Sequence[DeviceSelector]) -> tuple[str, ...]:

@@ -72,9 +72,11 @@ def _result(chosen: Chosen, features: Features, new_share_id: Callable[[], str])
         result["adminAccess"] = True
     if wanted.tolerations:
         result["tolerations"] = [_plain(toleration) for toleration in wanted.tolerations]
-    if features.device_binding_and_status and entry.device.binding_conditions:
-        result["bindingConditions"] = list(entry.device.binding_conditions)
-        result["bindingFailureConditions"] = list(entry.device.binding_failure_conditions)
+    if features.device_binding_and_status:
+        if entry.device.binding_conditions:
+            result["bindingConditions"] = list(entry.device.binding_conditions)
+        if entry.device.binding_failure_conditions:
+            result["bindingFailureConditions"] = list(entry.device.binding_failure_conditions)
     if chosen.amounts is not None:
         result["shareID"] = new_share_id()
         if chosen.amounts:

@@ -134,6 +134,7 @@ class Search:
         self._hopeless: dict[Hashable, tuple[Hashable, ...]] = {}
         self._kinds: dict[DeviceEntry, int] | None = None
         self._may_cut = False
+        self._refused: InvalidInput | None = None
         self.results: list[list[Chosen]] = [[] for _ in requests]
         self.steps = 0
 
@@ -143,9 +144,12 @@ class Search:
         if self._may_cut and not self._enough():
             return False
         try:
-            return self._walk()
+            found = self._walk()
         except _Hopeless:
-            return False
+            found = False
+        if not found and self._refused:
+            raise self._refused
+        return found
 
     def _cutting_is_safe(self) -> bool:
         for requests, constraints in zip(self._requests, self._constraints, strict=True):
@@ -322,8 +326,7 @@ class Search:
             if constraint.covers(step.request, step.full_name) and not constraint.add(entry, step.request):
                 self._restore(step, undo)
                 if step.is_all:
-                    text = "because a claim constraint would not be satisfied"
-                    raise InvalidInput(f"{step.where}: cannot add device {entry.identity} {text}")
+                    self._refuse(step, entry)
                 return False
             undo.constraints += 1
         if not self._fits(step, entry):
@@ -343,6 +346,14 @@ class Search:
         self.results[step.claim].append(Chosen(step, entry, amounts))
         frame.undo = undo
         return True
+
+    def _refuse(self, step: Step, entry: DeviceEntry) -> None:
+        """All devices are wanted, and a constraint forbids it: an error, at once or if nothing else is found."""
+        text = "because a claim constraint would not be satisfied"
+        error = InvalidInput(f"{step.where}: cannot add device {entry.identity} {text}")
+        if not self._rules.all_may_fail:
+            raise error
+        self._refused = self._refused or error
 
     def _undo(self, frame: _Device) -> None:
         assert frame.undo is not None
@@ -367,6 +378,8 @@ class Search:
     # Capacity and counters
 
     def _is_shared(self, entry: DeviceEntry) -> bool:
+        if entry.shares and self._rules.shares_without_amounts:
+            return True
         return entry.consumed is not None or entry in self._sharing
 
     def _fits(self, step: Step, entry: DeviceEntry) -> bool:

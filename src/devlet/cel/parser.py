@@ -156,7 +156,7 @@ class _Parser:
         if macro is None:
             return Call(id, function, target, args)
         try:
-            made = macro.expand(Maker(lambda like: self._like(like or id)), target or args[0], args)
+            made = macro.expand(Maker(lambda like: self._like(like or id, id)), target or args[0], args)
         except MacroError as e:
             return self._problem(e.message, self._positions[e.node])
         if made is None:
@@ -166,11 +166,11 @@ class _Parser:
         self._macro_calls[made.id] = Call(0, function, target, args)
         return made
 
-    def _like(self, id: int) -> int:
+    def _like(self, id: int, macro: int) -> int:
         new = len(self._positions) + 1
         if new > LARGEST:
             message = f"expression is too large: its macros expand to more than {LARGEST} nodes"
-            raise CompileError(self._text, [Issue(message, self._positions[id])])
+            raise CompileError(self._text, [Issue(message, self._positions[macro])])
         self._positions[new] = self._positions[id]
         self._heights[new] = self._heights[id]
         return new

@@ -23,6 +23,7 @@ from devlet.cel.attributes import (
     is_key,
 )
 from devlet.cel.checker import Checked
+from devlet.cel.constructors import Constructor, list_of_parts, map_of_parts, message_of_parts
 from devlet.cel.fold import Fold
 from devlet.cel.functions import Overload
 from devlet.cel.issues import NOWHERE, CompileError, Issue
@@ -32,13 +33,10 @@ from devlet.cel.steps import (
     AttributeStep,
     Call,
     ConstantStep,
-    ListStep,
     Logic,
-    MapStep,
     OptionalOr,
     PresenceStep,
     SetStep,
-    StructStep,
 )
 from devlet.cel.types import Kind, unwrap_optional
 from devlet.cel.values import CelError, Value
@@ -133,12 +131,12 @@ class _Planner:
             case ast.Call():
                 return self._call(node, parts)
             case ast.ListLiteral():
-                return _folded(ListStep(node.id, parts, node.optionals), parts)
+                return _folded(list_of_parts(node.id, parts, node.optionals), parts)
             case ast.MapLiteral():
                 optionals = frozenset(i for i, entry in enumerate(node.entries) if entry.optional)
-                return _folded(MapStep(node.id, parts, optionals), parts)
+                return _folded(map_of_parts(node.id, parts, optionals), parts)
             case ast.StructLiteral():
-                return StructStep(node.id, parts, _maker(node))
+                return message_of_parts(node.id, parts, _maker(node))
             case ast.Comprehension():
                 init, over, condition, step, result = parts
                 names = (node.accumulator, node.variable, node.variable2)
@@ -286,7 +284,7 @@ def _attribute(operand: Step) -> Attribute:
     return operand.attribute if isinstance(operand, AttributeStep) else Computed(operand.id, operand)
 
 
-def _folded(step: ListStep | MapStep, parts: Sequence[Step]) -> Step:
+def _folded(step: Constructor, parts: Sequence[Step]) -> Step:
     constants = [part for part in parts if isinstance(part, ConstantStep)]
     if len(constants) != len(parts):
         return step

@@ -7,11 +7,10 @@ whatever `&&` and `||` are around it: a limit that was reached, or a value that 
 from collections.abc import Callable, Sequence
 
 from devlet.cel.attributes import Attribute, Conditional, Step
-from devlet.cel.cost import LIST_COST, MAP_COST, SELECT_COST, STRUCT_COST
+from devlet.cel.cost import SELECT_COST
 from devlet.cel.frames import AnyFrame
 from devlet.cel.functions import CostOf
 from devlet.cel.membership import Members
-from devlet.cel.texts import key_text
 from devlet.cel.values import CelError, CostExceeded, Optional, Value
 
 
@@ -201,107 +200,3 @@ class SetStep:
             value = self._members.has(value, self.id)
         frame.tracker.record(self.id, value)
         return value
-
-
-class ListStep:
-    __slots__ = ("_elements", "_optionals", "id")
-
-    def __init__(self, id: int, elements: Sequence[Step], optionals: frozenset[int]) -> None:
-        self.id = id
-        self._elements = elements
-        self._optionals = optionals
-
-    def evaluate(self, frame: AnyFrame) -> Value:
-        value = self._made(frame)
-        frame.tracker.take([element.id for element in self._elements])
-        frame.tracker.record(self.id, value, LIST_COST)
-        return value
-
-    def _made(self, frame: AnyFrame) -> Value:
-        values: list[Value] = []
-        for element in self._elements:
-            values.append(element.evaluate(frame))
-            if isinstance(values[-1], CelError):
-                return values[-1]
-        return self.fold(values)
-
-    def fold(self, values: Sequence[Value]) -> Value:
-        if not self._optionals:
-            return list(values)
-        made: list[Value] = []
-        for position, value in enumerate(values):
-            if position not in self._optionals:
-                made.append(value)
-            elif type(value) is not Optional:
-                text = f"cannot initialize optional list element from non-optional value {key_text(value)}"
-                return CelError(text, self.id)
-            elif value.has_value:
-                made.append(value.value)
-        return made
-
-
-class MapStep:
-    """`entries` has keys and values in turn, `optionals` the numbers of the entries that are written `?key: x`."""
-
-    __slots__ = ("_entries", "_optionals", "id")
-
-    def __init__(self, id: int, entries: Sequence[Step], optionals: frozenset[int]) -> None:
-        self.id = id
-        self._entries = entries
-        self._optionals = optionals
-
-    def evaluate(self, frame: AnyFrame) -> Value:
-        value = self._made(frame)
-        frame.tracker.take([part.id for part in self._entries])
-        frame.tracker.record(self.id, value, MAP_COST)
-        return value
-
-    def _made(self, frame: AnyFrame) -> Value:
-        values: list[Value] = []
-        for part in self._entries:
-            values.append(part.evaluate(frame))
-            if isinstance(values[-1], CelError):
-                return values[-1]
-        return self.fold(values)
-
-    def fold(self, values: Sequence[Value]) -> Value:
-        made: dict[Value, Value] = {}
-        for number, (key, value) in enumerate(zip(values[::2], values[1::2], strict=True)):
-            if number in self._optionals:
-                if type(value) is not Optional:
-                    return CelError(_not_optional(key, value), self.id)
-                if not value.has_value:
-                    made.pop(key, None)
-                    continue
-                value = value.value
-            made[key] = value
-        return made
-
-
-class StructStep:
-    """`Name{field: value}`. There are wrappers such as `google.protobuf.Int64Value`, and nothing else can be made."""
-
-    __slots__ = ("_make", "_values", "id")
-
-    def __init__(self, id: int, values: Sequence[Step], make: Callable[[Sequence[Value]], Value]) -> None:
-        self.id = id
-        self._values = values
-        self._make = make
-
-    def evaluate(self, frame: AnyFrame) -> Value:
-        value = self._made(frame)
-        frame.tracker.take([part.id for part in self._values])
-        frame.tracker.record(self.id, value, STRUCT_COST)
-        return value
-
-    def _made(self, frame: AnyFrame) -> Value:
-        values: list[Value] = []
-        for part in self._values:
-            values.append(part.evaluate(frame))
-            if isinstance(values[-1], CelError):
-                return values[-1]
-        return called(self._make, [values], self.id)
-
-
-def _not_optional(key: Value, value: Value) -> str:
-    return f"cannot initialize optional entry '{key_text(key)}' from non-optional value {key_text(value)}"

@@ -18,7 +18,6 @@ from devlet.alloc.features import Rules
 from devlet.alloc.placement import MODES, Mode, place
 from devlet.alloc.problems import Problem, answer_problem, read_problem
 from devlet.alloc.scan import Scan
-from devlet.alloc.search import Limits
 from devlet.cli.search_time import SearchTime
 from devlet.cli.session import Document
 from devlet.errors import InvalidInput
@@ -44,13 +43,11 @@ class Answers:
             if line.isspace():
                 continue
             try:
-                answer = self._answered(_document(line))
+                yield self._answered(_document(line))
             except InvalidInput as e:
                 self.failed += 1
                 self._report(f"{origin}:{number}: {e}")
-                answer = _refused(line, str(e))
-            if answer is not None:
-                yield answer
+                yield from _refused(line, str(e))
 
     def _answered(self, document: Document) -> Document:
         problem = read_problem(document)
@@ -60,7 +57,9 @@ class Answers:
                 return self._solved(problem)
             if problem.mode not in MODES:
                 expected = ", ".join(MODES)
-                raise InvalidInput(f"problem {problem.name!r}: no mode {problem.mode!r}: use one of {expected}, or none")
+                raise InvalidInput(
+                    f"problem {problem.name!r}: no mode {problem.mode!r}: use one of {expected}, or none"
+                )
             return self._filled(problem, problem.mode)
 
     def _solved(self, problem: Problem) -> Document:
@@ -102,14 +101,14 @@ def _document(line: bytes) -> Document:
     return document
 
 
-def _refused(line: bytes, error: str) -> Document | None:
+def _refused(line: bytes, error: str) -> Iterator[Document]:
     """The answer to a problem that cannot be read, if its name and nodes can: an error on each node."""
     try:
         found = msgspec.json.decode(line, type=_Named)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return None
+        return
     answers = [{"node": node.metadata.name, "outcome": "error", "error": error} for node in found.nodes or ()]
-    return {"name": found.name, "answers": answers}
+    yield {"name": found.name, "answers": answers}
 
 
 class _Metadata(msgspec.Struct):

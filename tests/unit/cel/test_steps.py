@@ -4,7 +4,6 @@ from typing import Any
 import pytest
 
 from devlet.cel.evaluate import Evaluation
-from devlet.cel.values import Duration
 
 Answer = Callable[[str], tuple[Any, int]]
 FAILS = "1 / 0 == 1"
@@ -62,24 +61,6 @@ def test_alternatives_of_an_optional_are_free_and_computed_only_if_needed(answer
     assert answer("optional.none().orValue(1 / 0)") == ("division by zero", 2)
     assert answer("optional.none().or(optional.of(2)).value()") == (2, 3)
     assert answer("D.name.orValue(1)") == ("gpu-a100", 4)
-
-
-def test_elements_and_entries_may_be_optional(answer: Answer) -> None:
-    assert answer("[?optional.of(1), ?optional.none(), 2]")[0] == [1, 2]
-    assert answer("{?'a': D.?nope, ?'b': D.?count}")[0] == {"b": 8}
-
-
-def test_an_optional_element_must_be_an_optional(answer: Answer) -> None:
-    text = "cannot initialize optional list element from non-optional value dra.example.com"
-    assert answer("[?dyn(device.driver)]")[0] == text
-    entry = "cannot initialize optional entry 'a' from non-optional value 8"
-    assert answer("{?'a': dyn(D.count)}")[0] == entry
-
-
-def test_a_message_of_protobuf_is_the_value_in_it(answer: Answer) -> None:
-    assert answer("google.protobuf.Int64Value{value: 1}") == (1, 40)
-    assert answer("google.protobuf.Duration{seconds: 2}")[0] == Duration(2 * 10**9)
-    assert answer("kubernetes.DRADevice{driver: 'x'}") == ("unknown type 'kubernetes.DRADevice'", 40)
 
 
 def test_a_value_that_the_reference_cannot_hash_fails_in_a_set_whatever_is_around(answer: Answer) -> None:

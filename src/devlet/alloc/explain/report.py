@@ -48,25 +48,35 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class RequestReport:
-    """A request, or one of its alternatives (`claim`, `name` such as `gpu` or `gpu/big`); `wanted` in words."""
+    """A request, or one of its alternatives (`claim`, `name` such as `gpu` or `gpu/big`); `wanted` in words.
+
+    `elsewhere` are devices for other nodes that are too many to be listed one by one.
+    """
 
     claim: str
     name: str
     wanted: str
     number: int
     verdicts: tuple[Verdict, ...]
+    elsewhere: int = 0
 
     @property
     def counts(self) -> Counter[VerdictKind]:
-        return Counter(verdict.kind for verdict in self.verdicts)
+        counts = Counter(verdict.kind for verdict in self.verdicts)
+        counts[VerdictKind.OTHER_NODE] += self.elsewhere
+        return +counts
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Wishes that cannot hold together, none of which could be left out; `text` says it in one sentence."""
+    """Wishes that cannot hold together, none of which could be left out; `text` says it in one sentence.
+
+    `cause` is the same without what differs from node to node, so that nodes can be counted by it.
+    """
 
     wishes: tuple[str, ...]
     text: str
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)

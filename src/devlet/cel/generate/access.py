@@ -10,7 +10,7 @@ from devlet.cel import operators
 from devlet.cel.ast import Call, Expr, Literal, Select
 from devlet.cel.environment import ObjectField
 from devlet.cel.generate.code import Operand
-from devlet.cel.generate.context import Context, Steps, is_dynamic
+from devlet.cel.generate.context import Context, NotGenerated, Steps, is_dynamic
 from devlet.cel.types import BOOL, DYN, STRING, Kind, Type, optional_of, unwrap_optional
 from devlet.cel.values import Optional, Value
 
@@ -18,9 +18,13 @@ from devlet.cel.values import Optional, Value
 def select(context: Context, node: Select) -> Steps:
     operand = yield node.operand
     field = context.code.constant(node.field, STRING)
+    found = _object_field(context, node.operand, operand, node.field)
     if node.is_test:
-        return _presence(context, operand, field)
-    return _field(context, node, operand, field)
+        return _presence(context, operand, field, found)
+    if found:
+        operand = context.code.settled(operand)
+        return Operand(f"{operand.text}.{found.attribute}", found.type)
+    return _element(context, node, operand, field)
 
 
 def index(context: Context, node: Call) -> Steps:
@@ -31,7 +35,7 @@ def index(context: Context, node: Call) -> Steps:
 def optional_select(context: Context, node: Call) -> Steps:
     operand = yield node.args[0]
     field = yield node.args[1]
-    if found := _object_field(context, operand.type, field):
+    if found := _object_field(context, node.args[0], operand, field.constant):
         operand = context.code.settled(operand)
         return Operand(f"{operand.text}.{found.attribute}", optional_of(found.type), bare=True)
     return _optional_element(context, operand, field)
@@ -53,24 +57,20 @@ def _with_key(context: Context, node: Call) -> Generator[Expr, Operand, tuple[Op
     return container, key
 
 
-def _object_field(context: Context, t: Type, field: Operand) -> ObjectField | None:
-    if t.kind is not Kind.OBJECT:
-        return None
-    return context.checked.environment.objects.get(t.name, {}).get(field.constant)
-
-
-def _field(context: Context, node: Select, operand: Operand, field: Operand) -> Operand:
-    if found := _object_field(context, operand.type, field):
-        operand = context.code.settled(operand)
-        return Operand(f"{operand.text}.{found.attribute}", found.type)
-    return _element(context, node, operand, field)
+def _object_field(context: Context, node: Expr, operand: Operand, field: str) -> ObjectField | None:
+    """The field of an object of the host. The object has to be one for certain, or `evaluate` has to look."""
+    expected = unwrap_optional(context.checked.types.get(node.id, DYN))[0]
+    found = context.checked.environment.objects.get(expected.name, {}).get(field)
+    if found and operand.type != expected:
+        raise NotGenerated
+    return found
 
 
 def _element(context: Context, node: Expr, container: Operand, key: Operand) -> Operand:
     t = _element_type(container.type)
     is_text = type(key.constant) is str
-    if container.bare and is_text:
-        return _further(context, container, key)
+    if is_text and unwrap_optional(container.type)[1]:
+        return _further(context, context.bare(container), key)
     if is_text and container.type.kind is Kind.MAP:
         return _looked_up(context, container, key, t, node.id)
     if is_text and is_dynamic(container.type):
@@ -79,7 +79,10 @@ def _element(context: Context, node: Expr, container: Operand, key: Operand) -> 
 
 
 def _element_type(t: Type) -> Type:
-    return t.params[-1] if t.kind in (Kind.LIST, Kind.MAP) else DYN
+    """Of what is looked up in a list or map; in an optional, it is optional, too."""
+    inner, is_optional = unwrap_optional(t)
+    element = inner.params[-1] if inner.kind in (Kind.LIST, Kind.MAP) else DYN
+    return optional_of(element) if is_optional else element
 
 
 def _looked_up(context: Context, container: Operand, key: Operand, t: Type, node: int) -> Operand:
@@ -103,8 +106,7 @@ def _further(context: Context, bare: Operand, key: Operand) -> Operand:
     absent = context.code.known(operators.ABSENT)
     context.code.write(f"{name} = {absent} if {context.is_absent(value)} else {find}({value.text}, {key.text})")
     context.code.may_fail()
-    t = optional_of(_element_type(unwrap_optional(bare.type)[0]))
-    return Operand(name, t, simple=True, bare=True)
+    return Operand(name, _element_type(bare.type), simple=True, bare=True)
 
 
 def _find_further(container: Value, key: Value) -> Value:
@@ -114,10 +116,11 @@ def _find_further(container: Value, key: Value) -> Value:
 
 
 def _optional_element(context: Context, container: Operand, key: Operand) -> Operand:
-    if type(key.constant) is not str or not (container.bare or container.type.kind is Kind.MAP):
+    is_text = type(key.constant) is str
+    if is_text and unwrap_optional(container.type)[1]:
+        return _further(context, context.bare(container), key)
+    if not is_text or container.type.kind is not Kind.MAP:
         return context.code.called(operators.optional_index, context.value(container), key, type=optional_of(DYN))
-    if container.bare:
-        return _further(context, container, key)
     value = context.code.stored(container)
     find = f"{context.code.known(operators.find)}({value.text}, {key.text})"
     absent = context.code.known(operators.ABSENT)
@@ -126,8 +129,7 @@ def _optional_element(context: Context, container: Operand, key: Operand) -> Ope
     return Operand(f"({get} if type({value.text}) is dict else {find})", t, bare=True)
 
 
-def _presence(context: Context, operand: Operand, field: Operand) -> Operand:
-    found = _object_field(context, operand.type, field)
+def _presence(context: Context, operand: Operand, field: Operand, found: ObjectField | None) -> Operand:
     if operand.bare or operand.type.kind is not Kind.MAP or found:
         attribute = context.code.constant(found.attribute if found else "", STRING)
         return context.code.called(operators.has, context.value(operand), field, attribute, type=BOOL)

@@ -9,7 +9,7 @@ from devlet.cel.checker import Checked
 from devlet.cel.functions import Overload
 from devlet.cel.generate.code import UNKNOWN, Code, Operand
 from devlet.cel.operators import ABSENT
-from devlet.cel.types import BOOL, DYN, Kind, Type
+from devlet.cel.types import BOOL, DYN, Kind, Type, unwrap_optional
 from devlet.cel.values import NONE, CelError, Optional, Value
 
 Steps = Generator[Expr, Operand, Operand]
@@ -90,6 +90,16 @@ class Context:
         bare = self.code.stored(operand)
         none, box = self.code.known(NONE), self.code.known(Optional)
         return self.code.combined(f"({none} if {self.is_absent(bare)} else {box}({bare.text}))", operand.type)
+
+    def bare(self, operand: Operand) -> Operand:
+        """An optional out of its box. What may turn out not to be an optional at all is left to `evaluate`."""
+        if operand.bare:
+            return self.code.settled(operand)
+        if not unwrap_optional(operand.type)[1]:
+            raise NotGenerated
+        box = self.code.stored(operand)
+        text = f"({box.text}.value if {box.text}.has_value else {self.code.known(ABSENT)})"
+        return Operand(text, operand.type, bare=True)
 
     def simple(self, operand: Operand) -> Operand:
         return self.code.stored(self.value(operand))

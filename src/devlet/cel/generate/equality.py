@@ -58,7 +58,7 @@ def _amounts(context: Context, left: Operand, sign: str, right: Operand, t: Type
 
 
 def _part(context: Context, amount: Operand, name: str) -> Operand:
-    if is_constant(amount) and amount.constant is not None:
+    if isinstance(amount.constant, tuple(kind for _, kind in AMOUNTS.values())):
         return context.code.constant(getattr(amount.constant, name), DYN)
     return context.code.combined(f"{amount.text}.{name}", DYN, amount)
 

@@ -12,7 +12,7 @@ def or_else(context: Context, node: Call) -> Steps:
     optional = yield from _target(context, node)
     with context.code.apart() as lines:
         other = yield node.args[0]
-        other = _bare(context, other) if node.function == "or" else context.value(other)
+        other = context.bare(other) if node.function == "or" else context.value(other)
     is_bare = node.function == "or"
     inner = unwrap_optional(optional.type)[0]
     t = joined((optional.type if is_bare else inner, other.type))
@@ -39,15 +39,4 @@ def value(context: Context, node: Call) -> Steps:
 def _target(context: Context, node: Call) -> Steps:
     if node.target is None:
         raise NotGenerated
-    return context.code.stored(_bare(context, (yield node.target)))
-
-
-def _bare(context: Context, operand: Operand) -> Operand:
-    """Out of its box. What may turn out not to be an optional at all is left to `evaluate`."""
-    if operand.bare:
-        return context.code.settled(operand)
-    if not unwrap_optional(operand.type)[1]:
-        raise NotGenerated
-    box = context.code.stored(operand)
-    absent = context.code.known(operators.ABSENT)
-    return Operand(f"({box.text}.value if {box.text}.has_value else {absent})", operand.type, bare=True)
+    return context.code.stored(context.bare((yield node.target)))

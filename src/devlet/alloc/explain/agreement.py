@@ -1,0 +1,89 @@
+"""Which of the devices that a request could have a constraint leaves, because others must have a value in common.
+
+A necessary condition only: what it excludes cannot be had, what it leaves may still not fit together.
+"""
+
+from collections.abc import Iterable
+
+from devlet.alloc.constraints import attribute_values
+from devlet.alloc.explain.report import VerdictKind
+from devlet.alloc.explain.standing import Scene, Seen, Wish
+from devlet.alloc.inventory import DeviceEntry, Values
+from devlet.objects.claim import DeviceConstraint
+
+__all__ = ["Objection", "covers", "objections", "value_text", "values_of"]
+
+Objection = tuple[int, str]
+"""Number of the constraint, and what is wrong."""
+
+
+def covers(constraint: DeviceConstraint, wish: Wish) -> bool:
+    names = constraint.requests
+    return not names or wish.request_name in names or wish.wanted.full_name in names
+
+
+def values_of(scene: Scene, constraint: DeviceConstraint, entry: DeviceEntry) -> Values | None:
+    name = constraint.match_attribute or constraint.distinct_attribute or ""
+    return attribute_values(entry, name, lists=scene.allocator.features.list_type_attributes)
+
+
+def value_text(values: Iterable[tuple[str, object]]) -> str:
+    texts = sorted(f'"{value}"' if kind == "strings" else str(value).lower() for kind, value in values)
+    return ", ".join(texts[:6]) + (", …" if len(texts) > 6 else "")
+
+
+def objections(scene: Scene, wish: Wish, seen: list[Seen]) -> dict[DeviceEntry, Objection]:
+    """For free devices that a constraint excludes whatever else is chosen."""
+    found: dict[DeviceEntry, Objection] = {}
+    constraints = scene.claims.claims[wish.claim].spec.devices.constraints
+    for i, constraint in enumerate(constraints):
+        name = constraint.match_attribute or constraint.distinct_attribute
+        if name is None or not covers(constraint, wish):
+            continue
+        workable = _workable(scene, constraint, wish.claim) if constraint.match_attribute is not None else None
+        for each in seen:
+            if each.kind is VerdictKind.FREE and each.entry not in found:
+                values = values_of(scene, constraint, each.entry)
+                if not values:
+                    found[each.entry] = (i, f"has no attribute {name}")
+                elif workable is not None and not values & workable.keys():
+                    lost = next(why for value in values for why in [_shortage(scene, constraint, wish.claim, value)])
+                    found[each.entry] = (i, f"{name} is {value_text(values)}, {lost}")
+    return found
+
+
+def _workable(scene: Scene, constraint: DeviceConstraint, claim: int) -> dict[tuple[str, object], bool]:
+    """Values that enough devices of every request have."""
+    values = {
+        value
+        for (i, _), alternatives in scene.seen.items()
+        for wish, seen in alternatives
+        if i == claim and covers(constraint, wish)
+        for each in seen
+        if each.kind is VerdictKind.FREE
+        for value in values_of(scene, constraint, each.entry) or ()
+    }
+    return {value: True for value in values if not _shortage(scene, constraint, claim, value)}
+
+
+def _shortage(scene: Scene, constraint: DeviceConstraint, claim: int, value: tuple[str, object]) -> str:
+    """Which request has too few devices with the value."""
+    for (i, _), alternatives in scene.seen.items():
+        if i != claim or any(not covers(constraint, wish) for wish, _ in alternatives):
+            continue
+        most = 0
+        for wish, seen in alternatives:
+            having = sum(
+                each.kind is VerdictKind.FREE and value in (values_of(scene, constraint, each.entry) or ())
+                for each in seen
+            )
+            number = scene.number(wish, seen)
+            if having >= number:
+                break
+            most = max(most, having)
+        else:
+            name = alternatives[0][0].request_name
+            return (
+                f"which {most or 'no'} free device{'s' * (most != 1)} of request {name} {'have' if most > 1 else 'has'}"
+            )
+    return ""

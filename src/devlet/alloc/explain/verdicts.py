@@ -1,0 +1,280 @@
+"""Why a request can or cannot have each device, in words: the first thing that applies.
+
+The devices of the node's pools come first, as the search sees them; then those that the node cannot have at all: of
+pools that are incomplete, invalid or replaced, and of other nodes.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from devlet.alloc.allocator import Allocator, Fit
+from devlet.alloc.amounts import Amount
+from devlet.alloc.explain.agreement import objections
+from devlet.alloc.explain.hints import Names
+from devlet.alloc.explain.parts import deciding_part
+from devlet.alloc.explain.report import RequestReport, Verdict, VerdictKind
+from devlet.alloc.explain.standing import Scene, Seen, Standing, Wish
+from devlet.alloc.inventory import DeviceEntry, Holder, PoolKey, SliceEntry
+from devlet.alloc.pools import Pool
+from devlet.alloc.requests import claim_name
+from devlet.alloc.taints import untolerated
+from devlet.errors import InvalidSelector
+from devlet.objects.quantity import Quantity
+from devlet.objects.slice import DeviceTaint
+
+__all__ = ["Elsewhere", "Verdicts", "wanted_text"]
+
+LISTED_MAX = 64  # devices of other nodes; beyond it they are counted
+
+
+@dataclass
+class Elsewhere:
+    """What the inventory has beside the pools of a node; made once for all nodes."""
+
+    allocator: Allocator
+    _newest: dict[PoolKey, int] = field(default_factory=dict)
+    _names: dict[str, Names] = field(default_factory=dict)
+
+    def generation(self, key: PoolKey) -> int:
+        if key not in self._newest:
+            self._newest[key] = max(entry.generation for entry in self.allocator.inventory.slices_of(key))
+        return self._newest[key]
+
+    def names(self, driver: str) -> Names:
+        """What the driver's devices publish."""
+        if driver not in self._names:
+            slices = (entry for entry in self.allocator.inventory.slices() if entry.slice.spec.driver == driver)
+            self._names[driver] = Names([device.input for entry in slices for device in entry.devices])
+        return self._names[driver]
+
+
+class Verdicts:
+    """Of one node. `fit` is what was found for it, if anything."""
+
+    def __init__(self, scene: Scene, elsewhere: Elsewhere, fit: Fit | None = None) -> None:
+        self._scene = scene
+        self._allocator = scene.allocator
+        self._elsewhere = elsewhere
+        self._standing = Standing(scene.allocator)
+        self._fit = fit
+
+    def reports(self) -> tuple[RequestReport, ...]:
+        others, uncounted = self._others()
+        return tuple(
+            RequestReport(
+                claim_name(self._scene.claims.claims[wish.claim]),
+                wish.wanted.full_name,
+                wanted_text(wish),
+                self._scene.number(wish, seen),
+                (*self._of_node(wish, seen), *others),
+                uncounted,
+            )
+            for alternatives in self._scene.seen.values()
+            for wish, seen in alternatives
+        )
+
+    # Devices of the node's pools
+
+    def _of_node(self, wish: Wish, seen: list[Seen]) -> Iterator[Verdict]:
+        chosen = self._chosen(wish)
+        objected = {} if self._fit else objections(self._scene, wish, seen)
+        for each in seen:
+            if each.entry in chosen:
+                yield Verdict(each.entry.identity, VerdictKind.CHOSEN, self._consumed(chosen[each.entry]))
+            elif each.entry in objected:
+                text = f"constraint #{objected[each.entry][0]}: {objected[each.entry][1]}"
+                yield Verdict(each.entry.identity, VerdictKind.CONSTRAINT, text)
+            else:
+                yield self.verdict(wish, each)
+
+    def _chosen(self, wish: Wish) -> dict[DeviceEntry, Sequence[Amount]]:
+        if not self._fit:
+            return {}
+        return {
+            chosen.entry: chosen.amounts or ()
+            for chosen in self._fit.chosen[wish.claim]
+            if chosen.step.full_name == wish.wanted.full_name and chosen.step.position == wish.request
+        }
+
+    def _consumed(self, found: Sequence[Amount]) -> str:
+        return ", ".join(f"{amount.consumed} of {amount.name}" for amount in found)
+
+    def verdict(self, wish: Wish, seen: Seen) -> Verdict:
+        """In words, constraints aside."""
+        entry, kind = seen.entry, seen.kind
+        identity = entry.identity
+        match kind:
+            case VerdictKind.FREE:
+                return Verdict(identity, kind, self._passed_over(wish, entry))
+            case VerdictKind.OTHER_NODE:
+                return Verdict(identity, kind, place_text(entry.slice, entry))
+            case VerdictKind.BINDING_CONDITIONS:
+                return Verdict(identity, kind, f"waits for {', '.join(entry.device.binding_conditions)}")
+            case VerdictKind.CLASS_SELECTOR | VerdictKind.REQUEST_SELECTOR:
+                return self._unmatched(wish, entry)
+            case VerdictKind.SELECTOR_ERROR:
+                return self._failing(wish, entry)
+            case VerdictKind.IN_USE:
+                holders = self._allocator.inventory.holders(identity)
+                return Verdict(identity, kind, f"by {holders_text(holders)}", holders=holders)
+            case VerdictKind.TAINT:
+                taint = untolerated(entry.device, wish.wanted.tolerations)
+                assert taint is not None
+                return Verdict(identity, kind, f"{taint_text(taint)}; {toleration_text(taint)} would be needed")
+            case VerdictKind.CAPACITY:
+                holders = self._allocator.inventory.holders(identity)
+                return Verdict(identity, kind, self._capacity_text(wish, entry, holders), holders=holders)
+            case _:
+                return self._counters(wish, seen.pool, entry)
+
+    def _passed_over(self, wish: Wish, entry: DeviceEntry) -> str:
+        if not self._fit:
+            return ""
+        taken = [c.entry.identity for claim in self._fit.chosen for c in claim]
+        if entry.identity in taken:
+            return "chosen for another request"
+        return "not needed" if self._chosen(wish) else "another alternative was chosen"
+
+    # Selectors
+
+    def _unmatched(self, wish: Wish, entry: DeviceEntry) -> Verdict:
+        for of_class, expressions in _expressions(wish):
+            for index, expression in enumerate(expressions):
+                program = self._allocator.selectors.program(expression)
+                if program.matches([entry.input])[0] is not True:
+                    part = deciding_part(program, entry.input)
+                    kind = VerdictKind.CLASS_SELECTOR if of_class else VerdictKind.REQUEST_SELECTOR
+                    hints = (self._elsewhere.names(entry.identity.driver).hint(lost) for lost in part.missing)
+                    facts = "; ".join(dict.fromkeys((*part.facts, *hints)))
+                    return Verdict(
+                        entry.identity,
+                        kind,
+                        f"{whose_text(wish, of_class)}selector #{index}" + f": {facts}" * bool(facts),
+                        expression,
+                        part.text,
+                    )
+        raise AssertionError(f"device {entry.identity} matches all selectors")
+
+    def _failing(self, wish: Wish, entry: DeviceEntry) -> Verdict:
+        match = self._allocator.selectors.match(entry.slice, wish.wanted.selectors)
+        failure = match.failures[entry.bit]
+        of = wish.wanted.selectors.of_class if failure.of_class else wish.wanted.selectors.of_request
+        expression = of[failure.index]
+        text = f"{whose_text(wish, failure.of_class)}selector #{failure.index}: {failure.text}"
+        try:
+            part = deciding_part(self._allocator.selectors.program(expression), entry.input)
+        except InvalidSelector:
+            return Verdict(entry.identity, VerdictKind.SELECTOR_ERROR, text, expression)
+        names = self._elsewhere.names(entry.identity.driver)
+        hints = "".join(f"; {names.hint(lost)}" for lost in part.missing)
+        return Verdict(entry.identity, VerdictKind.SELECTOR_ERROR, text + hints, expression, part.text)
+
+    # Amounts
+
+    def _capacity_text(self, wish: Wish, entry: DeviceEntry, holders: Sequence[Holder]) -> str:
+        problem = self._standing.capacity_problem(wish.wanted, entry)
+        if not isinstance(problem, Amount):
+            return problem or ""
+        format = problem.consumed.format
+        limit = Quantity(problem.limit, format)
+        left = Quantity(problem.limit - (entry.consumed or {}).get(problem.name, 0), format)
+        held = f", {holders_text(holders)} hold{'s' * (len(holders) == 1)} the rest" if holders else ""
+        return f"needs {problem.consumed} of {problem.name}, {left} of {limit} left{held}"
+
+    def _counters(self, wish: Wish, pool: Pool, entry: DeviceEntry) -> Verdict:
+        lacking = self._standing.lacking(wish.wanted, pool, entry)
+        assert lacking is not None
+        if isinstance(lacking, str):
+            return Verdict(entry.identity, VerdictKind.COUNTERS, lacking)
+        (set, name), needed, left = lacking
+        holders = tuple(
+            holder
+            for device in _pool_devices(pool)
+            if device.is_allocated and any(key == (set, name) for key, _ in device.counters)
+            for holder in self._allocator.inventory.holders(device.identity)
+        )
+        held = f", {holders_text(holders)} hold{'s' * (len(holders) == 1)} the rest" if holders else ""
+        amounts = f"needs {_amount(needed)} of counter {name} in set {set}, {_amount(left)} left"
+        return Verdict(entry.identity, VerdictKind.COUNTERS, amounts + held, holders=holders)
+
+    # Devices that the node cannot have
+
+    def _others(self) -> tuple[list[Verdict], int]:
+        """Verdicts, and the number of devices that are for other nodes and not listed."""
+        layout = self._scene.layout
+        own = {slice.entry.name for pool in layout.pools for slice in pool.slices}
+        broken = {pool.key: pool for pool in layout.pools if pool.problem}
+        listed: list[Verdict] = []
+        distant: list[Verdict] = []
+        count = 0
+        for entry in self._allocator.inventory.slices():
+            if entry.name in own or not entry.devices:
+                continue
+            kind, text = self._why_not(entry, broken)
+            if kind is VerdictKind.OTHER_NODE:
+                count += len(entry.devices)
+                if count <= LISTED_MAX:
+                    distant += [Verdict(d.identity, kind, place_text(entry, d)) for d in entry.devices]
+            else:
+                listed += [Verdict(device.identity, kind, text) for device in entry.devices]
+        return (listed + distant, 0) if count <= LISTED_MAX else (listed, count)
+
+    def _why_not(self, entry: SliceEntry, broken: dict[PoolKey, Pool]) -> tuple[VerdictKind, str]:
+        newest = self._elsewhere.generation(entry.pool)
+        if entry.generation < newest:
+            return VerdictKind.POOL_OBSOLETE, f"generation {entry.generation}, now there is generation {newest}"
+        if pool := broken.get(entry.pool):
+            kind = VerdictKind.POOL_INCOMPLETE if pool.is_incomplete else VerdictKind.POOL_INVALID
+            return kind, f"pool {pool.name} {pool.problem}"
+        return VerdictKind.OTHER_NODE, ""
+
+
+def _expressions(wish: Wish) -> Iterable[tuple[bool, tuple[str, ...]]]:
+    selectors = wish.wanted.selectors
+    return ((True, selectors.of_class), (False, selectors.of_request))
+
+
+def _pool_devices(pool: Pool) -> Iterator[DeviceEntry]:
+    for entry in (*(slice.entry for slice in pool.slices), *pool.others):
+        yield from entry.devices
+
+
+def _amount(nano: int) -> str:
+    """With a binary suffix if that is shorter."""
+    decimal, binary = str(Quantity(nano)), str(Quantity(nano, "BinarySI"))
+    return binary if len(binary) < len(decimal) else decimal
+
+
+def whose_text(wish: Wish, of_class: bool) -> str:
+    return f"class {wish.wanted.device_class.name}, " if of_class else ""
+
+
+def holders_text(holders: Sequence[Holder]) -> str:
+    names = list(dict.fromkeys(f"claim {holder.namespace}/{holder.claim}" for holder in holders))
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def taint_text(taint: DeviceTaint) -> str:
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
+def toleration_text(taint: DeviceTaint) -> str:
+    return f"a toleration of {taint_text(taint)}"
+
+
+def place_text(entry: SliceEntry, device: DeviceEntry) -> str:
+    """Which nodes a device is for."""
+    spec, d = entry.slice.spec, device.device
+    name = spec.node_name or (d.node_name if spec.per_device_node_selection else None)
+    return f"is for node {name}" if name else "its node selector does not match the node"
+
+
+def wanted_text(wish: Wish) -> str:
+    """Such as `2 devices of class gpu.example.com`."""
+    wanted = wish.wanted
+    number = "all devices" if wanted.is_all else "1 device" if wanted.count == 1 else f"{wanted.count} devices"
+    admin = " with admin access" if wanted.admin_access else ""
+    capacity = "".join(f", {amount} of {name}" for name, amount in wanted.capacity)
+    return f"{number} of class {wanted.device_class.name}{capacity}{admin}"

@@ -1,0 +1,67 @@
+"""The objects of an allocation from files, checked as an API server would check them.
+
+Files may be what `kubectl get … -o yaml` prints: other kinds are passed over, and pods and nodes are taken as they are.
+"""
+
+from collections.abc import Sequence
+
+from devlet.alloc.admission import check_selector
+from devlet.cli import manifests
+from devlet.cli.allocation_input import KINDS, Objects, stored
+from devlet.cli.session import Document
+from devlet.errors import BadRequest, Cause, InvalidInput, InvalidObject
+from devlet.objects.kinds import Kind, group_of, qualified
+from devlet.objects.schema import message_of
+from devlet.objects.shape import conform
+from devlet.objects.validation import Rules, validate_create, validate_status_update
+
+__all__ = ["read"]
+
+_RULES = Rules(check_selector)
+_AS_THEY_ARE = ("Pod", "Node")
+
+
+def read(sources: Sequence[str], namespace: str, *, recursive: bool = False) -> Objects:
+    """`namespace` is that of objects which name none."""
+    objects = Objects()
+    for number, manifest in enumerate(manifests.read(sources, recursive=recursive)):
+        kind = KINDS.get(manifest.kind)
+        if kind is None or group_of(manifest.api_version) != group_of(kind.storage_version):
+            continue
+        named = _named(manifest.document, namespace if kind.namespaced else "", number)
+        objects.add(_checked(kind, named, manifest.origin), manifest.origin)
+    if not objects.slices and not objects.claims and not objects.pods:
+        raise InvalidInput(f"no resource slices, claims or pods in {', '.join(sources)}")
+    return objects
+
+
+def _named(document: Document, namespace: str, number: int) -> Document:
+    """With the namespace and name that a server would give it; objects without a name get different ones."""
+    metadata = dict(document["metadata"])
+    if namespace and not metadata.get("namespace"):
+        metadata["namespace"] = namespace
+    if not metadata.get("name"):
+        metadata["name"] = f"{metadata['generateName']}{number}"
+    return {**document, "metadata": metadata}
+
+
+def _checked(kind: Kind, document: Document, origin: str) -> Document:
+    version = document["apiVersion"]
+    if version not in kind.api_versions or (message := message_of(version, kind.kind)) is None:
+        known = ", ".join(kind.api_versions)
+        raise InvalidInput(f"{origin}: {kind.kind} in version {version} cannot be read, only in {known}")
+    try:
+        found = stored(conform(document, message).document, kind)
+    except BadRequest as e:
+        raise InvalidInput(f"{origin}: {e}") from e
+    if kind.kind not in _AS_THEY_ARE and (causes := _causes(kind, found)):
+        name = qualified(kind.kind, kind.storage_version)
+        raise InvalidInput(f"{origin}: {InvalidObject(name, found['metadata']['name'], causes)}")
+    return found
+
+
+def _causes(kind: Kind, document: Document) -> list[Cause]:
+    causes = validate_create(document, _RULES)
+    if kind.kind == "ResourceClaim" and not causes:
+        causes = validate_status_update(document, {**document, "status": {}}, _RULES)
+    return causes

@@ -1,0 +1,128 @@
+"""What the allocator looks at: nodes, classes, slices, claims, templates, taint rules and pods.
+
+They come from files (`allocation_files`) or from a server (`allocation_server`), in any served version, and are brought
+into the stored one with the defaults that an API server fills in.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from devlet.alloc.inventory import Inventory
+from devlet.cli.session import Document
+from devlet.errors import InvalidInput
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.conversion import convert
+from devlet.objects.defaults import default
+from devlet.objects.device_class import DeviceClass
+from devlet.objects.documents import copy
+from devlet.objects.kinds import BUILT_IN, Kind
+from devlet.objects.node import Node
+from devlet.objects.pod import Pod
+from devlet.objects.slice import Device, ResourceSlice
+from devlet.objects.taint_rule import DeviceTaintRule
+
+__all__ = ["KINDS", "Key", "Objects", "stored", "text_of"]
+
+Key = tuple[str, str]
+"""Namespace, which may be empty, and name."""
+
+_VIEWS: Final[dict[str, type[Any]]] = {
+    "Node": Node,
+    "DeviceClass": DeviceClass,
+    "ResourceSlice": ResourceSlice,
+    "ResourceClaim": ResourceClaim,
+    "ResourceClaimTemplate": dict,
+    "DeviceTaintRule": DeviceTaintRule,
+    "Pod": Pod,
+}
+KINDS: Final[dict[str, Kind]] = {kind.kind: kind for kind in BUILT_IN if kind.kind in _VIEWS}
+
+
+def stored(document: Document, kind: Kind) -> Document:
+    """In the stored version, with defaults."""
+    return default(copy(convert(document, kind.storage_version)), now=datetime.now(UTC))
+
+
+def text_of(key: Key) -> str:
+    return "/".join(part for part in key if part)
+
+
+@dataclass(slots=True)
+class Objects:
+    """In the order in which they were found. `documents` are those of claims."""
+
+    nodes: dict[Key, Node] = field(default_factory=dict)
+    classes: dict[Key, DeviceClass] = field(default_factory=dict)
+    slices: dict[Key, ResourceSlice] = field(default_factory=dict)
+    claims: dict[Key, ResourceClaim] = field(default_factory=dict)
+    templates: dict[Key, Document] = field(default_factory=dict)
+    rules: dict[Key, DeviceTaintRule] = field(default_factory=dict)
+    pods: dict[Key, Pod] = field(default_factory=dict)
+    documents: dict[Key, Document] = field(default_factory=dict)
+
+    def add(self, document: Document, origin: str) -> None:
+        """A document as `stored` gives it. The same one may come twice, another one of its name not."""
+        kind, metadata = document["kind"], document["metadata"]
+        key = (str(metadata.get("namespace") or ""), str(metadata["name"]))
+        try:
+            view = msgspec.convert(document, _VIEWS[kind])
+        except msgspec.ValidationError as e:
+            raise InvalidInput(f"{origin}: {kind} {text_of(key)}: {e}") from e
+        if self._of(kind).setdefault(key, view) != view:
+            raise InvalidInput(f"{origin}: {kind} {text_of(key)} is there twice, and not the same")
+        if kind == "ResourceClaim":
+            self.documents[key] = document
+
+    def _of(self, kind: str) -> dict[Key, Any]:
+        by_kind: dict[str, dict[Key, Any]] = {
+            "Node": self.nodes,
+            "DeviceClass": self.classes,
+            "ResourceSlice": self.slices,
+            "ResourceClaim": self.claims,
+            "ResourceClaimTemplate": self.templates,
+            "DeviceTaintRule": self.rules,
+            "Pod": self.pods,
+        }
+        return by_kind[kind]
+
+    def put_claim(self, document: Document) -> ResourceClaim:
+        """Replace a claim, or add one."""
+        claim = msgspec.convert(document, ResourceClaim)
+        key = (claim.metadata.namespace, claim.metadata.name)
+        self.claims[key] = claim
+        self.documents[key] = document
+        return claim
+
+    def inventory(self, *, without: Sequence[Key] = ()) -> Inventory:
+        """With the taints that rules put on devices, and what allocated claims hold, but for those `without`."""
+        rules = list(self.rules.values())
+        slices = (_tainted(slice, rules) for slice in self.slices.values())
+        inventory = Inventory(slices, self.classes.values())
+        for key, claim in self.claims.items():
+            if key not in without:
+                inventory.hold(claim)
+        return inventory
+
+    def node_list(self) -> list[Node]:
+        """The nodes, or if there are none those that slices and devices name."""
+        if self.nodes:
+            return list(self.nodes.values())
+        specs = [slice.spec for slice in self.slices.values()]
+        names = [name for spec in specs for name in (spec.node_name, *(device.node_name for device in spec.devices))]
+        return [msgspec.convert({"metadata": {"name": name}}, Node) for name in dict.fromkeys(names) if name]
+
+
+def _tainted(slice: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
+    if not any(rule.matches(slice.identity(device)) for rule in rules for device in slice.spec.devices):
+        return slice
+    devices = tuple(_tainted_device(slice, device, rules) for device in slice.spec.devices)
+    return msgspec.structs.replace(slice, spec=msgspec.structs.replace(slice.spec, devices=devices))
+
+
+def _tainted_device(slice: ResourceSlice, device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
+    added = tuple(rule.spec.taint for rule in rules if rule.matches(slice.identity(device)))
+    return msgspec.structs.replace(device, taints=device.taints + added)

@@ -1,0 +1,61 @@
+"""The objects of an allocation as a server has them: a devlet on this machine, or a cluster. It only reads."""
+
+from collections.abc import Iterator
+
+from devlet.cli.allocation_input import KINDS, Key, Objects, stored
+from devlet.cli.resources import Resources
+from devlet.cli.session import Document, Session
+from devlet.errors import Forbidden, NotFound
+
+__all__ = ["Server"]
+
+_NEEDED = ("nodes", "deviceclasses", "resourceslices", "resourceclaims")
+
+
+class Server:
+    """Pods and templates are asked for one by one, all the rest at once."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._resources = Resources(session)
+
+    def objects(self) -> Objects:
+        objects = Objects()
+        for plural in _NEEDED:
+            for document in self._all(plural):
+                objects.add(document, self._session.address)
+        try:
+            for document in self._all("devicetaintrules"):
+                objects.add(document, self._session.address)
+        except (NotFound, Forbidden):
+            pass  # a server that has none, or a user who may not see them
+        return objects
+
+    def add(self, objects: Objects, plural: str, key: Key) -> bool:
+        """Whether there is such an object."""
+        resource = self._resources.find(_full(plural))
+        try:
+            found = self._session.get(resource.item(*key))
+        except NotFound:
+            return False
+        head = {"apiVersion": resource.api_version, "kind": resource.kind}
+        objects.add(stored(head | found, KINDS[resource.kind]), self._session.address)
+        return True
+
+    def _all(self, plural: str) -> Iterator[Document]:
+        try:
+            resource = self._resources.find(_full(plural))
+        except NotFound as e:
+            raise NotFound(f"{e}; dynamic resource allocation needs the API group resource.k8s.io") from e
+        head = {"apiVersion": resource.api_version, "kind": resource.kind}
+        try:
+            for page in self._session.pages(resource.collection("")):
+                for item in page.get("items") or ():
+                    yield stored(head | item, KINDS[resource.kind])
+        except Forbidden as e:
+            needed = ", ".join(_NEEDED)
+            raise Forbidden(f"{e}; to say who has which device, {needed} of all namespaces must be readable") from e
+
+
+def _full(plural: str) -> str:
+    return plural if plural in ("nodes", "pods") else f"{plural}.resource.k8s.io"
