@@ -99,7 +99,7 @@ class Allocator:
         for i, (claim, requests) in enumerate(zip(wanted.claims, wanted.requests, strict=False)):
             steps.append(self._candidates.steps(i, claim, requests, layout))
             if wanted.error and i == len(wanted.requests) - 1:
-                raise wanted.error
+                raise wanted.error.with_traceback(None)  # it is raised for each node, and would remember each
             _check_count(claim, steps[-1])
             constraints.append(self._constraints(claim))
         search = Search(steps, constraints, layout.by_key, self.features, self.rules, limits)

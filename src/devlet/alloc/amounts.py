@@ -6,7 +6,6 @@ Amounts apply to every device: to one that is not shared as a minimum, to a shar
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from devlet.errors import InvalidInput
 from devlet.objects.quantity import Quantity
 from devlet.objects.slice import CapacityRange, CapacityRequestPolicy, Device, DeviceCapacity
 
@@ -22,34 +21,45 @@ class Amount:
     limit: int
 
 
-def amounts(device: Device, requests: Mapping[str, Quantity], driver: str = "") -> tuple[Amount, ...] | str:
+def amounts(
+    device: Device, requests: Mapping[str, Quantity], driver: str, *, strict: bool = True
+) -> tuple[Amount, ...] | str:
     """What each capacity of the device gives, or why the device cannot be used.
 
-    With a `driver` the names of requests may carry its domain, as those of attributes may.
+    If `strict`, the names of requests may carry the driver's domain, as those of attributes may, and nothing that is
+    negative is given. A policy that makes no sense allows nothing: the device cannot be used, the others can.
     """
     wanted = dict(requests)
     for name in requests:
         if name not in device.capacity:
-            other = _other_spelling(name, driver)
+            other = _other_spelling(name, driver) if strict else name
             if other not in device.capacity:
                 return f"has no capacity {name}"
             wanted[other] = wanted.pop(name)
     found = []
     for name, capacity in device.capacity.items():
-        amount = consumed(capacity, wanted.get(name), f"device {device.name}, capacity {name}")
+        if _has_bad_step(capacity.request_policy):
+            return f"capacity {name}: validRange.step must be greater than zero"
+        amount = consumed(capacity, wanted.get(name))
         if reason := violation(amount, capacity.request_policy):
             return f"capacity {name}: {amount} {reason}"
+        if strict and amount.sign < 0:
+            return f"capacity {name}: {amount} is negative"
         found.append(Amount(name, amount, Quantity.parse(capacity.value).nano))
     return tuple(found)
 
 
 def _other_spelling(name: str, driver: str) -> str:
-    if not driver:
-        return name
     return name.removeprefix(f"{driver}/") if name.startswith(f"{driver}/") else f"{driver}/{name}"
 
 
-def consumed(capacity: DeviceCapacity, requested: Quantity | None, where: str = "") -> Quantity:
+def _has_bad_step(policy: CapacityRequestPolicy | None) -> bool:
+    """Zero passes the reference's validation; there it ends the process."""
+    step = policy.valid_range.step if policy and policy.valid_range else None
+    return step is not None and Quantity.parse(step).as_int() <= 0
+
+
+def consumed(capacity: DeviceCapacity, requested: Quantity | None) -> Quantity:
     """The amount that is taken for a request of so much, or for none."""
     policy = capacity.request_policy
     if requested is None:
@@ -57,29 +67,22 @@ def consumed(capacity: DeviceCapacity, requested: Quantity | None, where: str = 
     if policy is None:
         return requested
     if policy.valid_range and policy.valid_range.min is not None:
-        return _in_range(requested, policy.valid_range, where)
+        return _in_range(requested, policy.valid_range)
     if policy.valid_values:
         values = (Quantity.parse(value) for value in policy.valid_values)
         return next((value for value in values if requested <= value), requested)
     return requested
 
 
-def _in_range(requested: Quantity, valid: CapacityRange, where: str) -> Quantity:
+def _in_range(requested: Quantity, valid: CapacityRange) -> Quantity:
     minimum = Quantity.parse(valid.min if valid.min is not None else 0)
     if requested < minimum:
         return minimum
     if valid.step is None:
         return requested
-    step = _step(valid, where)
+    step = Quantity.parse(valid.step).as_int()
     steps = -(-(requested.as_int() - minimum.as_int()) // step)
     return Quantity.of(minimum.as_int() + steps * step, "BinarySI")
-
-
-def _step(valid: CapacityRange, where: str) -> int:
-    step = Quantity.parse(valid.step if valid.step is not None else 0).as_int()
-    if step <= 0:
-        raise InvalidInput(f"{where}: validRange.step must be greater than zero, not {valid.step}")
-    return step
 
 
 def violation(amount: Quantity, policy: CapacityRequestPolicy | None) -> str:
@@ -102,6 +105,6 @@ def _range_violation(amount: Quantity, valid: CapacityRange) -> str:
         return f"is more than {valid.max}, the most that one request may take"
     if valid.step is not None:
         minimum = Quantity.parse(valid.min if valid.min is not None else 0)
-        if (amount.as_int() - minimum.as_int()) % _step(valid, "capacity"):
+        if (amount.as_int() - minimum.as_int()) % Quantity.parse(valid.step).as_int():
             return f"is not a multiple of {valid.step} above {minimum}"
     return ""

@@ -30,7 +30,8 @@ def find_kinds(
 def _likeness(entry: DeviceEntry, bits: int, needs_capacity: bool, constraints: Sequence[Constraint]) -> Hashable:
     capacity: Hashable = ()
     if entry.shareable or needs_capacity or not entry.is_simple or entry.consumed is not None:
-        capacity = (tuple(entry.device.capacity.items()), tuple(sorted((entry.consumed or {}).items())))
+        consumed = tuple(sorted((entry.consumed or {}).items()))
+        capacity = (entry.identity.driver, tuple(entry.device.capacity.items()), consumed)
     return (
         bits,
         entry.slice.pool if entry.counters else None,

@@ -81,6 +81,7 @@ class Scan:
         return found
 
     def _around(self, start: int) -> Iterator[int]:
+        start %= len(self.nodes) or 1
         yield from range(start, len(self.nodes))
         yield from range(start)
 
@@ -95,10 +96,13 @@ class Scan:
 
     def _row(self, node: Node, selectors: SelectorSet) -> _Row | bool:
         row: _Row = []
+        errors_count = not self.allocator.rules.errors_do_not_match
+        hides_bindings = not self.allocator.features.device_binding_and_status
         for slice in self.allocator.layout(node).slices:
             match = self.allocator.selectors.match(slice.entry, selectors)
-            if not slice.entry.is_plain or match.failing:
+            if not slice.entry.is_plain or (match.failing and errors_count):
                 return False
-            if bits := match.matching & slice.reachable:
+            visible = ~slice.entry.bindings if hides_bindings else -1
+            if bits := match.matching & slice.reachable & visible:
                 row.append((slice.entry, bits))
         return row

@@ -193,7 +193,7 @@ class Search:
                     step, index, cursor, act = self._requests[claim][request][0], 0, 0, _Act.BEGIN
                 else:
                     stack.append(_Alternatives(claim, request, memo))
-                    act, memo = _Act.ALTERNATIVE, None
+                    act = _Act.ALTERNATIVE
             elif act is _Act.BEGIN:
                 assert step is not None
                 if step.is_all and not step.candidates:
@@ -204,12 +204,13 @@ class Search:
                     limited, act = step.claim, _Act.LIMIT
                 else:
                     stack.append(_Device(step.claim, step, index, index if step.is_all else cursor, memo))
-                    act, memo = _Act.DEVICE, None
+                    act = _Act.DEVICE
             elif act is _Act.DEVICE:
                 choice = stack[-1]
                 assert isinstance(choice, _Device)
                 if self._next_device(choice):
                     step, index, cursor, act = choice.step, choice.index + 1, choice.cursor, _Act.BEGIN
+                    memo = None
                 else:
                     act = self._give_up(stack)
             elif act is _Act.ALTERNATIVE:
@@ -218,6 +219,7 @@ class Search:
                 alternatives = self._requests[frame.claim][frame.request]
                 if frame.next < len(alternatives):
                     step, index, cursor, act = alternatives[frame.next], 0, 0, _Act.BEGIN
+                    memo = None
                     frame.next += 1
                 elif frame.all_limited:
                     stack.pop()

@@ -141,7 +141,7 @@ class Selectors:
             if len(self._programs) > PROGRAMS_MAX:
                 self._programs.popitem(last=False)
         if isinstance(program, InvalidSelector):
-            raise program
+            raise program.with_traceback(None)  # it is raised many times, and would remember each
         return program
 
     def _compile(self, expression: str) -> Program | InvalidSelector:

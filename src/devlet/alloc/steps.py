@@ -24,7 +24,7 @@ class Step:
     candidates: list[DeviceEntry]
     failures: Mapping[DeviceEntry, str]
     where: str  # in messages
-    driver_domains: bool
+    strict_capacity: bool
     _amounts: dict[DeviceEntry, tuple[Amount, ...] | str] = field(default_factory=dict)
 
     @property
@@ -48,7 +48,8 @@ class Step:
         """What the step takes of each capacity of a device, or why it cannot."""
         found = self._amounts.get(entry)
         if found is None:
-            driver = entry.identity.driver if self.driver_domains else ""
-            found = amounts(entry.device, dict(self.alternative.capacity), driver)
+            found = amounts(
+                entry.device, dict(self.alternative.capacity), entry.identity.driver, strict=self.strict_capacity
+            )
             self._amounts[entry] = found
         return found

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from devlet.alloc.constraints import attribute_values
 from devlet.alloc.explain.report import VerdictKind
-from devlet.alloc.explain.standing import Scene, Seen, Wish
+from devlet.alloc.explain.standing import Scene, Seen, Option
 from devlet.alloc.inventory import DeviceEntry, Values
 from devlet.objects.claim import DeviceConstraint
 
@@ -17,9 +17,9 @@ Objection = tuple[int, str]
 """Number of the constraint, and what is wrong."""
 
 
-def covers(constraint: DeviceConstraint, wish: Wish) -> bool:
+def covers(constraint: DeviceConstraint, option: Option) -> bool:
     names = constraint.requests
-    return not names or wish.request_name in names or wish.wanted.full_name in names
+    return not names or option.request_name in names or option.wanted.full_name in names
 
 
 def values_of(scene: Scene, constraint: DeviceConstraint, entry: DeviceEntry) -> Values | None:
@@ -32,22 +32,22 @@ def value_text(values: Iterable[tuple[str, object]]) -> str:
     return ", ".join(texts[:6]) + (", …" if len(texts) > 6 else "")
 
 
-def objections(scene: Scene, wish: Wish, seen: list[Seen]) -> dict[DeviceEntry, Objection]:
+def objections(scene: Scene, option: Option, seen: list[Seen]) -> dict[DeviceEntry, Objection]:
     """For free devices that a constraint excludes whatever else is chosen."""
     found: dict[DeviceEntry, Objection] = {}
-    constraints = scene.claims.claims[wish.claim].spec.devices.constraints
+    constraints = scene.claims.claims[option.claim].spec.devices.constraints
     for i, constraint in enumerate(constraints):
         name = constraint.match_attribute or constraint.distinct_attribute
-        if name is None or not covers(constraint, wish):
+        if name is None or not covers(constraint, option):
             continue
-        workable = _workable(scene, constraint, wish.claim) if constraint.match_attribute is not None else None
+        workable = _workable(scene, constraint, option.claim) if constraint.match_attribute is not None else None
         for each in seen:
             if each.kind is VerdictKind.FREE and each.entry not in found:
                 values = values_of(scene, constraint, each.entry)
                 if not values:
                     found[each.entry] = (i, f"has no attribute {name}")
                 elif workable is not None and not values & workable.keys():
-                    lost = next(why for value in values for why in [_shortage(scene, constraint, wish.claim, value)])
+                    lost = _shortage(scene, constraint, option.claim, min(values, key=str))
                     found[each.entry] = (i, f"{name} is {value_text(values)}, {lost}")
     return found
 
@@ -57,8 +57,8 @@ def _workable(scene: Scene, constraint: DeviceConstraint, claim: int) -> dict[tu
     values = {
         value
         for (i, _), alternatives in scene.seen.items()
-        for wish, seen in alternatives
-        if i == claim and covers(constraint, wish)
+        for option, seen in alternatives
+        if i == claim and covers(constraint, option)
         for each in seen
         if each.kind is VerdictKind.FREE
         for value in values_of(scene, constraint, each.entry) or ()
@@ -69,15 +69,15 @@ def _workable(scene: Scene, constraint: DeviceConstraint, claim: int) -> dict[tu
 def _shortage(scene: Scene, constraint: DeviceConstraint, claim: int, value: tuple[str, object]) -> str:
     """Which request has too few devices with the value."""
     for (i, _), alternatives in scene.seen.items():
-        if i != claim or any(not covers(constraint, wish) for wish, _ in alternatives):
+        if i != claim or any(not covers(constraint, option) for option, _ in alternatives):
             continue
         most = 0
-        for wish, seen in alternatives:
+        for option, seen in alternatives:
             having = sum(
                 each.kind is VerdictKind.FREE and value in (values_of(scene, constraint, each.entry) or ())
                 for each in seen
             )
-            number = scene.number(wish, seen)
+            number = scene.number(option, seen)
             if having >= number:
                 break
             most = max(most, having)

@@ -17,7 +17,7 @@ from devlet.alloc.requests import Alternative
 from devlet.alloc.taints import untolerated
 from devlet.errors import InvalidInput
 
-__all__ = ["Scene", "Seen", "Standing", "Wish", "look"]
+__all__ = ["Scene", "Seen", "Standing", "Option", "look"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Option:
     """An alternative of a request: numbers of claim and request, and what is wanted."""
 
     claim: int
@@ -46,12 +46,12 @@ class Scene:
     allocator: Allocator
     layout: Layout
     claims: Wanted
-    seen: dict[tuple[int, int], list[tuple[Wish, list[Seen]]]]
+    seen: dict[tuple[int, int], list[tuple[Option, list[Seen]]]]
 
-    def number(self, wish: Wish, seen: Sequence[Seen]) -> int:
+    def number(self, option: Option, seen: Sequence[Seen]) -> int:
         """How many devices are needed."""
-        if not wish.wanted.is_all:
-            return wish.wanted.count
+        if not option.wanted.is_all:
+            return option.wanted.count
         return sum(each.kind in _MATCHING and each.kind is not VerdictKind.CAPACITY for each in seen)
 
 
@@ -74,7 +74,8 @@ def look(allocator: Allocator, layout: Layout, claims: Wanted) -> Scene:
     for i, requests in enumerate(claims.requests):
         for j, request in enumerate(requests):
             scene.seen[i, j] = [
-                (Wish(i, j, request.name, wanted), standing.devices(wanted, layout)) for wanted in request.alternatives
+                (Option(i, j, request.name, wanted), standing.devices(wanted, layout))
+                for wanted in request.alternatives
             ]
     return scene
 

@@ -13,7 +13,7 @@ from devlet.alloc.explain.agreement import objections
 from devlet.alloc.explain.hints import Names
 from devlet.alloc.explain.parts import deciding_part
 from devlet.alloc.explain.report import RequestReport, Verdict, VerdictKind
-from devlet.alloc.explain.standing import Scene, Seen, Standing, Wish
+from devlet.alloc.explain.standing import Scene, Seen, Standing, Option
 from devlet.alloc.inventory import DeviceEntry, Holder, PoolKey, SliceEntry
 from devlet.alloc.pools import Pool
 from devlet.alloc.requests import claim_name
@@ -62,22 +62,22 @@ class Verdicts:
         others, uncounted = self._others()
         return tuple(
             RequestReport(
-                claim_name(self._scene.claims.claims[wish.claim]),
-                wish.wanted.full_name,
-                wanted_text(wish),
-                self._scene.number(wish, seen),
-                (*self._of_node(wish, seen), *others),
+                claim_name(self._scene.claims.claims[option.claim]),
+                option.wanted.full_name,
+                wanted_text(option),
+                self._scene.number(option, seen),
+                (*self._of_node(option, seen), *others),
                 uncounted,
             )
             for alternatives in self._scene.seen.values()
-            for wish, seen in alternatives
+            for option, seen in alternatives
         )
 
     # Devices of the node's pools
 
-    def _of_node(self, wish: Wish, seen: list[Seen]) -> Iterator[Verdict]:
-        chosen = self._chosen(wish)
-        objected = {} if self._fit else objections(self._scene, wish, seen)
+    def _of_node(self, option: Option, seen: list[Seen]) -> Iterator[Verdict]:
+        chosen = self._chosen(option)
+        objected = {} if self._fit else objections(self._scene, option, seen)
         for each in seen:
             if each.entry in chosen:
                 yield Verdict(each.entry.identity, VerdictKind.CHOSEN, self._consumed(chosen[each.entry]))
@@ -85,60 +85,60 @@ class Verdicts:
                 text = f"constraint #{objected[each.entry][0]}: {objected[each.entry][1]}"
                 yield Verdict(each.entry.identity, VerdictKind.CONSTRAINT, text)
             else:
-                yield self.verdict(wish, each)
+                yield self.verdict(option, each)
 
-    def _chosen(self, wish: Wish) -> dict[DeviceEntry, Sequence[Amount]]:
+    def _chosen(self, option: Option) -> dict[DeviceEntry, Sequence[Amount]]:
         if not self._fit:
             return {}
         return {
             chosen.entry: chosen.amounts or ()
-            for chosen in self._fit.chosen[wish.claim]
-            if chosen.step.full_name == wish.wanted.full_name and chosen.step.position == wish.request
+            for chosen in self._fit.chosen[option.claim]
+            if chosen.step.full_name == option.wanted.full_name and chosen.step.position == option.request
         }
 
     def _consumed(self, found: Sequence[Amount]) -> str:
         return ", ".join(f"{amount.consumed} of {amount.name}" for amount in found)
 
-    def verdict(self, wish: Wish, seen: Seen) -> Verdict:
+    def verdict(self, option: Option, seen: Seen) -> Verdict:
         """In words, constraints aside."""
         entry, kind = seen.entry, seen.kind
         identity = entry.identity
         match kind:
             case VerdictKind.FREE:
-                return Verdict(identity, kind, self._passed_over(wish, entry))
+                return Verdict(identity, kind, self._passed_over(option, entry))
             case VerdictKind.OTHER_NODE:
                 return Verdict(identity, kind, place_text(entry.slice, entry))
             case VerdictKind.BINDING_CONDITIONS:
                 return Verdict(identity, kind, f"waits for {', '.join(entry.device.binding_conditions)}")
             case VerdictKind.CLASS_SELECTOR | VerdictKind.REQUEST_SELECTOR:
-                return self._unmatched(wish, entry)
+                return self._unmatched(option, entry)
             case VerdictKind.SELECTOR_ERROR:
-                return self._failing(wish, entry)
+                return self._failing(option, entry)
             case VerdictKind.IN_USE:
                 holders = self._allocator.inventory.holders(identity)
                 return Verdict(identity, kind, f"by {holders_text(holders)}", holders=holders)
             case VerdictKind.TAINT:
-                taint = untolerated(entry.device, wish.wanted.tolerations)
+                taint = untolerated(entry.device, option.wanted.tolerations)
                 assert taint is not None
                 return Verdict(identity, kind, f"{taint_text(taint)}; {toleration_text(taint)} would be needed")
             case VerdictKind.CAPACITY:
                 holders = self._allocator.inventory.holders(identity)
-                return Verdict(identity, kind, self._capacity_text(wish, entry, holders), holders=holders)
+                return Verdict(identity, kind, self._capacity_text(option, entry, holders), holders=holders)
             case _:
-                return self._counters(wish, seen.pool, entry)
+                return self._counters(option, seen.pool, entry)
 
-    def _passed_over(self, wish: Wish, entry: DeviceEntry) -> str:
+    def _passed_over(self, option: Option, entry: DeviceEntry) -> str:
         if not self._fit:
             return ""
         taken = [c.entry.identity for claim in self._fit.chosen for c in claim]
         if entry.identity in taken:
             return "chosen for another request"
-        return "not needed" if self._chosen(wish) else "another alternative was chosen"
+        return "not needed" if self._chosen(option) else "another alternative was chosen"
 
     # Selectors
 
-    def _unmatched(self, wish: Wish, entry: DeviceEntry) -> Verdict:
-        for of_class, expressions in _expressions(wish):
+    def _unmatched(self, option: Option, entry: DeviceEntry) -> Verdict:
+        for of_class, expressions in _expressions(option):
             for index, expression in enumerate(expressions):
                 program = self._allocator.selectors.program(expression)
                 if program.matches([entry.input])[0] is not True:
@@ -149,18 +149,18 @@ class Verdicts:
                     return Verdict(
                         entry.identity,
                         kind,
-                        f"{whose_text(wish, of_class)}selector #{index}" + f": {facts}" * bool(facts),
+                        f"{whose_text(option, of_class)}selector #{index}" + f": {facts}" * bool(facts),
                         expression,
                         part.text,
                     )
         raise AssertionError(f"device {entry.identity} matches all selectors")
 
-    def _failing(self, wish: Wish, entry: DeviceEntry) -> Verdict:
-        match = self._allocator.selectors.match(entry.slice, wish.wanted.selectors)
+    def _failing(self, option: Option, entry: DeviceEntry) -> Verdict:
+        match = self._allocator.selectors.match(entry.slice, option.wanted.selectors)
         failure = match.failures[entry.bit]
-        of = wish.wanted.selectors.of_class if failure.of_class else wish.wanted.selectors.of_request
+        of = option.wanted.selectors.of_class if failure.of_class else option.wanted.selectors.of_request
         expression = of[failure.index]
-        text = f"{whose_text(wish, failure.of_class)}selector #{failure.index}: {failure.text}"
+        text = f"{whose_text(option, failure.of_class)}selector #{failure.index}: {failure.text}"
         try:
             part = deciding_part(self._allocator.selectors.program(expression), entry.input)
         except InvalidSelector:
@@ -171,8 +171,8 @@ class Verdicts:
 
     # Amounts
 
-    def _capacity_text(self, wish: Wish, entry: DeviceEntry, holders: Sequence[Holder]) -> str:
-        problem = self._standing.capacity_problem(wish.wanted, entry)
+    def _capacity_text(self, option: Option, entry: DeviceEntry, holders: Sequence[Holder]) -> str:
+        problem = self._standing.capacity_problem(option.wanted, entry)
         if not isinstance(problem, Amount):
             return problem or ""
         format = problem.consumed.format
@@ -181,8 +181,8 @@ class Verdicts:
         held = f", {holders_text(holders)} hold{'s' * (len(holders) == 1)} the rest" if holders else ""
         return f"needs {problem.consumed} of {problem.name}, {left} of {limit} left{held}"
 
-    def _counters(self, wish: Wish, pool: Pool, entry: DeviceEntry) -> Verdict:
-        lacking = self._standing.lacking(wish.wanted, pool, entry)
+    def _counters(self, option: Option, pool: Pool, entry: DeviceEntry) -> Verdict:
+        lacking = self._standing.lacking(option.wanted, pool, entry)
         assert lacking is not None
         if isinstance(lacking, str):
             return Verdict(entry.identity, VerdictKind.COUNTERS, lacking)
@@ -229,8 +229,8 @@ class Verdicts:
         return VerdictKind.OTHER_NODE, ""
 
 
-def _expressions(wish: Wish) -> Iterable[tuple[bool, tuple[str, ...]]]:
-    selectors = wish.wanted.selectors
+def _expressions(option: Option) -> Iterable[tuple[bool, tuple[str, ...]]]:
+    selectors = option.wanted.selectors
     return ((True, selectors.of_class), (False, selectors.of_request))
 
 
@@ -245,8 +245,8 @@ def _amount(nano: int) -> str:
     return binary if len(binary) < len(decimal) else decimal
 
 
-def whose_text(wish: Wish, of_class: bool) -> str:
-    return f"class {wish.wanted.device_class.name}, " if of_class else ""
+def whose_text(option: Option, of_class: bool) -> str:
+    return f"class {option.wanted.device_class.name}, " if of_class else ""
 
 
 def holders_text(holders: Sequence[Holder]) -> str:
@@ -271,9 +271,9 @@ def place_text(entry: SliceEntry, device: DeviceEntry) -> str:
     return f"is for node {name}" if name else "its node selector does not match the node"
 
 
-def wanted_text(wish: Wish) -> str:
+def wanted_text(option: Option) -> str:
     """Such as `2 devices of class gpu.example.com`."""
-    wanted = wish.wanted
+    wanted = option.wanted
     number = "all devices" if wanted.is_all else "1 device" if wanted.count == 1 else f"{wanted.count} devices"
     admin = " with admin access" if wanted.admin_access else ""
     capacity = "".join(f", {amount} of {name}" for name, amount in wanted.capacity)

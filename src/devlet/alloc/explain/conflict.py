@@ -1,0 +1,67 @@
+"""The smallest set of wishes that cannot hold together on a node.
+
+Wishes are the requests and constraints of the claims. Each is left out in turn: if it does not fit even so, the wish is
+not needed for the conflict and stays out. What remains cannot do without any of its parts. There may be other such
+sets; constraints are left out first, so that they are named only if they matter.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from devlet.alloc.requests import claim_name
+from devlet.objects.claim import ResourceClaim
+
+__all__ = ["Wish", "smallest", "wishes_of", "with_only"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A request, or a constraint, by its number in its claim; `text` is its name for people."""
+
+    claim: int
+    is_constraint: bool
+    index: int
+    text: str
+
+
+def wishes_of(claims: Sequence[ResourceClaim]) -> list[Wish]:
+    """Constraints first."""
+    constraints, requests = [], []
+    for i, claim in enumerate(claims):
+        prefix = f"claim {claim_name(claim)}, " if len(claims) > 1 else ""
+        for j, constraint in enumerate(claim.spec.devices.constraints):
+            kind = "matchAttribute" if constraint.match_attribute is not None else "distinctAttribute"
+            name = constraint.match_attribute or constraint.distinct_attribute or ""
+            constraints.append(Wish(i, True, j, f"{prefix}constraint #{j} ({kind} {name})"))
+        for j, request in enumerate(claim.spec.devices.requests):
+            requests.append(Wish(i, False, j, f"{prefix}request {request.name}"))
+    return constraints + requests
+
+
+def with_only(claims: Sequence[ResourceClaim], wishes: Collection[Wish]) -> list[ResourceClaim]:
+    """Copies of the claims that want nothing else."""
+    kept = {(wish.claim, wish.is_constraint, wish.index) for wish in wishes}
+    copies = []
+    for i, claim in enumerate(claims):
+        devices = claim.spec.devices
+        less = msgspec.structs.replace(
+            devices,
+            requests=tuple(r for j, r in enumerate(devices.requests) if (i, False, j) in kept),
+            constraints=tuple(c for j, c in enumerate(devices.constraints) if (i, True, j) in kept),
+        )
+        copies.append(msgspec.structs.replace(claim, spec=msgspec.structs.replace(claim.spec, devices=less)))
+    return copies
+
+
+def smallest(
+    claims: Sequence[ResourceClaim], fits: Callable[[Sequence[ResourceClaim]], bool | None]
+) -> tuple[Wish, ...]:
+    """For claims that do not fit. A wish stays if it is not known whether it could be left out."""
+    kept = wishes_of(claims)
+    for wish in list(kept):
+        fewer = [each for each in kept if each is not wish]
+        if fits(with_only(claims, fewer)) is False:
+            kept = fewer
+    return tuple(sorted(kept, key=lambda wish: (wish.claim, wish.is_constraint, wish.index)))

@@ -1,0 +1,62 @@
+"""Nodes that are alike in all that decides about some claims: what is found for one holds for all of them.
+
+Names of devices, and attributes that nobody asks for, are no difference: every device has another serial number.
+"""
+
+from collections.abc import Hashable, Sequence
+
+from devlet.alloc.explain.agreement import values_of
+from devlet.alloc.explain.report import VerdictKind
+from devlet.alloc.explain.standing import Scene, Seen
+from devlet.alloc.pools import Pool
+from devlet.objects.claim import DeviceConstraint
+
+__all__ = ["situation"]
+
+
+def situation(scene: Scene) -> Hashable:
+    """Equal for nodes with the same answer."""
+    rows = [seen for alternatives in scene.seen.values() for _, seen in alternatives]
+    constraints = [each for claim in scene.claims.claims for each in claim.spec.devices.constraints]
+    positions = {id(pool): i for i, pool in enumerate(scene.layout.pools)}
+    asks_capacity = any(option.wanted.capacity for options in scene.seen.values() for option, _ in options)
+    return (
+        tuple(_of_pool(scene, pool) for pool in scene.layout.pools),
+        tuple(
+            _of_device(scene, column, positions[id(column[0].pool)], constraints, asks_capacity)
+            for column in zip(*rows, strict=True)
+        ),
+    )
+
+
+def _of_pool(scene: Scene, pool: Pool) -> Hashable:
+    if not pool.problem:
+        return tuple(sorted(pool.available().items())) if pool.counters else ()
+    matches = [
+        scene.allocator.selectors.match(entry, option.wanted.selectors)
+        for options in scene.seen.values()
+        for option, _ in options
+        for entry in scene.allocator.inventory.slices_of(pool.key)
+        if option.wanted.is_all
+    ]
+    return (pool.is_incomplete, tuple(bool(match.matching or match.failing) for match in matches))
+
+
+def _of_device(
+    scene: Scene, column: Sequence[Seen], position: int, constraints: Sequence[DeviceConstraint], asks_capacity: bool
+) -> Hashable:
+    kinds = tuple(seen.kind for seen in column)
+    entry = column[0].entry
+    likeness: tuple[Hashable, ...] = (position, kinds, entry.is_taken)
+    if not scene.allocator.rules.errors_do_not_match:
+        options = (option for options in scene.seen.values() for option, _ in options)
+        matches = (scene.allocator.selectors.match(entry.slice, option.wanted.selectors) for option in options)
+        likeness = (*likeness, tuple(match.failing >> entry.bit & 1 for match in matches))
+    if VerdictKind.FREE not in kinds:
+        return likeness
+    capacity: Hashable = ()
+    if asks_capacity or entry.shareable or not entry.is_simple or entry.consumed is not None:
+        amounts = tuple(sorted((entry.consumed or {}).items()))
+        capacity = (entry.identity.driver, tuple(entry.device.capacity.items()), entry.consumed is None, amounts)
+    values = tuple(values_of(scene, constraint, entry) for constraint in constraints)
+    return (*likeness, entry.counters, entry.shareable, entry.shares, capacity, values)

@@ -1,0 +1,49 @@
+"""Questions to the allocator, on changed claims or a changed inventory: would it fit? Only so many, then no answer."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from devlet.alloc.allocator import Allocator, Fit, NoFit, Outcome
+from devlet.alloc.search import Limits
+from devlet.errors import InvalidInput
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.node import Node
+
+__all__ = ["Trials"]
+
+RUNS_MAX = 400
+STEPS_MAX = 400_000
+STEPS_PER_RUN = 50_000
+
+
+class Trials:
+    """`limits` are those of one search. Trials together have a budget of their own, because they are many."""
+
+    def __init__(self, limits: Callable[[], Limits] = Limits, runs: int = RUNS_MAX, steps: int = STEPS_MAX) -> None:
+        self._limits = limits
+        self._runs = runs
+        self._steps = steps
+
+    @property
+    def is_spent(self) -> bool:
+        return self._runs <= 0 or self._steps <= 0
+
+    def fits(self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> bool | None:
+        """None if it was not found out. Claims that are wrong in themselves do not fit."""
+        if self.is_spent:
+            return None
+        self._runs -= 1
+        outcome = self._outcome(allocator, node, claims)
+        if isinstance(outcome, NoFit) and outcome.is_exhausted:
+            return None
+        return isinstance(outcome, Fit)
+
+    def _outcome(self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
+        limits = self._limits()
+        limits = replace(limits, steps=min(limits.steps, self._steps, STEPS_PER_RUN))
+        try:
+            outcome = allocator.allocate(node, claims, limits)
+        except InvalidInput as e:
+            return NoFit(str(e))
+        self._steps -= outcome.steps
+        return outcome
