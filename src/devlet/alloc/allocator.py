@@ -93,6 +93,19 @@ class Allocator:
         return self.allocate_wanted(node, self.read(claims), limits)
 
     def allocate_wanted(self, node: Node, wanted: Wanted, limits: Limits = Limits()) -> Outcome:
+        search = self.search(node, wanted, limits)
+        try:
+            found = search.run()
+        except Exhausted:
+            return NoFit(f"the search was given up after {search.steps} steps", True, search.steps)
+        if found:
+            return Fit(node, wanted.claims, tuple(map(tuple, search.results)), search.steps)
+        if any(pool.problem and not pool.is_incomplete for pool in self.layout(node).pools):
+            return NoFit("invalid resource pools were encountered", steps=search.steps)
+        return NoFit(steps=search.steps)
+
+    def search(self, node: Node, wanted: Wanted, limits: Limits = Limits(), *, cut: bool = True) -> Search:
+        """The search for devices, not begun. Raises InvalidInput if the claims cannot be allocated on any node."""
         layout = self.layout(node)
         steps: list[list[list[Step]]] = []
         constraints: list[list[Constraint]] = []
@@ -102,16 +115,7 @@ class Allocator:
                 raise wanted.error.with_traceback(None)  # it is raised for each node, and would remember each
             _check_count(claim, steps[-1])
             constraints.append(self._constraints(claim))
-        search = Search(steps, constraints, layout.by_key, self.features, self.rules, limits)
-        try:
-            found = search.run()
-        except Exhausted:
-            return NoFit(f"the search was given up after {search.steps} steps", True, search.steps)
-        if found:
-            return Fit(node, wanted.claims, tuple(map(tuple, search.results)), search.steps)
-        if any(pool.problem and not pool.is_incomplete for pool in layout.pools):
-            return NoFit("invalid resource pools were encountered", steps=search.steps)
-        return NoFit(steps=search.steps)
+        return Search(steps, constraints, layout.by_key, self.features, self.rules, limits, cut=cut)
 
     def layout(self, node: Node) -> Layout:
         """The node's pools. A node that was updated is another object, and looked at anew."""

@@ -68,10 +68,8 @@ class Candidates:
     def _note_failures(
         self, step: Step, claim: ResourceClaim, devices: list[DeviceEntry], failures: Mapping[int, SelectorFailure]
     ) -> None:
-        step.failures = {
-            **step.failures,
-            **{d: failure_text(step.alternative, claim, failures[d.bit]) for d in devices},
-        }
+        for device in devices:
+            step.failures[device] = failure_text(step.alternative, claim, failures[device.bit])
 
     def _take_all(self, step: Step, claim: ResourceClaim, layout: Layout) -> None:
         """All devices that match and have enough capacity; an error if that cannot be told."""

@@ -11,6 +11,8 @@ from typing import TypeVar
 
 from devlet.alloc.device_cel import DeviceInput
 from devlet.alloc.selectors import SelectorSet, SliceMatch
+from devlet.alloc.slice_check import check_amounts
+from devlet.errors import InvalidInput
 from devlet.objects.claim import DeviceResult, ResourceClaim
 from devlet.objects.device_class import DeviceClass
 from devlet.objects.identifiers import DeviceIdentity, DriverName, NodeName, PoolName
@@ -49,7 +51,7 @@ class DeviceEntry:
         self.identity = identity
         self.shareable = bool(device.allow_multiple_allocations)
         self.counters = _counters(device)
-        self.is_simple = not self.shareable and not _has_policy(device)  # its capacity is no matter unless asked for
+        self.is_simple = not self.shareable and _is_simple(device)  # its capacity is no matter unless asked for
         self.consumed: dict[str, int] | None = None
         self.shares = 0
         self.attributes: dict[tuple[str, bool], Values | None] = {}
@@ -78,23 +80,30 @@ def _counters(device: Device) -> Counters:
 
 
 class SliceEntry:
-    """A slice with its devices; `taken` has a bit for each device that a claim has for itself."""
+    """A slice with its devices; `taken` has a bit for each device that a claim has for itself.
 
-    __slots__ = ("bindings", "devices", "is_plain", "matches", "slice", "tainted", "taken")
+    `leftovers` has one for each device that is not shared, but claims have shares of it from the time when it was.
+    """
+
+    __slots__ = ("_is_plain", "bindings", "devices", "leftovers", "matches", "slice", "tainted", "taken")
 
     def __init__(self, slice: ResourceSlice) -> None:
+        check_amounts(slice)
         self.slice = slice
         self.devices = tuple(
             DeviceEntry(self, bit, device, slice.identity(device)) for bit, device in enumerate(slice.spec.devices)
         )
         self.taken = 0
+        self.leftovers = 0
         self.tainted = _bits(bool(device.taints) for device in slice.spec.devices)
         self.bindings = _bits(bool(device.binding_conditions) for device in slice.spec.devices)
-        self.is_plain = not any(
-            entry.shareable or entry.counters or entry.device.taints or _has_policy(entry.device)
-            for entry in self.devices
-        )
+        self._is_plain = not self.tainted and all(entry.is_simple and not entry.counters for entry in self.devices)
         self.matches: dict[SelectorSet, SliceMatch] = {}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a device of it is either free or not, with nothing else to look at."""
+        return self._is_plain and not self.leftovers
 
     @property
     def pool(self) -> PoolKey:
@@ -125,8 +134,8 @@ class SliceEntry:
         return entries
 
 
-def _has_policy(device: Device) -> bool:
-    return any(capacity.request_policy for capacity in device.capacity.values())
+def _is_simple(device: Device) -> bool:
+    return not any(c.request_policy or Quantity.parse(c.value).sign < 0 for c in device.capacity.values())
 
 
 def _bits(flags: Iterable[bool]) -> int:
@@ -173,9 +182,9 @@ class Inventory:
     # Slices
 
     def put_slice(self, slice: ResourceSlice) -> None:
-        """Add a slice, or replace the one of that name."""
-        self.remove_slice(slice.metadata.name)
+        """Add a slice, or replace the one of that name. Raises InvalidInput, and then nothing has changed."""
         entry = SliceEntry(slice)
+        self.remove_slice(slice.metadata.name)
         name, spec = entry.name, slice.spec
         self._slices[name] = entry
         if spec.node_name and not spec.shared_counters:
@@ -243,11 +252,15 @@ class Inventory:
     # Claims
 
     def hold(self, claim: ResourceClaim) -> None:
-        """Note what a claim has; a claim that was noted before is replaced."""
+        """Note what a claim has; a claim that was noted before is replaced.
+
+        Raises InvalidInput if an amount cannot be read, and then nothing has changed.
+        """
         self.hold_devices(claim.metadata.namespace, claim.metadata.name, claim.results)
 
     def hold_devices(self, namespace: str, name: str, results: Sequence[DeviceResult]) -> None:
         """The same before it is written into the claim."""
+        _check_consumed(namespace, name, results)
         self.release(namespace, name)
         if not results:
             return
@@ -277,8 +290,11 @@ class Inventory:
     def _refresh(self, identity: DeviceIdentity) -> None:
         held = self._held.get(identity) or _Held()
         for entry in self.find(identity):
+            leftovers = entry.slice.leftovers
             _apply(entry, held)
-            if entry.counters:
+            if entry.slice.leftovers != leftovers:
+                self._changed(entry.slice.pool)
+            elif entry.counters:
                 self._touch(entry.slice.pool)
 
 
@@ -289,9 +305,21 @@ def _discard(index: dict[K, dict[str, SliceEntry]], key: K, name: str) -> None:
         del index[key]
 
 
+def _check_consumed(namespace: str, claim: str, results: Sequence[DeviceResult]) -> None:
+    for result in results:
+        for name, amount in result.consumed_capacity.items():
+            try:
+                Quantity.parse(amount)
+            except InvalidInput as e:
+                where = f"claim {namespace}/{claim}, device {result.identity}, consumed capacity {name}"
+                raise InvalidInput(f"{where}: {amount!r} is no quantity: {e}") from e
+
+
 def _apply(entry: DeviceEntry, held: _Held) -> None:
     bit = 1 << entry.bit
     entry.slice.taken = entry.slice.taken | bit if held.exclusive else entry.slice.taken & ~bit
+    if not entry.shareable:
+        entry.slice.leftovers = entry.slice.leftovers | bit if held.shares else entry.slice.leftovers & ~bit
     entry.shares = len(held.shares)
     consumed: dict[str, int] | None = None
     for holder in held.shares:

@@ -37,8 +37,10 @@ class Problem:
     features: Features
 
 
-def read_problem(document: Document) -> Problem:
+def read_problem(document: Any) -> Problem:
     """Raises InvalidInput that names the problem and what is wrong in it."""
+    if not isinstance(document, dict):
+        raise InvalidInput(f"a problem must be an object with nodes, classes, slices and claims, not {document!r:.80}")
     name = document.get("name", "")
     try:
         inventory = Inventory(_views(document, "slices", ResourceSlice), _views(document, "classes", DeviceClass))
@@ -52,7 +54,7 @@ def read_problem(document: Document) -> Problem:
             inventory,
             _features(document.get("features") or {}),
         )
-    except (msgspec.ValidationError, AttributeError, TypeError) as e:
+    except (InvalidInput, AttributeError, TypeError) as e:
         raise InvalidInput(f"problem {name!r}: {e}") from e
 
 

@@ -13,6 +13,7 @@ from devlet.alloc.selectors import Selectors, SelectorSet
 from devlet.errors import InvalidInput, InvalidSelector
 from devlet.objects.claim import DeviceRequest, DeviceSubRequest, DeviceToleration, ExactDeviceRequest, ResourceClaim
 from devlet.objects.device_class import DeviceClass, DeviceSelector
+from devlet.objects.meta import QuantityText
 from devlet.objects.quantity import Quantity
 
 __all__ = ["RESULTS_MAX", "Alternative", "Reader", "Request", "claim_name", "read_request"]
@@ -101,6 +102,8 @@ def _alternative(
         raise InvalidInput(f"{where}: could not retrieve device class {part.device_class_name}: {missing}")
     if part.allocation_mode not in ("ExactCount", "All"):
         raise InvalidInput(f"{where}: unsupported count mode {part.allocation_mode}")
+    if part.count < 0:
+        raise InvalidInput(f"{where}: count {part.count} is negative")
     if reader.rules.errors_do_not_match:
         _check_expressions(claim, device_class, part, reader)
     return Alternative(
@@ -151,9 +154,16 @@ def _capacity(
 ) -> tuple[tuple[str, Quantity], ...]:
     if part.capacity is None:
         return ()
-    wanted = {name: Quantity.parse(amount) for name, amount in part.capacity.requests.items()}
+    wanted = {name: _amount(amount, f"{where}: capacity {name}") for name, amount in part.capacity.requests.items()}
     if rules.strict_capacity:
         for name, amount in wanted.items():
             if amount.sign < 0:
                 raise InvalidInput(f"{where}: capacity {name}: {amount} is negative, ask for zero or more")
     return tuple(wanted.items())
+
+
+def _amount(amount: QuantityText, where: str) -> Quantity:
+    try:
+        return Quantity.parse(amount)
+    except InvalidInput as e:
+        raise InvalidInput(f"{where}: {amount!r} is no quantity: {e}") from e

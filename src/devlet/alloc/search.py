@@ -38,6 +38,7 @@ PATIENCE: Final = 48
 
 UNLIMITED: Final = 1 << 30
 MEMORY: Final = 100_000  # states that are remembered at most
+TAKEN_MAX: Final = 512  # states of more devices are not remembered: writing them down would take longer than the search
 
 T = TypeVar("T")
 
@@ -110,7 +111,10 @@ class _Act(Enum):
 
 
 class Search:
-    """`requests` has, per claim and request, its alternatives; a request with several is a list even if one is left."""
+    """`requests` has, per claim and request, its alternatives; a request with several is a list even if one is left.
+
+    Without `cut` everything is tried: the answer is the same, later.
+    """
 
     def __init__(
         self,
@@ -120,6 +124,8 @@ class Search:
         features: Features,
         rules: Rules,
         limits: Limits = Limits(),
+        *,
+        cut: bool = True,
     ) -> None:
         self._requests = requests
         self._constraints = constraints
@@ -127,6 +133,7 @@ class Search:
         self._features = features
         self._rules = rules
         self._limits = limits
+        self._cut = cut
         self._taken: dict[DeviceEntry, list[int]] = {}
         self._sharing: dict[DeviceEntry, list[tuple[Amount, ...]]] = {}
         self._consumed: dict[tuple[PoolKey, CounterKey], int] = {}
@@ -140,7 +147,7 @@ class Search:
 
     def run(self) -> bool:
         """Whether there is an answer; it is then in `results`, per claim. Raises Exhausted, and InvalidInput."""
-        self._may_cut = self._cutting_is_safe()
+        self._may_cut = self._cut and self._cutting_is_safe()
         if self._may_cut and not self._enough():
             return False
         try:
@@ -158,7 +165,7 @@ class Search:
                 return False
             for constraint in constraints:
                 covered = [step for step in steps if constraint.covers(step.request, step.full_name)]
-                if any(step.is_all for step in covered):
+                if any(step.is_all for step in covered) and not self._rules.all_may_fail:
                     return False
                 entries = (entry for step in covered for entry in step.candidates)
                 if not constraint.restores(entries, max((step.number for step in covered), default=0)):
@@ -429,7 +436,7 @@ class Search:
 
     def _state(self, claim: int, request: int) -> Hashable:
         """All that decides whether the rest can be found; None as long as nothing is remembered."""
-        if self.steps < PATIENCE:
+        if self.steps < PATIENCE or not self._cut or len(self._taken) > TAKEN_MAX:
             return None
         kinds = self._kinds or {}  # without kinds each device is its own
         taken = Counter((kinds.get(entry, entry), *takers) for entry, takers in self._taken.items())

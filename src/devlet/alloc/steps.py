@@ -1,6 +1,5 @@
 """A step of the search: one alternative of one request, with the devices that may be given to it, in order."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from devlet.alloc.amounts import Amount, amounts
@@ -22,7 +21,7 @@ class Step:
     alternative: Alternative
     number: int
     candidates: list[DeviceEntry]
-    failures: Mapping[DeviceEntry, str]
+    failures: dict[DeviceEntry, str]
     where: str  # in messages
     strict_capacity: bool
     _amounts: dict[DeviceEntry, tuple[Amount, ...] | str] = field(default_factory=dict)

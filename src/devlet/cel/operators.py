@@ -6,14 +6,26 @@ left of another type is an error, on the right it is false, and inside a list or
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from devlet.cel.amounts import Sum
 from devlet.cel.reference_types import go_type
 from devlet.cel.texts import key_text
 from devlet.cel.types import MAP, Type, runtime_type, type_name
-from devlet.cel.values import INT_MAX, INT_MIN, NONE, UINT_MAX, CelError, Duration, Optional, Timestamp, Uint, Value
+from devlet.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    NONE,
+    UINT_MAX,
+    CelError,
+    CostExceeded,
+    Duration,
+    Optional,
+    Timestamp,
+    Uint,
+    Value,
+)
 from devlet.objects.quantity import Quantity
 
 NO_OVERLOAD: Final = "no such overload"
@@ -24,12 +36,26 @@ TIMESTAMP_MAX: Final = 253402300800 * 10**9 - 1
 ABSENT: Final = object()
 """What `find` returns if there is nothing; never a value of an expression."""
 
+TOO_MUCH: Final = "operation cancelled: actual cost limit exceeded"
+
+# Ours: what the reference does not count, it computes for ever. Nobody who may cost a million needs more than this.
+_LARGEST: Final = 1_000_000
+
 _SECOND = 10**9
 _NUMBERS = frozenset((int, Uint, float))
 _ORDERED = frozenset((bool, int, Uint, str, bytes, Duration, Timestamp))
 _PLAIN = _ORDERED | {float, type(None)}
 _RECEIVERS = frozenset((str, Duration, Timestamp))
 _KEYS = frozenset((str, int, Uint, bool, float))
+
+
+class Joined(list[Value]):
+    """What `+` makes of two lists. Only here an element that cannot be compared is an error."""
+
+    __slots__ = ()
+
+
+_CONTAINERS = frozenset((list, tuple, dict, Joined, Optional))
 
 
 # Equality
@@ -42,13 +68,33 @@ def equal(a: Value, b: Value) -> bool:
         return bool(a == b)
     if a is None or b is None:
         return a is b
+    if kind in _CONTAINERS and min(_weight(a, {}), _weight(b, {})) > _LARGEST:
+        raise CostExceeded(TOO_MUCH)
     return _equal(a, b)
+
+
+def _weight(value: Value, known: dict[int, int]) -> int:
+    """How many values a comparison may look at. A list may hold another one many times, so each is weighed once."""
+    if type(value) not in _CONTAINERS:
+        return 1
+    found = known.get(id(value))
+    if found is None:
+        parts = value.values() if isinstance(value, dict) else (value.value,) if type(value) is Optional else value
+        found = 1 + (len(parts) if _is_flat(parts) else sum(_weight(part, known) for part in parts))
+        known[id(value)] = found
+    return found
+
+
+def _is_flat(parts: Iterable[Value]) -> bool:
+    return _CONTAINERS.isdisjoint(map(type, parts))
 
 
 def not_equal(a: Value, b: Value) -> bool:
     """`a != b`: never an error, what cannot be compared is not equal."""
     try:
         return not equal(a, b)
+    except CostExceeded:
+        raise
     except CelError:
         return True
 
@@ -82,24 +128,24 @@ def _equal_quantities(a: Quantity, b: Value) -> bool:
     return a.nano == b.nano
 
 
-class Joined(list[Value]):
-    """What `+` makes of two lists. Only here an element that cannot be compared is an error."""
-
-    __slots__ = ()
-
-
 def _equal_lists(a: Sequence[Value], b: Sequence[Value]) -> bool:
     same = all(map(_not_unequal, a, b))
     if same and isinstance(a, Joined):
-        return all(map(equal, a, b))
+        return all(map(_same, a, b))
     return same
 
 
 def _not_unequal(a: Value, b: Value) -> bool:
     try:
-        return equal(a, b)
+        return _same(a, b)
+    except CostExceeded:
+        raise
     except CelError:
         return True
+
+
+def _same(a: Value, b: Value) -> bool:
+    return a is b if a is None or b is None else _equal(a, b)
 
 
 def _equal_maps(a: dict[Value, Value], b: dict[Value, Value]) -> bool:
@@ -278,6 +324,8 @@ def _divided_by_zero(a: float, b: float) -> float:
 
 
 def _concatenation(a: Sequence[Value], b: Sequence[Value]) -> Sequence[Value]:
+    if len(a) + len(b) > _LARGEST:
+        raise CostExceeded(TOO_MUCH)
     return b if not a else a if not b else Joined((*a, *b))
 
 

@@ -23,6 +23,7 @@ from devlet.cli.session import Document
 from devlet.errors import InvalidInput
 
 MAX_LINE_BYTES: Final = 1 << 30
+LARGE_BYTES: Final = 1 << 20
 
 
 class Answers:
@@ -48,6 +49,8 @@ class Answers:
                 self.failed += 1
                 self._report(f"{origin}:{number}: {e}")
                 yield from _refused(line, str(e))
+            if len(line) > LARGE_BYTES:
+                gc.collect()  # what was frozen is not collected soon by itself
 
     def _answered(self, document: Document) -> Document:
         problem = read_problem(document)

@@ -117,7 +117,7 @@ def _simulate(objects: Objects, nodes: list[Node], rules: Rules, timeout: float,
     if placements:
         click.echo("\n".join(placement.lines(placements, wide=output == "wide", headers=headers)))
     if simulation.settled or not placements:
-        click.echo(f"{simulation.settled} pods and claims have their devices already.", err=True)
+        click.echo(f"Pods and claims that have their devices already: {simulation.settled}", err=True)
 
 
 def _yaml(document: dict[str, object]) -> str:

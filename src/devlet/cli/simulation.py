@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from devlet.alloc.allocator import Allocator, Fit
-from devlet.alloc.explain.explain import explain
+from devlet.alloc.explain import explain
 from devlet.alloc.features import ALL_FEATURES, Rules
 from devlet.alloc.results import allocation_documents
 from devlet.cli.allocation_input import Objects
@@ -91,4 +91,5 @@ class Simulation:
         excluded = Counter(reason for node in self._nodes if (reason := subject.excludes(node)))
         if not nodes:
             return "; ".join(f"{reason}: {count} nodes" for reason, count in excluded.most_common()) or "no nodes"
-        return explain(self._allocator, nodes, subject.claims, SearchTime(self._seconds).limits).summary
+        budget = SearchTime(self._seconds)
+        return explain(self._allocator, nodes, subject.claims, limits=lambda: budget.limits).summary

@@ -23,7 +23,9 @@ def test_a_selector_must_give_a_bool() -> None:
 
 @pytest.mark.spec("DA-4.4b")
 def test_a_selector_whose_worst_case_is_too_expensive_is_forbidden() -> None:
-    expression = "device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, device.attributes.all(d, a == d))))"
+    expression = (
+        "device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, device.attributes.all(d, a == d))))"
+    )
     assert check_selector(expression, False) == (
         Cause("FieldValueForbidden", "Forbidden: too complex, exceeds cost limit", ""),
     )

@@ -14,6 +14,7 @@ from devlet.cel.values import (
     NONE,
     UINT_MAX,
     CelError,
+    CostExceeded,
     Duration,
     Optional,
     Timestamp,
@@ -370,3 +371,22 @@ def test_has_is_false_of_what_has_no_fields() -> None:
     assert not op.has({"a": 1}, "b") and not op.has(5, "b")
     assert error_of(op.has, [1], "b") == "unsupported index type 'string' in list"
     assert error_of(op.optional_index, {}, b"") == "invalid qualifier type: types.Bytes"
+
+
+def test_lists_that_double_again_and_again_end_in_the_cost_limit() -> None:
+    values: list[object] = [1, 2]
+    with pytest.raises(CostExceeded, match="actual cost limit exceeded"):
+        for _ in range(40):
+            values = op.add(values, values)
+
+
+@pytest.mark.parametrize("wrap", [lambda v: [v, v], lambda v: {"a": v, "b": v}, lambda v: [Optional(v), v]])
+def test_values_that_hold_each_other_many_times_are_not_compared_for_ever(wrap: Callable[[object], object]) -> None:
+    a: object = [1]
+    b: object = [1]
+    for _ in range(60):
+        a, b = wrap(a), wrap(b)
+    with pytest.raises(CostExceeded, match="actual cost limit exceeded"):
+        op.equal(a, b)
+    with pytest.raises(CostExceeded, match="actual cost limit exceeded"):
+        op.not_equal(a, b)

@@ -32,6 +32,8 @@ CORE: list[Any] = [
 CLAIMS: list[Any] = [
     ("resourceclaims", "ResourceClaim", True, [], []),
     ("resourceslices", "ResourceSlice", False, [], []),
+    ("deviceclasses", "DeviceClass", False, [], []),
+    ("resourceclaimtemplates", "ResourceClaimTemplate", True, [], []),
 ]
 GROUPS: dict[str, dict[str, list[Any]]] = {
     "apps": {"v1": [("deployments", "Deployment", True, ["deploy"], ["all"])]},
@@ -313,3 +315,82 @@ class Run:
 @pytest.fixture
 def run(api: API, capsys: pytest.CaptureFixture[str]) -> Run:
     return Run(api, capsys)
+
+
+NODES_AND_SLICES = """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: n1, labels: {zone: a}}}
+- {apiVersion: v1, kind: Node, metadata: {name: n2, labels: {zone: b}}}
+- apiVersion: resource.k8s.io/v1
+  kind: DeviceClass
+  metadata: {name: gpu}
+  spec: {selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]}
+- apiVersion: resource.k8s.io/v1
+  kind: ResourceSlice
+  metadata: {name: n1-gpu}
+  spec:
+    driver: gpu.example.com
+    nodeName: n1
+    pool: {name: n1, generation: 1, resourceSliceCount: 1}
+    devices:
+    - {name: gpu-0, attributes: {model: {string: a100}}, capacity: {memory: {value: 80Gi}}}
+    - {name: gpu-1, attributes: {model: {string: a100}}, capacity: {memory: {value: 80Gi}}}
+    - {name: gpu-2, attributes: {model: {string: l4}}, capacity: {memory: {value: 24Gi}}}
+- apiVersion: resource.k8s.io/v1beta1
+  kind: ResourceSlice
+  metadata: {name: n2-gpu}
+  spec:
+    driver: gpu.example.com
+    nodeName: n2
+    pool: {name: n2, generation: 1, resourceSliceCount: 1}
+    devices:
+    - {name: gpu-0, basic: {attributes: {model: {string: l4}}, capacity: {memory: {value: 24Gi}}}}
+- apiVersion: resource.k8s.io/v1
+  kind: ResourceClaim
+  metadata: {name: training, namespace: default}
+  spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+  status:
+    allocation:
+      allocationTimestamp: "2026-01-02T03:04:05Z"
+      devices: {results: [{request: gpu, driver: gpu.example.com, pool: n1, device: gpu-0}]}
+      nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [n1]}]}]}
+    reservedFor: [{resource: pods, name: trainer, uid: "1"}]
+"""
+WISHES = """
+apiVersion: resource.k8s.io/v1beta1
+kind: ResourceClaimTemplate
+metadata: {name: two-big}
+spec:
+  metadata: {labels: {team: a}}
+  spec:
+    devices:
+      requests:
+      - name: gpu
+        deviceClassName: gpu
+        count: 2
+        selectors: [{cel: {expression: 'device.capacity["gpu.example.com"].memory.isGreaterThan(quantity("40Gi"))'}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: big}
+spec:
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: two-big}]
+  containers: [{name: main, image: x}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: any}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """A folder with a small cluster: on n1 one of three GPUs is taken, n2 has one; a pod that does not fit, a claim."""
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    (folder / "cluster.yaml").write_text(NODES_AND_SLICES)
+    (folder / "wishes.yaml").write_text(WISHES)
+    return folder

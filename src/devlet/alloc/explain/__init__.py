@@ -1,1 +1,23 @@
 """Why claims fit on a node or not. Pure, and made of the same parts as the search: it cannot disagree with it."""
+
+from devlet.alloc.explain.explanation import explain
+from devlet.alloc.explain.report import (
+    Change,
+    Conflict,
+    Explanation,
+    NodeReport,
+    RequestReport,
+    Verdict,
+    VerdictKind,
+)
+
+__all__ = [
+    "Change",
+    "Conflict",
+    "Explanation",
+    "NodeReport",
+    "RequestReport",
+    "Verdict",
+    "VerdictKind",
+    "explain",
+]

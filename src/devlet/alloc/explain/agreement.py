@@ -5,13 +5,14 @@ A necessary condition only: what it excludes cannot be had, what it leaves may s
 
 from collections.abc import Iterable
 
+from devlet.alloc.allocator import Fit
 from devlet.alloc.constraints import attribute_values
 from devlet.alloc.explain.report import VerdictKind
-from devlet.alloc.explain.standing import Scene, Seen, Option
+from devlet.alloc.explain.standing import Option, Scene, Seen
 from devlet.alloc.inventory import DeviceEntry, Values
 from devlet.objects.claim import DeviceConstraint
 
-__all__ = ["Objection", "covers", "objections", "value_text", "values_of"]
+__all__ = ["Objection", "covers", "objections", "refusals", "value_text", "values_of"]
 
 Objection = tuple[int, str]
 """Number of the constraint, and what is wrong."""
@@ -52,6 +53,35 @@ def objections(scene: Scene, option: Option, seen: list[Seen]) -> dict[DeviceEnt
     return found
 
 
+def refusals(scene: Scene, option: Option, seen: list[Seen], fit: Fit) -> dict[DeviceEntry, Objection]:
+    """For free devices that do not go with those that were chosen."""
+    found: dict[DeviceEntry, Objection] = {}
+    for i, constraint in enumerate(scene.claims.claims[option.claim].spec.devices.constraints):
+        names = constraint.requests
+        chosen = [
+            values_of(scene, constraint, each.entry) or frozenset()
+            for each in fit.chosen[option.claim]
+            if not names or each.step.request in names or each.step.full_name in names
+        ]
+        if chosen and covers(constraint, option):
+            for each in seen:
+                if each.kind is VerdictKind.FREE and (text := _refusal(scene, constraint, each.entry, chosen)):
+                    found.setdefault(each.entry, (i, text))
+    return found
+
+
+def _refusal(scene: Scene, constraint: DeviceConstraint, entry: DeviceEntry, chosen: list[Values]) -> str:
+    name = constraint.match_attribute or constraint.distinct_attribute or ""
+    values = values_of(scene, constraint, entry)
+    if not values:
+        return f"has no attribute {name}"
+    common = frozenset.intersection(*chosen)
+    if constraint.match_attribute is not None:
+        return "" if values & common else f"{name} is {value_text(values)}, the chosen have {value_text(common)}"
+    taken = any(values & each for each in chosen)
+    return f"{name} is {value_text(values)}, as of one that was chosen" if taken else ""
+
+
 def _workable(scene: Scene, constraint: DeviceConstraint, claim: int) -> dict[tuple[str, object], bool]:
     """Values that enough devices of every request have."""
     values = {
@@ -83,7 +113,6 @@ def _shortage(scene: Scene, constraint: DeviceConstraint, claim: int, value: tup
             most = max(most, having)
         else:
             name = alternatives[0][0].request_name
-            return (
-                f"which {most or 'no'} free device{'s' * (most != 1)} of request {name} {'have' if most > 1 else 'has'}"
-            )
+            needed = min(scene.number(option, seen) for option, seen in alternatives)
+            return f"of request {name} {most} free device{'s' * (most != 1)} with that, {needed} needed"
     return ""

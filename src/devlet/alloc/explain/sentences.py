@@ -12,6 +12,7 @@ from devlet.alloc.explain.conflict import Wish
 from devlet.alloc.explain.report import VerdictKind
 from devlet.alloc.explain.standing import Option, Scene, Seen
 from devlet.alloc.inventory import DeviceEntry
+from devlet.alloc.pools import Pool
 from devlet.alloc.requests import RESULTS_MAX
 from devlet.objects.claim import DeviceConstraint
 
@@ -29,6 +30,7 @@ _STAGES = (
     (VerdictKind.CAPACITY, "without enough capacity"),
     (VerdictKind.COUNTERS, "without enough counters"),
 )
+_SELECTION = tuple(kind for kind, _ in _STAGES[:3])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +45,17 @@ class Blocked:
 
 def blocked(scene: Scene, option: Option, seen: Sequence[Seen]) -> Blocked | None:
     """Whether the option cannot be had even if it were alone, and without constraints."""
-    number = scene.number(option, seen)
+    wanted = scene.number(option, seen)
+    number = max(wanted, 1) if option.wanted.is_all else wanted
     counts = Counter(each.kind for each in seen)
+    if option.wanted.is_all and wanted:
+        del counts[VerdictKind.CAPACITY]
     left = sum(counts.values()) - counts[VerdictKind.OTHER_NODE] - counts[VerdictKind.BINDING_CONDITIONS]
-    if option.wanted.is_all and number == 0:
-        number = 1
     if left < number:
         return Blocked(option, seen, number, None)
     for kind, _ in _STAGES:
         left -= counts[kind]
-        if left < number and not (option.wanted.is_all and kind is VerdictKind.CAPACITY and number <= left):
+        if left < number:
             return Blocked(option, seen, number, kind)
     return None
 
@@ -95,57 +98,72 @@ def _alone(scene: Scene, wish: Wish, detail: str) -> tuple[str, str]:
     options = scene.seen[wish.claim, wish.index]
     found = [(option, seen, blocked(scene, option, seen)) for option, seen in options]
     texts = [_option(scene, option, seen, each, detail) for option, seen, each in found]
-    name = wish.text
     if len(texts) == 1:
-        return f"{name} {texts[0][0]}", f"{name} {texts[0][1]}"
-    return (
-        f"{name}: none of its alternatives: "
-        + "; ".join(f"{o.wanted.name} {t}" for (o, _), (t, _) in zip(options, texts)),
-        f"{name}: none of its alternatives: "
-        + "; ".join(f"{o.wanted.name} {c}" for (o, _), (_, c) in zip(options, texts)),
-    )
+        return f"{wish.text} {texts[0][0]}", f"{wish.text} {texts[0][1]}"
+    names = [option.wanted.name for option, _ in options]
+    lists = ("; ".join(f"{n} {text[i]}" for n, text in zip(names, texts, strict=True)) for i in (0, 1))
+    sentence, cause = (f"{wish.text}: none of its alternatives: {each}" for each in lists)
+    return sentence, cause
 
 
 def _option(scene: Scene, option: Option, seen: Sequence[Seen], found: Blocked | None, detail: str) -> tuple[str, str]:
-    wanted, class_name = option.wanted, option.wanted.device_class.name
-    number = scene.number(option, seen)
-    needs = "asks for all devices" if wanted.is_all else f"needs {_devices(number)}"
-    if found is None:
-        cause = "cannot be met: more than 32 devices" if number > RESULTS_MAX else "cannot be met"
-        return f"{needs}: {cause}", cause
+    """What an option needs and finds, and the cause."""
     here = [each for each in seen if each.kind not in (VerdictKind.OTHER_NODE, VerdictKind.BINDING_CONDITIONS)]
+    number = scene.number(option, seen)
+    needs = "asks for all devices" if option.wanted.is_all else f"needs {_devices(number)}"
+    matching = len(here) - _count(here, *(kind for kind, _ in _STAGES[:3]))
+    broken = _broken(scene, option) if option.wanted.is_all or matching < number else []
+    if broken:
+        text, cause = _waiting(broken)
+    elif found is None:
+        text = cause = f"cannot be met: more than {RESULTS_MAX} devices" if number > RESULTS_MAX else "cannot be met"
+    elif found.at is None:
+        text = f"the node has {len(here) or 'none'}"
+        cause = "needs more devices than the node has" if here else "finds no devices on the node"
+    elif found.at in _SELECTION:
+        text, cause = _unmatched(option, here, found.at, f": {detail}" if detail else "")
+    else:
+        text, cause = _not_free(here, matching)
+    return f"{needs}, {text}", cause
+
+
+def _waiting(broken: Sequence[Pool]) -> tuple[str, str]:
+    kinds = sorted({"being updated" if pool.is_incomplete else "invalid" for pool in broken})
+    text = "; ".join(f"pool {pool.name} {pool.problem}" for pool in broken)
+    return f"but {text}", f"would need devices of a pool that is {' or '.join(kinds)}"
+
+
+def _unmatched(option: Option, here: Sequence[Seen], at: VerdictKind, because: str) -> tuple[str, str]:
+    name = option.wanted.device_class.name
     of_class = len(here) - _count(here, VerdictKind.CLASS_SELECTOR)
-    matching = of_class - _count(here, VerdictKind.SELECTOR_ERROR, VerdictKind.REQUEST_SELECTOR)
-    because = f": {detail}" if detail else ""
-    match found.at:
-        case None:
-            broken = "; ".join(f"pool {pool.name} {pool.problem}" for pool in scene.layout.pools if pool.problem)
-            if broken:
-                kinds = {"being updated" if p.is_incomplete else "invalid" for p in scene.layout.pools if p.problem}
-                return f"{needs}: {broken}", f"finds only pools that are {' or '.join(sorted(kinds))}"
-            if not here:
-                return f"{needs}, the node has none", "finds no devices on the node"
-            return f"{needs}, the node has {len(here)}", "needs more devices than the node has"
-        case VerdictKind.CLASS_SELECTOR:
-            some = f"{of_class} of {len(here)} devices {_are(of_class)} of class {class_name}"
-            few = "no device" if not of_class else "too few devices"
-            return f"{needs}, {some}{because}", f"finds {few} of class {class_name}"
-        case VerdictKind.SELECTOR_ERROR:
-            failing = _count(here, VerdictKind.SELECTOR_ERROR)
-            text = f"a selector fails on {failing} of {_devices(len(here))}{because}"
-            return f"{needs}, {text}", f"has a selector that fails{because}"
-        case VerdictKind.REQUEST_SELECTOR:
-            some = f"{matching} of {of_class} of class {class_name} match{'es' * (matching == 1)} its selectors"
-            return (
-                f"{needs}, {some}{because}",
-                f"finds {'no' if not matching else 'too few'} devices that match {_selectors(option)}",
-            )
-        case _:
-            free = _count(here, VerdictKind.FREE)
-            taken = [f"{count} {text}" for kind, text in _STAGES[3:] if (count := _count(here, kind))]
-            why = " or ".join(text for kind, text in _STAGES[3:] if _count(here, kind))
-            text = f"{needs}, {free} {_are(free)} free of {matching} that match{'es' * (matching == 1)} ({', '.join(taken)})"
-            return text, f"finds {'no' if not free else 'too few'} free devices ({why})"
+    failing = _count(here, VerdictKind.SELECTOR_ERROR)
+    if at is VerdictKind.CLASS_SELECTOR:
+        text = f"{of_class} of {_devices(len(here))} {_are(of_class)} of class {name}{because}"
+        return text, f"finds {'too few devices' if of_class else 'no device'} of class {name}"
+    if at is VerdictKind.SELECTOR_ERROR:
+        return f"a selector fails on {failing} of {_devices(len(here))}{because}", f"has a selector that fails{because}"
+    matching = of_class - failing - _count(here, VerdictKind.REQUEST_SELECTOR)
+    text = f"{matching} of {of_class} of class {name} match{'es' * (matching == 1)} its selectors{because}"
+    return text, f"finds {'too few' if matching else 'no'} devices that match {_selectors(option)}"
+
+
+def _not_free(here: Sequence[Seen], matching: int) -> tuple[str, str]:
+    free = _count(here, VerdictKind.FREE)
+    reasons = [(text, count) for kind, text in _STAGES[3:] if (count := _count(here, kind))]
+    why = ", ".join(f"{count} {text}" for text, count in reasons)
+    text = f"{free} {_are(free)} free of {matching} that match{'es' * (matching == 1)} ({why})"
+    return text, f"finds {'too few' if free else 'no'} free devices ({' or '.join(text for text, _ in reasons)})"
+
+
+def _broken(scene: Scene, option: Option) -> list[Pool]:
+    """Pools that cannot be used and have, as far as they are known, devices that match."""
+    inventory, selectors = scene.allocator.inventory, scene.allocator.selectors
+    return [
+        pool
+        for pool in scene.layout.pools
+        if pool.problem
+        and any(selectors.match(entry, option.wanted.selectors).matching for entry in inventory.slices_of(pool.key))
+    ]
 
 
 def _selectors(option: Option) -> str:
@@ -213,12 +231,10 @@ def _together(scene: Scene, requests: Sequence[Wish]) -> tuple[str, str]:
     if needed > len(free) and not any(entry.shareable for entry in free):
         text = f"need {_devices(needed)} together, {len(free)} {_are(len(free))} free that match any of them"
         return f"{who} {text}", f"{short} together need more devices than are free"
-    if any(entry.counters for entry in free):
-        text = "can be met one by one but not together: their devices take from the same counters"
-    elif any(entry.shareable for entry in free):
-        text = "can be met one by one but not together: there is not enough capacity for all"
-    else:
-        text = "can be met one by one but not together: they need the same devices"
+    shared = ["devices"]
+    shared += ["counters"] if any(entry.counters for entry in free) else []
+    shared += ["capacity"] if any(entry.shareable for entry in free) else []
+    text = f"can be met one by one but not together: they need the same {' or '.join(shared)}"
     return f"{who} {text}", f"{short} {text}"
 
 

@@ -17,7 +17,7 @@ from devlet.alloc.requests import Alternative
 from devlet.alloc.taints import untolerated
 from devlet.errors import InvalidInput
 
-__all__ = ["Scene", "Seen", "Standing", "Option", "look"]
+__all__ = ["Option", "Scene", "Seen", "Standing", "look"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,9 @@ class Standing:
         return kinds
 
     def of_matching(self, wanted: Alternative, pool: Pool, entry: DeviceEntry) -> VerdictKind:
-        """Of a device that all selectors match."""
+        """Of a device that all selectors match. Who asks for all is not held up by one without enough capacity."""
+        if wanted.is_all and self.capacity_problem(wanted, entry):
+            return VerdictKind.CAPACITY
         if not wanted.admin_access and self._is_in_use(entry):
             return VerdictKind.IN_USE
         if self._features.device_taints and entry.device.taints and untolerated(entry.device, wanted.tolerations):

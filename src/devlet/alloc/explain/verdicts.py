@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from devlet.alloc.allocator import Allocator, Fit
 from devlet.alloc.amounts import Amount
-from devlet.alloc.explain.agreement import objections
+from devlet.alloc.explain.agreement import objections, refusals
 from devlet.alloc.explain.hints import Names
-from devlet.alloc.explain.parts import deciding_part
+from devlet.alloc.explain.parts import Missing, deciding_part
 from devlet.alloc.explain.report import RequestReport, Verdict, VerdictKind
-from devlet.alloc.explain.standing import Scene, Seen, Standing, Option
+from devlet.alloc.explain.standing import Option, Scene, Seen, Standing
 from devlet.alloc.inventory import DeviceEntry, Holder, PoolKey, SliceEntry
 from devlet.alloc.pools import Pool
 from devlet.alloc.requests import claim_name
@@ -47,6 +47,13 @@ class Elsewhere:
             self._names[driver] = Names([device.input for entry in slices for device in entry.devices])
         return self._names[driver]
 
+    def mistaken(self, driver: str, missing: Sequence[Missing]) -> list[Missing]:
+        """Those that are not just the names of another driver."""
+        return [each for each in missing if each.domain == driver or not self.names(each.domain).count(each)]
+
+    def hints(self, driver: str, missing: Sequence[Missing]) -> list[str]:
+        return [self.names(driver).hint(each) for each in self.mistaken(driver, missing)]
+
 
 class Verdicts:
     """Of one node. `fit` is what was found for it, if anything."""
@@ -77,7 +84,8 @@ class Verdicts:
 
     def _of_node(self, option: Option, seen: list[Seen]) -> Iterator[Verdict]:
         chosen = self._chosen(option)
-        objected = {} if self._fit else objections(self._scene, option, seen)
+        fit, scene = self._fit, self._scene
+        objected = refusals(scene, option, seen, fit) if fit else objections(scene, option, seen)
         for each in seen:
             if each.entry in chosen:
                 yield Verdict(each.entry.identity, VerdictKind.CHOSEN, self._consumed(chosen[each.entry]))
@@ -144,7 +152,7 @@ class Verdicts:
                 if program.matches([entry.input])[0] is not True:
                     part = deciding_part(program, entry.input)
                     kind = VerdictKind.CLASS_SELECTOR if of_class else VerdictKind.REQUEST_SELECTOR
-                    hints = (self._elsewhere.names(entry.identity.driver).hint(lost) for lost in part.missing)
+                    hints = self._elsewhere.hints(entry.identity.driver, part.missing)
                     facts = "; ".join(dict.fromkeys((*part.facts, *hints)))
                     return Verdict(
                         entry.identity,
@@ -165,8 +173,7 @@ class Verdicts:
             part = deciding_part(self._allocator.selectors.program(expression), entry.input)
         except InvalidSelector:
             return Verdict(entry.identity, VerdictKind.SELECTOR_ERROR, text, expression)
-        names = self._elsewhere.names(entry.identity.driver)
-        hints = "".join(f"; {names.hint(lost)}" for lost in part.missing)
+        hints = "".join(f"; {hint}" for hint in self._elsewhere.hints(entry.identity.driver, part.missing))
         return Verdict(entry.identity, VerdictKind.SELECTOR_ERROR, text + hints, expression, part.text)
 
     # Amounts

@@ -35,6 +35,7 @@ class _Answers:
         self.source = Source("", {}, {})
         self._plan = plan
         self._names = names
+        self._missing: dict[tuple[int, str], CelError] = {}
 
     def value(self, *arguments: Value) -> Value:
         found = self.value_or_error(*arguments)
@@ -49,24 +50,25 @@ class _Answers:
     def value_or_raise(self, error: Exception, *arguments: Value) -> Value:
         found = self.error(error, *arguments)
         if isinstance(found, CelError):
-            raise found from None
+            raise CelError(found.message, found.node) from None
         return found
 
     def error(self, error: Exception, *arguments: Value) -> Value:
         """The CelError, or a value if it was no error after all."""
-        key, traceback = error.args[:1], error.__traceback__
-        error.__traceback__ = None
-        if type(error) is KeyError and (node := self._node(key, traceback)):
-            return CelError(f"no such key: {key[0]}", node)
+        traceback, error.__traceback__ = error.__traceback__, None
+        if type(error) is KeyError and traceback and (found := self._missing_key(error, traceback)):
+            return found
         return self.value_or_error(*arguments)
 
-    def _node(self, key: tuple[Value, ...], traceback: TracebackType | None) -> int:
+    def _missing_key(self, error: KeyError, traceback: TracebackType) -> CelError | None:
         """Whose error it is: told by the line where it happened, which is the last one in the traceback."""
-        while traceback and traceback.tb_next:
+        while traceback.tb_next:
             traceback = traceback.tb_next
-        if traceback is None or traceback.tb_frame.f_code.co_filename != _FILE or type(key[0]) is not str:
-            return 0
-        return self.source.keys.get(traceback.tb_lineno, NO_KEYS).get(key[0], 0)
+        line, key = traceback.tb_lineno, error.args[0]
+        if traceback.tb_frame.f_code.co_filename != _FILE or not (node := self.source.keys.get(line, NO_KEYS).get(key)):
+            return None
+        # A hundred thousand devices may lack the same key: one error does for all of them.
+        return self._missing.setdefault((line, key), CelError(f"no such key: {key}", node))
 
 
 class Generated:

@@ -32,8 +32,12 @@ class Device:
 
 
 DEVICES = [
-    Device({"model": "a100", "index": 3, "mig": True, "version": version("1.3.0"), "tags": ["a", "b"]}, {"memory": "40Gi"}),
-    Device({"model": "h100", "index": 0, "mig": False, "version": version("1.1.0-rc.1"), "tags": []}, {"memory": "80Gi"}),
+    Device(
+        {"model": "a100", "index": 3, "mig": True, "version": version("1.3.0"), "tags": ["a", "b"]}, {"memory": "40Gi"}
+    ),
+    Device(
+        {"model": "h100", "index": 0, "mig": False, "version": version("1.1.0-rc.1"), "tags": []}, {"memory": "80Gi"}
+    ),
     Device({"model": 7, "index": "3", "mig": "yes", "version": "1.2.3", "tags": (1, 2)}, {"memory": "1", "cores": "8"}),
     Device({"model": version("1.0.0"), "index": True, "mig": 1, "version": 2, "tags": "a"}, {}),
     Device({"index": 2**63 - 1, "mig": False}, {"cores": "100m"}, "other.example.com"),
@@ -75,7 +79,7 @@ class Bench:
         """The results for all devices, after comparing them with what `evaluate` says."""
         checked, planned = self.compiled(text)
         function = generate(checked, planned)
-        results = generate_filter(checked, planned)(self.devices)
+        results: list[Any] = generate_filter(checked, planned)(self.devices)
         for device, result in zip(self.devices, results, strict=True):
             found = evaluate(planned, {"device": device}, cost_limit=2**63)
             expected = shown(found.error or found.value)

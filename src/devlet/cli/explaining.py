@@ -1,0 +1,195 @@
+"""What `devlet explain` does: find the pod or claim, ask why, and put the answer into words."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from devlet.alloc.allocator import Allocator
+from devlet.alloc.explain import explain
+from devlet.alloc.explain.report import Explanation, NodeReport
+from devlet.alloc.features import Rules
+from devlet.cli import allocation_files
+from devlet.cli.allocation_input import Key, Objects, text_of
+from devlet.cli.allocation_server import Server
+from devlet.cli.allocation_subject import Subject, claim_subject, pod_subject
+from devlet.cli.search_time import FILTER_TIMEOUT, SearchTime
+from devlet.cli.session import Document, Session
+from devlet.cli.views import allocated, explanation, explanation_document
+from devlet.errors import InvalidInput, NotFound
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.node import Node
+
+__all__ = ["Answer", "Question", "answer", "of_files", "of_server"]
+
+_TYPES: Final = {
+    **dict.fromkeys(("pod", "pods", "po"), "pod"),
+    **dict.fromkeys(("claim", "claims", "resourceclaim", "resourceclaims", "resourceclaims.resource.k8s.io"), "claim"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`kind` is pod, claim, or empty: whichever there is."""
+
+    kind: str
+    key: Key
+    node: str = ""
+    all_nodes: bool = False
+    seconds: float = FILTER_TIMEOUT
+
+    @staticmethod
+    def parse(arguments: Sequence[str], namespace: str) -> "Question":
+        words = arguments[0].split("/") if len(arguments) == 1 else list(arguments)
+        if len(words) == 1:
+            words = ["", *words]
+        if len(words) != 2 or not words[1]:
+            raise InvalidInput("say which pod or claim: NAME, pod/NAME or claim/NAME")
+        type_, name = words
+        if type_ and type_.lower() not in _TYPES:
+            raise InvalidInput(f'"{type_}": only pods and claims can be explained: pod/{name} or claim/{name}')
+        return Question(_TYPES.get(type_.lower(), ""), (namespace, name))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`found` is about claims without devices and all `nodes`; `reports` about where those with devices are.
+
+    `is_reference`: it is about what Kubernetes would do.
+    """
+
+    subject: Subject
+    found: Explanation | None
+    nodes: int
+    is_reference: bool
+    excluded: Counter[str]
+    claims: tuple[Document, ...]
+    reports: tuple[NodeReport, ...]
+
+    def document(self) -> Document:
+        subject, (namespace, name) = self.subject, self.subject.key
+        head: Document = {"kind": subject.kind, "namespace": namespace, "name": name}
+        if subject.made:
+            head["notCreatedYet"] = list(subject.made)
+        if self.excluded:
+            head["excludedNodes"] = [{"text": text, "nodes": count} for text, count in self.excluded.most_common()]
+        if self.claims:
+            head["allocated"] = [_brief(claim) for claim in self.claims]
+        return head | (explanation_document.document(self.found) if self.found else {"fits": True})
+
+    def lines(self, now: datetime, *, wide: bool, all_nodes: bool) -> Iterator[str]:
+        subject = self.subject
+        if self.found:
+            yield from explanation.lines(subject.text, self.found, self.nodes, wide=wide, all_nodes=all_nodes)
+        elif subject.claims:
+            yield f"{subject.text}: no node is left to look at"
+        else:
+            yield f"{subject.text}: {_settled(subject)}"
+        yield from self._notes()
+        if self.claims:
+            yield from allocated.lines(self.claims, self.reports, now, wide=wide)
+
+    def _notes(self) -> Iterator[str]:
+        notes = [f"Left out: {count} nodes, {reason}" for reason, count in self.excluded.most_common()]
+        if self.found and self.found.fits and self.is_reference:
+            failing = [node.node for node in self.found.nodes if node.outcome == "error"]
+            notes += [f"An error on node {name} makes kube-scheduler give up on all nodes" for name in failing[:1]]
+        notes += [f"Claim {name} is not made yet: this is what its template says" for name in self.subject.made]
+        yield from ["", *notes] if notes else ()
+
+
+def _settled(subject: Subject) -> str:
+    pod = subject.pod
+    if pod is None:
+        return "it is allocated"
+    count = len(subject.allocated)
+    claims = {0: "it needs no claims", 1: "its claim is allocated"}.get(count, f"all its {count} claims are allocated")
+    return claims + (
+        f", and it is bound to node {pod.spec.node_name}" if pod.spec.node_name else ", but it is not bound to a node"
+    )
+
+
+def _brief(claim: Document) -> Document:
+    metadata, status = claim["metadata"], claim["status"]
+    return {"namespace": metadata.get("namespace", ""), "name": metadata["name"], "status": status}
+
+
+def of_files(question: Question, files: Sequence[str], *, recursive: bool) -> Objects:
+    return allocation_files.read(files, question.key[0], recursive=recursive)
+
+
+def of_server(question: Question, session: Session) -> Objects:
+    """With the pod that is asked about, and the templates that it names."""
+    server = Server(session)
+    objects = server.objects()
+    if question.kind != "claim" and server.add(objects, "pods", question.key):
+        entries = objects.pods[question.key].spec.resource_claims
+        for name in {entry.resource_claim_template_name for entry in entries}:
+            if name:
+                server.add(objects, "resourceclaimtemplates", (question.key[0], name))
+    return objects
+
+
+def answer(question: Question, objects: Objects, rules: Rules) -> Answer:
+    subject = _subject(question, objects)
+    nodes = _nodes(question, objects)
+    excluded = Counter(reason for node in nodes if (reason := subject.excludes(node)))
+    left = [node for node in nodes if not subject.excludes(node)]
+    found = None
+    if subject.claims and left:
+        found = _explained(question, Allocator(objects.inventory(), rules=rules), left, subject.claims)
+    claims = [objects.documents[claim.metadata.namespace, claim.metadata.name] for claim in subject.allocated]
+    reports = _passed_over(question, objects, rules, subject, left)
+    counted = excluded if subject.claims else Counter[str]()
+    return Answer(subject, found, len(left), rules.is_reference, counted, tuple(claims), tuple(reports))
+
+
+def _explained(
+    question: Question, allocator: Allocator, nodes: Sequence[Node], claims: Sequence[ResourceClaim]
+) -> Explanation:
+    """The time is for all searches together."""
+    budget = SearchTime(question.seconds)
+    return explain(allocator, nodes, claims, limits=lambda: budget.limits, all_nodes=question.all_nodes)
+
+
+def _passed_over(
+    question: Question, objects: Objects, rules: Rules, subject: Subject, nodes: Sequence[Node]
+) -> Sequence[NodeReport]:
+    """What there is for the allocated claims on the first node where they can be used, as if they had nothing."""
+    if not subject.allocated or not nodes:
+        return ()
+    keys = [(claim.metadata.namespace, claim.metadata.name) for claim in subject.allocated]
+    allocator = Allocator(objects.inventory(without=keys), rules=rules)
+    return _explained(question, allocator, nodes[:1], subject.allocated).nodes
+
+
+def _nodes(question: Question, objects: Objects) -> list[Node]:
+    nodes = objects.node_list()
+    if not nodes:
+        raise NotFound("there are no nodes, and no slice names one")
+    if question.node and not (nodes := [node for node in nodes if node.name == question.node]):
+        raise NotFound(f'node "{question.node}" not found')
+    return nodes
+
+
+def _subject(question: Question, objects: Objects) -> Subject:
+    key = question.key
+    pod = objects.pods.get(key) if question.kind != "claim" else None
+    claim = objects.claims.get(key) if question.kind != "pod" else None
+    if pod and claim:
+        raise InvalidInput(f'both a pod and a claim are named "{key[1]}": write pod/{key[1]} or claim/{key[1]}')
+    if pod is not None:
+        if not pod.spec.resource_claims:
+            raise InvalidInput(f"pod {text_of(key)} uses no resource claims: there is nothing to allocate for it")
+        return pod_subject(objects, pod)
+    if claim is not None:
+        return claim_subject(objects, key)
+    what = f'{question.kind} "{key[1]}" not found' if question.kind else f'there is no pod or claim "{key[1]}"'
+    raise NotFound(f"{what} in namespace {key[0]}{_elsewhere(question, objects)}")
+
+
+def _elsewhere(question: Question, objects: Objects) -> str:
+    name = question.key[1]
+    places = sorted({key[0] for key in (*objects.pods, *objects.claims) if key[1] == name})
+    return f", but in {', '.join(places)}: use -n {places[0]}" if places else "; look in others with -n NAMESPACE"

@@ -1,0 +1,55 @@
+import pytest
+
+from devlet.alloc.taints import tolerates, untolerated
+from devlet.objects.claim import DeviceToleration
+from devlet.objects.slice import Device, DeviceTaint
+from devlet.testing.allocation_desk import Desk
+
+HOT = DeviceTaint(key="hot", value="1", effect="NoSchedule")
+
+
+@pytest.mark.spec("DA-3.7b")
+@pytest.mark.parametrize(
+    ("toleration", "matches"),
+    [
+        (DeviceToleration(key="hot", operator="Exists"), True),
+        (DeviceToleration(operator="Exists"), True),
+        (DeviceToleration(key="hot", operator="Exists", effect="NoSchedule"), True),
+        (DeviceToleration(key="hot", operator="Exists", effect="NoExecute"), False),
+        (DeviceToleration(key="cold", operator="Exists"), False),
+        (DeviceToleration(key="hot", operator="Equal", value="1"), True),
+        (DeviceToleration(key="hot", value="1"), True),
+        (DeviceToleration(value="1"), True),
+        (DeviceToleration(key="hot", operator="Equal", value="2"), False),
+        (DeviceToleration(key="hot", operator="Lt", value="1"), False),
+        (DeviceToleration(key="hot", operator="Exists", toleration_seconds=0), True),
+    ],
+)
+def test_a_toleration_matches_by_effect_key_and_value(toleration: DeviceToleration, matches: bool) -> None:
+    assert tolerates(toleration, HOT) is matches
+
+
+def test_the_first_taint_that_nobody_tolerates_is_named() -> None:
+    cold = DeviceTaint(key="cold", effect="NoExecute")
+    device = Device(taints=(HOT, cold))
+    assert untolerated(device, ()) is HOT
+    assert untolerated(device, (DeviceToleration(key="hot", operator="Exists"),)) is cold
+    assert untolerated(device, (DeviceToleration(operator="Exists"),)) is None
+
+
+@pytest.mark.spec("DA-3.7c")
+@pytest.mark.parametrize("effect", ["None", "", "PreferNoSchedule"])
+def test_effects_that_are_not_known_keep_nobody_away(effect: str) -> None:
+    assert untolerated(Device(taints=(DeviceTaint(key="hot", effect=effect),)), ()) is None
+
+
+@pytest.mark.spec("DA-3.7d")
+def test_taints_hold_for_admin_access_too() -> None:
+    slices = [{"pool": "p1", "devices": ["d1 !NoSchedule", "d2"]}]
+    assert Desk(slices=slices, claims=[["r0 a admin"]]).ask() == [["r0 p1/d2"]]
+    assert Desk(slices=slices, claims=[["r0 2 a admin"]]).fits() is False
+
+
+def test_taints_are_not_looked_at_while_their_feature_is_off() -> None:
+    slices = [{"pool": "p1", "devices": ["d1 !NoSchedule"]}]
+    assert Desk(slices=slices, claims=[["r0 a"]], without=["DeviceTaints"]).ask() == [["r0 p1/d1"]]

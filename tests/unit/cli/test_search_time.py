@@ -1,0 +1,30 @@
+from devlet.cli.search_time import SearchTime
+
+
+def over(budget: SearchTime) -> bool:
+    assert budget.limits.give_up is not None
+    return budget.limits.give_up()
+
+
+def test_a_search_goes_on_while_there_is_time() -> None:
+    budget = SearchTime(60)
+    assert not over(budget)
+    assert budget.exceeded == 0
+
+
+def test_it_is_counted_once_that_the_time_was_not_enough() -> None:
+    budget = SearchTime(1e-9)
+    assert over(budget) and over(budget)
+    assert budget.exceeded == 1
+
+
+def test_a_restart_gives_the_next_search_the_whole_time() -> None:
+    budget = SearchTime(0.05)
+    while not over(budget):
+        pass
+    budget.restart()
+    assert not over(budget)
+
+
+def test_zero_is_no_limit() -> None:
+    assert SearchTime(0).limits.give_up is None
