@@ -54,10 +54,7 @@ class SliceMatch:
 
 def compile_selector(expression: str, environment: Environment, *, lists: bool = True) -> Program:
     """Raises InvalidSelector, with the reference's text."""
-    program = compile(expression, environment)
-    if program.output not in result_types(lists):
-        raise InvalidSelector(f"must evaluate to bool or the unknown type, not {program.output}")
-    return program
+    return compile(expression, environment, result_types(lists))
 
 
 class Selectors:

@@ -8,9 +8,12 @@ from collections.abc import Callable, Sequence
 from devlet.cel.attributes import Step
 from devlet.cel.cost import LIST_COST, MAP_COST, STRUCT_COST
 from devlet.cel.frames import AnyFrame
+from devlet.cel.reference_types import go_type
 from devlet.cel.steps import called
 from devlet.cel.texts import key_text
+from devlet.cel.types import type_name
 from devlet.cel.values import CelError, Optional, Value
+from devlet.objects.semver import Semver
 
 
 class Constructor:
@@ -72,6 +75,7 @@ def _list(values: Sequence[Value], optionals: frozenset[int]) -> list[Value]:
 def _map(values: Sequence[Value], optionals: frozenset[int]) -> dict[Value, Value]:
     made: dict[Value, Value] = {}
     for number, (key, value) in enumerate(zip(values[::2], values[1::2], strict=True)):
+        _check_key(key)
         if number not in optionals:
             made[key] = value
         elif type(value) is not Optional:
@@ -81,6 +85,14 @@ def _map(values: Sequence[Value], optionals: frozenset[int]) -> dict[Value, Valu
         else:
             made.pop(key, None)
     return made
+
+
+def _check_key(key: Value) -> None:
+    """The reference lets lists and maps be keys that nothing can ever find, and fails on the rest of these."""
+    if isinstance(key, list | tuple | dict):
+        raise CelError(f"unsupported key type: {type_name(key)}")
+    if isinstance(key, bytes | Semver):
+        raise CelError(f"internal error: runtime error: hash of unhashable type {go_type(key)}")
 
 
 def _not_optional(key: Value, value: Value) -> str:

@@ -45,6 +45,8 @@ def evaluate(
         value = plan.root.evaluate(Frame(Run(tracker, give_up), variables))
     except CelError as raised:
         value = raised
+    except Exception as unexpected:  # as the reference recovers: one expression must not end all the others
+        value = CelError(f"internal error: {unexpected}")
     if isinstance(value, CelError):
         return Evaluation(None, value, tracker.cost, traced or {})
     return Evaluation(value, None, tracker.cost, traced or {})

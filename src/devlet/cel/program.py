@@ -4,7 +4,7 @@ Generated code counts no cost. It is used where the estimate says that the limit
 the evaluator, which stops at the limit.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -95,12 +95,14 @@ def not_bool(result: Value | CelError) -> CelError:
     return CelError(f"CEL result of type {name} could not be converted to bool: {detail}")
 
 
-def compile(expression: str, environment: Environment) -> Program:
-    """Raises InvalidSelector, with the texts and places that the reference gives."""
+def compile(expression: str, environment: Environment, results: Collection[Type] = ()) -> Program:
+    """Raises InvalidSelector, with the texts and places that the reference gives; also if it is none of the results."""
     try:
         checked = check(parse(expression, environment.macros), environment)
     except CompileError as e:
         raise InvalidSelector(f"compilation failed: {e}") from e
+    if results and checked.output not in results:
+        raise InvalidSelector(f"must evaluate to bool or the unknown type, not {checked.output}")
     try:
         planned = plan(checked)
     except CompileError as e:

@@ -12,6 +12,7 @@ from devlet.alloc import Allocator, Chosen, Fit, Limits, NoFit, Outcome, Rules
 from devlet.alloc.inventory import DeviceEntry
 from devlet.alloc.problems import read_problem
 from devlet.objects.claim import ResourceClaim
+from devlet.objects.documents import Document
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
 from devlet.objects.node import Node
 from devlet.testing.allocation_shorthand import identity, problem
@@ -20,10 +21,10 @@ __all__ = ["Desk", "words"]
 
 
 class Desk:
-    """A problem with the allocator for it; `document` is the problem written out."""
+    """A problem with the allocator for it; `document` is the problem written out, for what words cannot say."""
 
-    def __init__(self, *, rules: Rules = Rules(), **short: Any) -> None:
-        self.document = problem({"case": "desk", **short})
+    def __init__(self, *, rules: Rules = Rules(), document: Document | None = None, **short: Any) -> None:
+        self.document = document or problem({"case": "desk", **short})
         read = read_problem(self.document)
         self.node: Node = read.nodes[0]
         self.claims: tuple[ResourceClaim, ...] = read.claims

@@ -232,7 +232,7 @@ LIBRARIES: Final[Table] = {
         "{url}.getHostname()",
     ),
     "ints": (
-        "lists.range({int})",
+        "lists.range(({int}) % 9)",
         "{ints}.distinct()",
         "{ints}.reverse()",
         "{ints}.slice({int}, {int})",

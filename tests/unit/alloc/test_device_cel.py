@@ -30,7 +30,6 @@ GPU = {
 }
 
 
-@pytest.mark.spec("DA-4.1a")
 @pytest.mark.parametrize(
     "expression",
     [
@@ -49,7 +48,6 @@ def test_a_device_has_driver_attributes_and_capacity(expression: str) -> None:
     assert result(expression, GPU) is True
 
 
-@pytest.mark.spec("DA-4.1b")
 def test_an_unknown_domain_is_empty_and_an_unknown_name_an_error() -> None:
     assert result('device.attributes["nobody"].size() == 0', GPU) is True
     assert result('"nobody" in device.attributes', GPU) is False

@@ -81,7 +81,7 @@ def test_a_slice_that_is_removed_is_nowhere() -> None:
 def test_a_slice_that_cannot_be_read_changes_nothing(broken: str) -> None:
     inventory = Inventory([slice_of("s1", "p1", "d1"), slice_of("s2", "p2", "d1")])
     before = (inventory.revision, names(inventory.slices()))
-    with pytest.raises(InvalidInput, match="slice s1, device d1, .* 'much' is no quantity"):
+    with pytest.raises(InvalidInput, match=r"slice s1, device d1, .* 'much' is no quantity"):
         inventory.put_slice(slice_of("s1", "p1", "d0", broken))
     assert (inventory.revision, names(inventory.slices())) == before
     assert entry(inventory, "p1/d1").device.capacity == {}

@@ -3,7 +3,7 @@ import pytest
 from devlet.alloc import Rules, selectors
 from devlet.alloc.device_cel import device_environment
 from devlet.alloc.selectors import Selectors, compile_selector
-from devlet.errors import InvalidSelector
+from devlet.errors import InvalidInput, InvalidSelector
 from devlet.testing.allocation_desk import Desk
 
 GPUS = [{"pool": "p1", "devices": ["d1 kind=l4 numa=0", "d2 kind=a100 numa=1", "d3 numa=1"]}]
@@ -88,7 +88,7 @@ def test_a_failure_is_an_error_if_a_device_is_tried_and_a_device_in_use_is_not()
     wish = [["r0 a kind=a100"]]
     text = "claim default/claim-0: selector #0: CEL runtime error: no such key: kind"
     slices = [{"pool": "p1", "devices": ["d1 numa=0", "d2 kind=a100"]}]
-    with pytest.raises(Exception, match=text):
+    with pytest.raises(InvalidInput, match=text):
         Desk(slices=slices, claims=wish, rules=Rules.reference()).ask()
     held = Desk(slices=slices, claims=wish, allocated=["p1/d1"], rules=Rules.reference())
     assert held.ask() == [["r0 p1/d2"]]
@@ -103,6 +103,6 @@ def test_a_device_where_a_selector_fails_does_not_match_and_the_others_are_tried
 
 @pytest.mark.spec("DA-11.06")
 def test_what_does_not_compile_is_an_error_even_if_there_is_no_device() -> None:
-    with pytest.raises(Exception, match="claim default/claim-0: selector #0: CEL compile error: "):
+    with pytest.raises(InvalidInput, match="claim default/claim-0: selector #0: CEL compile error: "):
         Desk(claims=[["r0 a if 1 +"]]).ask()
     assert not Desk(claims=[["r0 a if 1 +"]], rules=Rules.reference()).fits()

@@ -1,0 +1,51 @@
+"""What constraints leave."""
+
+from collections.abc import Callable
+
+from devlet.alloc.allocator import Allocator, Fit
+from devlet.alloc.explain.agreement import objections, refusals, value_text
+from devlet.alloc.explain.standing import Scene, look
+from devlet.alloc.problems import Problem
+
+SLICES = [
+    {"pool": "g", "devices": ["g0 a.example.com/root=x", "g1 a.example.com/root=y", "g2"]},
+    {"pool": "b/n", "devices": ["n0 a.example.com/root=x", "n1 a.example.com/root=z"]},
+]
+CLAIM = {"requests": ["gpu a", "nic b"], "constraints": ["match a.example.com/root"]}
+
+
+def texts(scene: Scene, request: int) -> dict[str, str]:
+    ((option, seen),) = scene.seen[0, request]
+    return {entry.device.name: text for entry, (_, text) in objections(scene, option, seen).items()}
+
+
+def test_devices_without_the_attribute_or_with_a_value_that_nobody_shares_are_out(
+    scene: Callable[..., Scene],
+) -> None:
+    found = texts(scene(slices=SLICES, claims=[CLAIM]), 0)
+    assert found == {
+        "g1": 'a.example.com/root is "y", of request nic 0 free devices with that, 1 needed',
+        "g2": "has no attribute a.example.com/root",
+    }
+
+
+def test_a_constraint_of_other_requests_is_no_matter(scene: Callable[..., Scene]) -> None:
+    claim = {"requests": ["gpu a", "nic b"], "constraints": ["match a.example.com/root of nic"]}
+    assert texts(scene(slices=SLICES, claims=[claim]), 0) == {}
+
+
+def test_what_does_not_go_with_the_chosen_is_refused(read: Callable[..., Problem]) -> None:
+    problem = read(slices=SLICES, claims=[CLAIM])
+    allocator = Allocator(problem.inventory)
+    fit = allocator.allocate(problem.nodes[0], problem.claims)
+    assert isinstance(fit, Fit)
+    scene = look(allocator, allocator.layout(problem.nodes[0]), allocator.read(problem.claims))
+    ((option, seen),) = scene.seen[0, 0]
+    found = {entry.device.name: text for entry, (_, text) in refusals(scene, option, seen, fit).items()}
+    assert found["g1"] == 'a.example.com/root is "y", the chosen have "x"'
+    assert found["g2"] == "has no attribute a.example.com/root"
+
+
+def test_many_values_are_cut() -> None:
+    assert value_text([("ints", number) for number in range(8)]) == "0, 1, 2, 3, 4, 5, …"
+    assert value_text([("strings", "x"), ("bools", True)]) == '"x", true'
