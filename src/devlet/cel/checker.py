@@ -27,6 +27,7 @@ from devlet.cel.environment import Environment, Name
 from devlet.cel.functions import Function, Overload
 from devlet.cel.issues import NOWHERE, CompileError, Issue
 from devlet.cel.protobuf import message_name
+from devlet.cel.recursion import with_room
 from devlet.cel.substitution import Substitution, TypeTooComplex, instantiate, most_general, parameters
 from devlet.cel.types import (
     BOOL,
@@ -67,6 +68,7 @@ class Checked:
     environment: Environment
 
 
+@with_room
 def check(parsed: Parsed, environment: Environment) -> Checked:
     """Raises CompileError with all issues."""
     checker = _Checker(parsed, environment)

@@ -23,6 +23,7 @@ from devlet.cel.checker import Checked
 from devlet.cel.functions import UNBOUNDED, CallEstimate, Overload, Range, SizedNode
 from devlet.cel.library.ranges import ANY_SIZE, ONE, plus, times
 from devlet.cel.macros import ACCUMULATOR
+from devlet.cel.recursion import with_room
 from devlet.cel.types import DYN, Kind, Type
 
 _FREE: Final = Range(0, 0)
@@ -82,6 +83,7 @@ def _no_path() -> _Path:
     return _Path([], 0, 0)
 
 
+@with_room
 def estimate(checked: Checked) -> Range:
     """From the least to the most it can cost; at most UNBOUNDED."""
     return _Estimate(checked).cost(checked.parsed.root)

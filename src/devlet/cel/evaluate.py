@@ -3,7 +3,6 @@
 This counts cost exactly as the reference does; the functions that `generate` writes do not count, and are much faster.
 """
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -11,12 +10,12 @@ from typing import Final
 from devlet.cel.cost import Tracker
 from devlet.cel.frames import Frame, Run
 from devlet.cel.plan import Plan
+from devlet.cel.recursion import with_room
 from devlet.cel.values import CelError, Value
 
 DEFAULT_LIMIT: Final = 1_000_000
 
 _SHALLOW = 100
-_FRAMES_PER_NODE = 5
 
 
 @dataclass(frozen=True)
@@ -38,11 +37,11 @@ def evaluate(
     trace: bool = False,
 ) -> Evaluation:
     """`give_up` is asked now and then in comprehensions; the evaluation fails as soon as it says yes."""
-    _make_room(plan.depth)
     traced: dict[int, Value] | None = {} if trace else None
     tracker = Tracker(cost_limit, traced)
+    run = plan.root.evaluate if plan.depth <= _SHALLOW else with_room(plan.root.evaluate)
     try:
-        value = plan.root.evaluate(Frame(Run(tracker, give_up), variables))
+        value = run(Frame(Run(tracker, give_up), variables))
     except CelError as raised:
         value = raised
     except Exception as unexpected:  # as the reference recovers: one expression must not end all the others
@@ -50,14 +49,3 @@ def evaluate(
     if isinstance(value, CelError):
         return Evaluation(None, value, tracker.cost, traced or {})
     return Evaluation(value, None, tracker.cost, traced or {})
-
-
-def _make_room(depth: int) -> None:
-    """Expressions may be nested 250 levels deep, and then need more than the thousand calls that Python starts with.
-
-    The limit is never lowered again: another thread may be deep in an expression.
-    """
-    if depth > _SHALLOW:
-        needed = 1000 + depth * _FRAMES_PER_NODE
-        if sys.getrecursionlimit() < needed:
-            sys.setrecursionlimit(needed)

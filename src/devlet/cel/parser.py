@@ -5,7 +5,6 @@ programmers; `-1` is a literal but `-x` a call; parentheses leave no node. All a
 """
 
 import re
-import sys
 from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Final
@@ -29,6 +28,7 @@ from devlet.cel.issues import NOWHERE, CompileError, Issue
 from devlet.cel.lexer import EOF, ESC_IDENTIFIER, IDENTIFIER, NUM_FLOAT, NUM_INT, Token
 from devlet.cel.literals import double_value, int_value, string_value, uint_value
 from devlet.cel.macros import ALL, MacroError, Maker, by_signature
+from devlet.cel.recursion import with_room
 from devlet.cel.syntax_errors import syntax_errors
 from devlet.cel.values import Constant
 
@@ -44,9 +44,6 @@ LARGEST: Final = 100_000
 _MOST: Final = 100
 """Syntax errors in one expression."""
 
-# A tree of legal depth needs some thousand frames of Python to be parsed, checked or evaluated.
-sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))
-
 RESERVED: Final = frozenset(
     (
         *("as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop"),
@@ -60,6 +57,7 @@ _LITERALS: Final = (*_NUMBERS, lexer.NUM_UINT, lexer.STRING, lexer.BYTES, "true"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
+@with_room
 def parse(text: str, macros: Collection[str] = ALL) -> Parsed:
     """Raises CompileError with what is wrong. Without the macro `optMap` there is no syntax of optionals either."""
     text = _SURROGATES.sub("\ufffd", text)

@@ -29,6 +29,7 @@ from devlet.cel.functions import Overload
 from devlet.cel.issues import NOWHERE, CompileError, Issue
 from devlet.cel.membership import Members, members
 from devlet.cel.operators import equal, not_equal
+from devlet.cel.recursion import with_room
 from devlet.cel.steps import (
     AttributeStep,
     Call,
@@ -72,6 +73,7 @@ class Plan:
     sets: Mapping[int, Members] = field(default_factory=dict)
 
 
+@with_room
 def plan(checked: Checked) -> Plan:
     """Raises PlanError."""
     planner = _Planner(checked)

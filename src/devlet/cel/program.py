@@ -14,7 +14,7 @@ from devlet.cel.checker import Checked, check
 from devlet.cel.environment import Environment
 from devlet.cel.estimate import estimate
 from devlet.cel.evaluate import Evaluation, evaluate
-from devlet.cel.functions import UNBOUNDED, Range
+from devlet.cel.functions import Range
 from devlet.cel.issues import CompileError
 from devlet.cel.parser import parse
 from devlet.cel.plan import Plan, plan

@@ -11,6 +11,7 @@ from typing import Final
 from devlet.cel.grammar import END_OF_RULE, RULES, Node, Step, next_tokens
 from devlet.cel.issues import Issue
 from devlet.cel.lexer import EOF, ESC_IDENTIFIER, IDENTIFIER, KINDS, NUM_FLOAT, NUM_INT, Token, Tokens
+from devlet.cel.recursion import with_room
 
 MAX_ATTEMPTS: Final = 30
 MAX_SKIPPED: Final = 256
@@ -21,6 +22,7 @@ _MEMBER: Final = next_tokens(RULES["member"])
 _KEYWORD_AFTER_DOT = re.compile("^no viable alternative at input '.(true|false|null)'$", re.DOTALL)
 
 
+@with_room
 def syntax_errors(read: Tokens, deepest: int) -> list[Issue]:
     """In the order they are found; none if the tokens are an expression."""
     walk = _Walk(read, deepest)

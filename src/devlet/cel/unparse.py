@@ -17,6 +17,7 @@ from devlet.cel.ast import (
     Select,
     StructLiteral,
 )
+from devlet.cel.recursion import with_room
 from devlet.cel.values import Constant, Uint
 
 _TERNARY: Final = 8
@@ -32,6 +33,7 @@ _CHAINS: Final = ("_&&_", "_||_")
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
+@with_room
 def expression_text(node: Expr, parsed: Parsed) -> str:
     """Text that parses to the node."""
     return _Printer(parsed).text(node)

@@ -1,20 +1,31 @@
 from typing import Any
 
 from devlet.alloc import Limits
+from devlet.alloc.candidates import Candidates
 from devlet.alloc.constraints import Constraint, make_constraint
 from devlet.alloc.kinds import find_kinds
 from devlet.alloc.search import PATIENCE
+from devlet.alloc.steps import Step
 from devlet.objects.claim import DeviceConstraint
 from devlet.testing.allocation_desk import Desk
+
+
+def steps(desk: Desk) -> list[list[list[Step]]]:
+    allocator = desk.allocator
+    candidates = Candidates(desk.inventory, allocator.selectors, allocator.features, allocator.rules)
+    wanted = allocator.read(desk.claims)
+    return [
+        candidates.steps(i, claim, requests, allocator.layout(desk.node))
+        for i, (claim, requests) in enumerate(zip(wanted.claims, wanted.requests, strict=True))
+    ]
 
 
 def kinds(*devices: str, claims: Any = (("r0 a",),), match: str = "", **more: Any) -> list[int]:
     """A number for each device, the same if they are alike."""
     desk = Desk(slices=[{"pool": "p1", "devices": list(devices)}], claims=[list(claim) for claim in claims], **more)
-    search = desk.allocator.search(desk.node, desk.allocator.read(desk.claims))
     wanted = DeviceConstraint(match_attribute=match)
     constraints: list[Constraint | None] = [make_constraint(wanted, exact=True, lists=True)] if match else []
-    found = find_kinds(search.requests, [[each for each in constraints if each]])
+    found = find_kinds(steps(desk), [[each for each in constraints if each]])
     return [found[desk.entry(f"p1/{text.split()[0]}")] for text in devices]
 
 
@@ -34,8 +45,7 @@ def test_devices_of_two_drivers_differ_where_names_may_carry_the_domain() -> Non
     slices = [{"pool": "p1", "devices": ["d1 lanes:8"]}, {"pool": "b/p1", "devices": ["d1 lanes:8"]}]
     classes = [{"any": {"if": "true"}}]
     desk = Desk(slices=slices, classes=classes, claims=[["r0 any a.example.com/lanes:1"]])
-    search = desk.allocator.search(desk.node, desk.allocator.read(desk.claims))
-    assert len(set(find_kinds(search.requests, [[]]).values())) == 2
+    assert len(set(find_kinds(steps(desk), [[]]).values())) == 2
 
 
 def test_a_device_of_another_driver_does_not_stand_in_for_one_that_is_asked_for_by_name() -> None:

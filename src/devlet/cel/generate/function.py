@@ -17,6 +17,7 @@ from devlet.cel.generate.code import NO_KEYS, Block, Body, Code, Line, Operand, 
 from devlet.cel.generate.context import Context, NotGenerated
 from devlet.cel.generate.walk import walk, write
 from devlet.cel.plan import Plan
+from devlet.cel.recursion import with_room
 from devlet.cel.values import CelError, Value
 
 _FILE: Final = "<cel>"
@@ -83,6 +84,7 @@ class Generated:
         return self.function(*arguments)
 
 
+@with_room
 def generate(checked: Checked, plan: Plan) -> Generated:
     """A function of the variables that the expression uses, in the order of the environment."""
     used = {node.name for node in walk(checked.parsed.root) if isinstance(node, Ident)}
@@ -95,6 +97,7 @@ def generate(checked: Checked, plan: Plan) -> Generated:
     return Generated(names, source.text, _compiled(source, answers))
 
 
+@with_room
 def generate_filter(checked: Checked, plan: Plan) -> Generated:
     """A function of many values of the only variable: the value of the expression, or its CelError, for each."""
     names = tuple(checked.environment.variables)

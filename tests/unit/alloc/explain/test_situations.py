@@ -1,0 +1,44 @@
+"""When nodes are alike."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from devlet.alloc.explain.situations import situation
+from devlet.alloc.explain.standing import Scene
+
+Make = Callable[..., Scene]
+SIMPLE: dict[str, Any] = {"slices": [{"pool": "p", "devices": ["d1 x=1", "d2 x=2"]}], "claims": [["r0 a x=1"]]}
+
+
+def devices(*texts: str, **more: Any) -> dict[str, Any]:
+    return SIMPLE | {"slices": [{"pool": "p", "devices": list(texts)}]} | more
+
+
+def test_names_and_attributes_that_nobody_asks_for_are_no_difference(scene: Make) -> None:
+    one = situation(scene(**devices("d1 x=1 uuid=1", "d2 x=2 uuid=2")))
+    assert one == situation(scene(**devices("e1 x=1 uuid=3", "e2 x=3 uuid=4")))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        devices("d1 x=1"),
+        devices("d1 x=1", "d2 x=1"),
+        devices("d1 x=1 !NoSchedule", "d2 x=2"),
+        devices("d1 x=1 shared", "d2 x=2"),
+        devices("d1 x=1", "d2 x=2", allocated=["p/d1"]),
+        devices("d1 x=1 memory:4(default=1,min=1)", "d2 x=2"),
+        SIMPLE | {"slices": [{"pool": "p", "devices": ["d1 x=1"]}, {"pool": "q", "devices": ["d2 x=2"]}]},
+        SIMPLE | {"slices": [{"pool": "p", "devices": ["d1 x=1", "d2 x=2"], "of": 2}]},
+    ],
+)
+def test_what_matters_is_a_difference(scene: Make, other: dict[str, Any]) -> None:
+    assert situation(scene(**SIMPLE)) != situation(scene(**other))
+
+
+def test_values_that_constraints_compare_are_a_difference(scene: Make) -> None:
+    claims = [{"requests": ["r0 a"], "constraints": ["match a.example.com/root"]}]
+    one, other = (devices(f"d1 root={root}", claims=claims) for root in "xy")
+    assert situation(scene(**one)) != situation(scene(**other))
