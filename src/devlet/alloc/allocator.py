@@ -17,6 +17,7 @@ from devlet.alloc.requests import RESULTS_MAX, Reader, Request, claim_name, read
 from devlet.alloc.search import Chosen, Exhausted, Limits, Search
 from devlet.alloc.selectors import Selectors
 from devlet.alloc.steps import Step
+from devlet.cel.program import Interrupted
 from devlet.errors import InvalidInput
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import NodeName
@@ -93,7 +94,10 @@ class Allocator:
         return self.allocate_wanted(node, self.read(claims), limits)
 
     def allocate_wanted(self, node: Node, wanted: Wanted, limits: Limits = Limits()) -> Outcome:
-        search = self.search(node, wanted, limits)
+        try:
+            search = self.search(node, wanted, limits)
+        except Interrupted as e:
+            return NoFit(f"the search was given up while a selector was evaluated: {e}", True)
         try:
             found = search.run()
         except Exhausted:
@@ -110,7 +114,7 @@ class Allocator:
         steps: list[list[list[Step]]] = []
         constraints: list[list[Constraint]] = []
         for i, (claim, requests) in enumerate(zip(wanted.claims, wanted.requests, strict=False)):
-            steps.append(self._candidates.steps(i, claim, requests, layout))
+            steps.append(self._candidates.steps(i, claim, requests, layout, limits.give_up))
             if wanted.error and i == len(wanted.requests) - 1:
                 raise wanted.error.with_traceback(None)  # it is raised for each node, and would remember each
             _check_count(claim, steps[-1])

@@ -1,6 +1,6 @@
 """Which devices of a node may be given to a request, in the order in which they are tried."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from devlet.alloc.features import Features, Rules
 from devlet.alloc.inventory import DeviceEntry, Inventory, SliceEntry
@@ -24,12 +24,28 @@ class Candidates:
         self._features = features
         self._rules = rules
 
-    def steps(self, index: int, claim: ResourceClaim, requests: Sequence[Request], layout: Layout) -> list[list[Step]]:
-        """The steps of each request of claim number `index`."""
+    def steps(
+        self,
+        index: int,
+        claim: ResourceClaim,
+        requests: Sequence[Request],
+        layout: Layout,
+        give_up: Callable[[], bool] | None = None,
+    ) -> list[list[Step]]:
+        """The steps of each request of claim number `index`. Raises Interrupted."""
+        self._evaluate(requests, layout, give_up)
         return [
             [self._step(index, position, claim, request, wanted, layout) for wanted in request.alternatives]
             for position, request in enumerate(requests)
         ]
+
+    def _evaluate(self, requests: Sequence[Request], layout: Layout, give_up: Callable[[], bool] | None) -> None:
+        """All selectors on all slices of the node, so that the answers are known below."""
+        for request in requests:
+            for wanted in request.alternatives:
+                new = [slice.entry for slice in layout.slices if wanted.selectors not in slice.entry.matches]
+                if new:
+                    self._selectors.match_many(new, wanted.selectors, give_up)
 
     def _step(
         self, index: int, position: int, claim: ResourceClaim, request: Request, wanted: Alternative, layout: Layout

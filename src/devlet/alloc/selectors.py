@@ -5,9 +5,8 @@ earlier selector excludes, is never evaluated.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from devlet.alloc.device_cel import DeviceInput, device_environment, result_types
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from devlet.alloc.inventory import SliceEntry
 
 __all__ = ["SelectorSet", "Selectors", "SliceMatch", "compile_selector"]
+
+GiveUp = Callable[[], bool]
 
 PROGRAMS_MAX: Final = 4096
 MATCHES_MAX: Final = 512  # per slice; beyond it the oldest is forgotten
@@ -73,61 +74,55 @@ class Selectors:
                 self._sets.popitem(last=False)
         return found
 
-    def match(self, entry: "SliceEntry", selectors: SelectorSet) -> SliceMatch:
-        """Which devices of a slice all the selectors match."""
+    def match(self, entry: "SliceEntry", selectors: SelectorSet, give_up: GiveUp | None = None) -> SliceMatch:
+        """Which devices of a slice all the selectors match. Raises Interrupted."""
         found = entry.matches.get(selectors)
         if found is None:
-            if len(entry.matches) >= MATCHES_MAX:
-                del entry.matches[next(iter(entry.matches))]
-            found = entry.matches[selectors] = self._match(entry, selectors)
+            self.match_many([entry], selectors, give_up)
+            found = entry.matches[selectors]
         return found
 
-    def _match(self, entry: "SliceEntry", selectors: SelectorSet) -> SliceMatch:
-        alive = (1 << len(entry.devices)) - 1
-        failures: dict[int, SelectorFailure] = {}
+    def match_many(
+        self, entries: Iterable["SliceEntry"], selectors: SelectorSet, give_up: GiveUp | None = None
+    ) -> None:
+        """The same for many slices at once, which is faster; `match` then knows the answers."""
+        new = [entry for entry in entries if selectors not in entry.matches]
+        matching, failures = self._evaluate_all(new, selectors, give_up)
+        for entry in new:
+            if len(entry.matches) >= MATCHES_MAX:
+                del entry.matches[next(iter(entry.matches))]
+            failed = failures.get(entry, {})
+            entry.matches[selectors] = SliceMatch(matching.get(entry, 0), sum(1 << bit for bit in failed), failed)
+
+    def _evaluate_all(
+        self, entries: Sequence["SliceEntry"], selectors: SelectorSet, give_up: GiveUp | None
+    ) -> tuple[dict["SliceEntry", int], dict["SliceEntry", dict[int, SelectorFailure]]]:
+        devices = [device for entry in entries for device in entry.devices]
+        failures: dict[SliceEntry, dict[int, SelectorFailure]] = {}
         for of_class, expressions in ((True, selectors.of_class), (False, selectors.of_request)):
             for index, expression in enumerate(expressions):
-                alive = self._narrow(entry, expression, alive, failures, of_class, index)
-        failing = sum(1 << bit for bit in failures)
-        return SliceMatch(alive, failing, failures)
+                results = self._evaluate(expression, [device.input for device in devices], give_up)
+                for device, result in zip(devices, results, strict=True):
+                    if type(result) is str:
+                        failure = SelectorFailure(of_class, index, result)
+                        failures.setdefault(device.slice, {})[device.bit] = failure
+                devices = [device for device, result in zip(devices, results, strict=True) if result is True]
+        matching: dict[SliceEntry, int] = {}
+        for device in devices:
+            matching[device.slice] = matching.get(device.slice, 0) | 1 << device.bit
+        return matching, failures
 
-    def _narrow(
-        self,
-        entry: "SliceEntry",
-        expression: str,
-        alive: int,
-        failures: dict[int, SelectorFailure],
-        of_class: bool,
-        index: int,
-    ) -> int:
-        if not alive:
-            return 0
-        chosen = entry.chosen(alive)
-        results = self._evaluate(expression, [device.input for device in chosen])
-        if results.count(True) + results.count(False) == len(results):
-            return sum(compress([1 << device.bit for device in chosen], results))
-        matching = 0
-        for device, result in zip(chosen, results, strict=True):
-            if result is True:
-                matching |= 1 << device.bit
-            elif result is not False:
-                failures[device.bit] = SelectorFailure(of_class, index, str(result))
-        return matching
-
-    def _evaluate(self, expression: str, inputs: Sequence[DeviceInput]) -> list[bool | str]:
+    def _evaluate(self, expression: str, inputs: Sequence[DeviceInput], give_up: GiveUp | None) -> Sequence[bool | str]:
         """True, false, or what is wrong."""
         try:
             program = self.program(expression)
         except InvalidSelector as e:
             return [f"CEL compile error: {e}"] * len(inputs)
-        results = program.matches(inputs)
-        if self._has_problems(inputs):
+        results = program.matches(inputs, give_up)
+        if any(input.problem or input.list_problem for input in inputs):
             problems = [input.problem_with(self._lists) for input in inputs]
             results = [problem or result for problem, result in zip(problems, results, strict=True)]
         return [result if result is True or result is False else f"CEL runtime error: {result}" for result in results]
-
-    def _has_problems(self, inputs: Sequence[DeviceInput]) -> bool:
-        return any(input.problem or input.list_problem for input in inputs)
 
     def program(self, expression: str) -> Program:
         """Raises InvalidSelector."""

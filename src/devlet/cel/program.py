@@ -22,12 +22,16 @@ from devlet.cel.types import BOOL, Type, type_name
 from devlet.cel.values import CelError, Value
 from devlet.errors import InvalidSelector
 
-__all__ = ["COST_LIMIT", "Program", "compile"]
+__all__ = ["COST_LIMIT", "Interrupted", "Program", "compile"]
 
 COST_LIMIT: Final = 1_000_000
 
 # Sizes in an estimate are those that validation allows. Generated code is used with a margin for what it let through.
 GENERATED_MAX: Final = 50_000
+
+
+class Interrupted(Exception):
+    """Whoever asked did not want to wait any longer."""
 
 
 @dataclass(frozen=True)
@@ -64,19 +68,21 @@ class Program:
     def _filter(self) -> Callable[[Sequence[Value]], list[Value | CelError]]:
         return generator.generate_filter(self.checked, self.plan)
 
-    def matches(self, values: Sequence[Value]) -> list[bool | CelError]:
-        """The result for each value of the only variable: a bool, or why there is none."""
+    def matches(self, values: Sequence[Value], give_up: Callable[[], bool] | None = None) -> list[bool | CelError]:
+        """The result for each value of the only variable: a bool, or why there is none. Raises Interrupted."""
         if self.is_generated:
             results = self._filter(values)
         else:
-            results = [self._one(value) for value in values]
+            results = [self._one(value, give_up) for value in values]
         if self.output == BOOL:
             return results
         return [result if result is True or result is False else not_bool(result) for result in results]
 
-    def _one(self, value: Value) -> Value | CelError:
+    def _one(self, value: Value, give_up: Callable[[], bool] | None) -> Value | CelError:
         (variable,) = self.checked.environment.variables
-        evaluation = self.evaluate({variable: value})
+        evaluation = self.evaluate({variable: value}, give_up=give_up)
+        if give_up and (evaluation.cost > COST_LIMIT // 100 or evaluation.error) and give_up():
+            raise Interrupted(self.expression)
         return evaluation.error or evaluation.value
 
 

@@ -118,13 +118,14 @@ def _free_name(objects: Objects, pod: Pod, entry: PodResourceClaim) -> str:
 
 def _from_template(template: Document, pod: Pod, entry: PodResourceClaim, name: str) -> Document:
     wanted = template["spec"].get("metadata") or {}
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}
-    metadata = {
+    metadata: Document = {
         "name": name,
         "namespace": pod.metadata.namespace,
         "annotations": {**(wanted.get("annotations") or {}), ENTRY_ANNOTATION: entry.name},
-        "ownerReferences": [{**owner, "blockOwnerDeletion": True}],
     }
+    if pod.uid:  # a pod in a file may have none, and an owner without one is invalid
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}
+        metadata["ownerReferences"] = [{**owner, "controller": True, "blockOwnerDeletion": True}]
     if labels := wanted.get("labels"):
         metadata["labels"] = labels
     return {

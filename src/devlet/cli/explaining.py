@@ -76,14 +76,14 @@ class Answer:
             head["excludedNodes"] = [{"text": text, "nodes": count} for text, count in self.excluded.most_common()]
         if self.claims:
             head["allocated"] = [_brief(claim) for claim in self.claims]
-        return head | (explanation_document.document(self.found) if self.found else {"fits": True})
+        return head | (explanation_document.document(self.found) if self.found else {"fits": not subject.claims})
 
     def lines(self, now: datetime, *, wide: bool, all_nodes: bool) -> Iterator[str]:
         subject = self.subject
         if self.found:
             yield from explanation.lines(subject.text, self.found, self.nodes, wide=wide, all_nodes=all_nodes)
         elif subject.claims:
-            yield f"{subject.text}: no node is left to look at"
+            yield f"{subject.text} does not fit: no node is left to look at"
         else:
             yield f"{subject.text}: {_settled(subject)}"
         yield from self._notes()
@@ -190,6 +190,9 @@ def _subject(question: Question, objects: Objects) -> Subject:
 
 
 def _elsewhere(question: Question, objects: Objects) -> str:
-    name = question.key[1]
+    """Where else there is one of that name."""
+    namespace, name = question.key
+    if question.kind and ((namespace, name) in objects.pods or (namespace, name) in objects.claims):
+        return f", but a {'claim' if question.kind == 'pod' else 'pod'} is"
     places = sorted({key[0] for key in (*objects.pods, *objects.claims) if key[1] == name})
     return f", but in {', '.join(places)}: use -n {places[0]}" if places else "; look in others with -n NAMESPACE"

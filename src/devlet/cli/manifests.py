@@ -66,6 +66,20 @@ def read(sources: Sequence[str], *, recursive: bool = False) -> list[Manifest]:
     return found
 
 
+def documents(sources: Sequence[str], *, recursive: bool = False) -> Iterator[tuple[Any, str]]:
+    """Whatever the files hold, objects or not, each with where it came from."""
+    for source in sources:
+        for path, content in _contents(source, recursive):
+            for number, document in enumerate(_documents(content, path), start=1):
+                if document is not None:
+                    yield document, f"{path}, document {number}"
+
+
+def objects_in(document: Any, where: str) -> Iterator[Manifest]:
+    """The objects of a document, which may be a list of them."""
+    return _manifests(document, where)
+
+
 def parse(content: bytes, origin: str) -> Iterator[Manifest]:
     for number, document in enumerate(_documents(content, origin), start=1):
         where = f"{origin}, document {number}"

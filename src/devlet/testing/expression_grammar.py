@@ -113,8 +113,21 @@ STANDARD: Final[Table] = {
         "{timestamp}.getDayOfWeek()",
         "{duration}.getMinutes()",
     ),
-    "uint": ("{uint} + {uint}", "{uint} * {uint}", "{uint} - {uint}", "uint({int})", "uint({double})", "{uint} % {uint}"),
-    "double": ("{double} + {double}", "{double} * {double}", "{double} / {double}", "double({int})", "double({string})"),
+    "uint": (
+        "{uint} + {uint}",
+        "{uint} * {uint}",
+        "{uint} - {uint}",
+        "uint({int})",
+        "uint({double})",
+        "{uint} % {uint}",
+    ),
+    "double": (
+        "{double} + {double}",
+        "{double} * {double}",
+        "{double} / {double}",
+        "double({int})",
+        "double({string})",
+    ),
     "string": (
         "{string} + {string}",
         "string({int})",
@@ -255,7 +268,13 @@ LIBRARIES: Final[Table] = {
         "{map}.transformMap(<k:string>, <x:int>, {bool}, {int})",
         "{ints}.transformMapEntry(<i:int>, <x:int>, {string(x)})",
     ),
-    "quantity": ('quantity("1Gi")', 'quantity("500m")', "quantity({string})", "{quantity}.add({quantity})", "{quantity}.sub({int})"),
+    "quantity": (
+        'quantity("1Gi")',
+        'quantity("500m")',
+        "quantity({string})",
+        "{quantity}.add({quantity})",
+        "{quantity}.sub({int})",
+    ),
     "semver": ('semver("1.2.3")', 'semver("v1.2", true)', "semver({string})"),
     "ip": ('ip("10.1.2.3")', 'ip("::1")', "ip({string})", "{cidr}.ip()"),
     "cidr": ('cidr("10.1.0.0/16")', 'cidr("2001:db8::/32")', "cidr({string})", "{cidr}.masked()"),
@@ -269,7 +288,7 @@ LIBRARIES: Final[Table] = {
         "{optional}.optFlatMap(<x:int>, {optional})",
         '{map}[?"a"]',
     ),
-}  # fmt: skip
+}
 
 DEVICE: Final[Table] = {
     "bool": (
@@ -289,7 +308,7 @@ DEVICE: Final[Table] = {
         f"{_D}.tags.includes({{string}})",
         f"{_D}.index.includes({{int}})",
         f"{{string}} in {_D}.tags",
-        f"device.attributes.exists(<x:string>, {{bool}})",
+        "device.attributes.exists(<x:string>, {bool})",
         f"{_D}.nothing == {{int}}",
     ),
     "int": (
@@ -308,6 +327,6 @@ DEVICE: Final[Table] = {
     "quantity": (f"{_C}.memory", f"{_C}.cores", f'{_C}["memory"]', 'device.capacity["other.example.com"].slots'),
     "semver": (f"{_D}.driverVersion",),
     "ip": (f"ip({_D}.address)",),
-    "optional": (f"{_D}.?index", f'device.attributes[?"none.example.com"].?index'),
+    "optional": (f"{_D}.?index", 'device.attributes[?"none.example.com"].?index'),
 }
 """Expressions that read DEVICE_DOCUMENT, or miss in it."""

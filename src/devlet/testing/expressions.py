@@ -1,4 +1,4 @@
-"""CEL expressions by chance, the same for the same seed: correct ones, some with a wrong type, some cut in the middle."""
+"""CEL expressions by chance, the same for the same seed: correct ones, some with a wrong type, some damaged."""
 
 import re
 from collections.abc import Iterator

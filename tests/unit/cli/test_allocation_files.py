@@ -61,7 +61,10 @@ def test_nothing_to_allocate_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        (CLAIM.replace("/v1", "/v1alpha2") % "", "document 1: ResourceClaim in version resource.k8s.io/v1alpha2 cannot be"),
+        (
+            CLAIM.replace("/v1", "/v1alpha2") % "",
+            "document 1: ResourceClaim in version resource.k8s.io/v1alpha2 cannot be",
+        ),
         (CLAIM % ", count: many", 'document 1: ResourceClaim in version "v1" cannot be handled as a ResourceClaim'),
         (CLAIM % ", count: -1", r'document 1: ResourceClaim\.resource\.k8s\.io "c" is invalid: .*count'),
         (CLAIM % ", selectors: [{cel: {expression: 'device.driver =='}}]", r'"c" is invalid: .*Syntax error'),
@@ -69,7 +72,10 @@ def test_nothing_to_allocate_is_an_error(tmp_path: Path) -> None:
         (CLAIM % ", capacity: {requests: {m: five}}", r"document 1: .*m"),
         (SLICE % ("lots", "null"), 'document 1: ResourceSlice in version "v1" cannot be handled'),
         (SLICE.replace("name: a", "name: A_b") % ("1", "null"), r'"s" is invalid: spec\.devices\[0\]\.name'),
-        (SLICE % ("10", '{default: "1", validRange: {min: "1", step: "0"}}'), r'ResourceSlice\.resource\.k8s\.io "s" is invalid'),
+        (
+            SLICE % ("10", '{default: "1", validRange: {min: "1", step: "0"}}'),
+            r'ResourceSlice\.resource\.k8s\.io "s" is invalid',
+        ),
         ("apiVersion: v1\nkind: Pod\nmetadata: {}", "document 1: Pod: metadata.name is missing"),
         ("a: [", "not YAML"),
     ],
@@ -84,5 +90,5 @@ def test_what_is_wrong_in_a_file_is_an_error_that_names_file_document_and_object
 
 def test_a_wrong_allocation_is_an_error(tmp_path: Path) -> None:
     wrong = CLAIM % "" + "status: {allocation: {devices: {results: [{request: other, driver: d, pool: p, device: a}]}}}"
-    with pytest.raises(InvalidInput, match="status.allocation.devices.results"):
+    with pytest.raises(InvalidInput, match=r"status\.allocation\.devices\.results"):
         read(tmp_path, wrong)

@@ -1,16 +1,24 @@
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from devlet.cli.allocation_input import Objects
 from devlet.cli.allocation_server import Server
 from devlet.cli.session import Session
 from devlet.errors import Forbidden, NotFound
-from tests.unit.cli.conftest import API, discovery, status
+
+if TYPE_CHECKING:
+    from tests.unit.cli.conftest import API
 
 GROUP = "/apis/resource.k8s.io/v1"
 
 
+def refusal(text: str) -> tuple[int, dict[str, Any]]:
+    return 403, {"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": text}
+
+
 @pytest.fixture
-def server(api: API, session: Session) -> Server:
+def server(api: "API", session: Session) -> Server:
     api.put("/api/v1/nodes/n1", {})
     api.put(f"{GROUP}/deviceclasses/gpu", {"spec": {}})
     api.put(f"{GROUP}/resourceslices/s", {"spec": {"driver": "d", "nodeName": "n1", "devices": [{"name": "a"}]}})
@@ -21,7 +29,7 @@ def server(api: API, session: Session) -> Server:
     return Server(session)
 
 
-def test_everything_is_listed_in_all_namespaces_and_only_read(api: API, server: Server) -> None:
+def test_everything_is_listed_in_all_namespaces_and_only_read(api: "API", server: Server) -> None:
     found = server.objects()
     assert list(found.claims) == [("a", "c"), ("b", "c")]
     assert (list(found.nodes), list(found.classes), list(found.slices)) == ([("", "n1")], [("", "gpu")], [("", "s")])
@@ -30,28 +38,30 @@ def test_everything_is_listed_in_all_namespaces_and_only_read(api: API, server: 
     assert {method for method, _, _ in api.requests} == {"GET"}
 
 
-def test_one_object_is_added_if_there_is_one(api: API, server: Server) -> None:
+def test_one_object_is_added_if_there_is_one(api: "API", server: Server) -> None:
     api.put("/api/v1/namespaces/a/pods/p", {"spec": {}})
     objects = Objects()
     assert server.add(objects, "pods", ("a", "p")) and list(objects.pods) == [("a", "p")]
     assert not server.add(objects, "pods", ("a", "q"))
 
 
-def test_taint_rules_are_read_where_they_may_be(api: API, server: Server) -> None:
+def test_taint_rules_are_read_where_they_may_be(api: "API", server: Server) -> None:
     rules = "/apis/resource.k8s.io/v1alpha3/devicetaintrules"
     api.put(f"{rules}/r", {"spec": {"deviceSelector": {}, "taint": {"key": "k", "effect": "NoSchedule"}}})
     assert list(server.objects().rules) == [("", "r")]
-    api.answers["GET", rules] = (403, status(403, "Forbidden", "no"))
+    api.answers["GET", rules] = refusal("no")
     assert not server.objects().rules
 
 
-def test_who_may_not_see_claims_is_told_what_is_needed(api: API, server: Server) -> None:
-    api.answers["GET", f"{GROUP}/resourceclaims"] = (403, status(403, "Forbidden", "resourceclaims is forbidden"))
-    with pytest.raises(Forbidden, match="resourceclaims is forbidden; to say who has which device, nodes, deviceclasses"):
+def test_who_may_not_see_claims_is_told_what_is_needed(api: "API", server: Server) -> None:
+    api.answers["GET", f"{GROUP}/resourceclaims"] = refusal("resourceclaims is forbidden")
+    with pytest.raises(
+        Forbidden, match="resourceclaims is forbidden; to say who has which device, nodes, deviceclasses"
+    ):
         server.objects()
 
 
-def test_a_server_without_the_group_is_an_error(api: API, server: Server) -> None:
-    api.answers["GET", "/apis"] = (200, discovery({}))
-    with pytest.raises(NotFound, match="dynamic resource allocation needs the API group resource.k8s.io"):
+def test_a_server_without_the_group_is_an_error(api: "API", server: Server) -> None:
+    api.answers["GET", "/apis"] = (200, {"kind": "APIGroupDiscoveryList", "items": []})
+    with pytest.raises(NotFound, match="dynamic resource allocation needs the API group"):
         server.objects()

@@ -12,6 +12,8 @@ from devlet.objects.pod import Pod
 
 Document = dict[str, Any]
 
+FROM_TEMPLATE: Document = {"name": "gpu", "resourceClaimTemplateName": "two-big"}
+
 
 @pytest.fixture
 def objects(cluster: Path) -> Objects:
@@ -45,9 +47,14 @@ def test_a_claim_of_a_template_is_made_as_the_controller_would(objects: Objects)
     assert subject.made == ("big-gpu",)
     assert claim.metadata.annotations == {"resource.kubernetes.io/pod-claim-name": "gpu"}
     assert claim.metadata.labels == {"team": "a"}
-    assert claim.metadata.controller and claim.metadata.controller.name == "big"
+    assert claim.metadata.controller is None
     assert claim.spec.devices.requests[0].exactly and claim.spec.devices.requests[0].exactly.count == 2
     assert ("default", "big-gpu") in objects.claims
+
+
+def test_a_claim_that_is_made_belongs_to_its_pod(objects: Objects) -> None:
+    (claim,) = pod_subject(objects, pod(FROM_TEMPLATE)).claims
+    assert claim.metadata.controller and claim.metadata.controller.uid == "u1"
 
 
 def test_a_claim_that_is_made_does_not_take_the_name_of_another(objects: Objects) -> None:
@@ -62,9 +69,6 @@ def test_a_pod_has_the_claims_that_it_names(objects: Objects) -> None:
     subject = pod_subject(objects, pod(*entries))
     assert [claim.name for claim in subject.claims] == ["any"]
     assert [claim.name for claim in subject.allocated] == ["training"]
-
-
-FROM_TEMPLATE: Document = {"name": "gpu", "resourceClaimTemplateName": "two-big"}
 
 
 def test_a_pod_whose_status_names_a_claim_has_that_one(objects: Objects) -> None:

@@ -75,7 +75,8 @@ PARTS = [
         ),
         (
             one(3, "gpu 2 a", "nic 2 a"),
-            "request gpu (2 devices) and request nic (2 devices) need 4 devices together, 3 are free that match any of them",
+            "request gpu (2 devices) and request nic (2 devices) need 4 devices together, "
+            "3 are free that match any of them",
             "request gpu and request nic together need more devices than are free",
         ),
         (

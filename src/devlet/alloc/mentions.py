@@ -1,0 +1,127 @@
+"""Which attributes and capacities an expression looks at: `device.attributes["gpu.example.com"].model` and the like.
+
+Names that are computed are not found, and neither are those behind the variable of a macro other than `cel.bind`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from devlet.cel.ast import Call, Comprehension, Expr, Ident, ListLiteral, Literal, MapLiteral, Select, StructLiteral
+from devlet.cel.checker import Checked
+
+__all__ = ["Mention", "children", "mentions", "path_of"]
+
+_INDEX = ("_[_]", "_[?_]", "_?._")
+_DEPTH = 3  # kind, domain and name
+_KINDS = ("attributes", "capacity")
+
+Path = tuple[str, ...]
+Scope = Mapping[str, Path | None]
+"""What variables stand for: names behind `device`, or something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """`kind` is `attributes` or `capacity`; without a name it is about the domain. `node` is the id in the tree."""
+
+    kind: str
+    domain: str
+    name: str
+    node: int
+    is_test: bool = False
+
+    @property
+    def noun(self) -> str:
+        return "attribute" if self.kind == "attributes" else "capacity"
+
+    @property
+    def text(self) -> str:
+        return f"{self.noun} {self.domain}/{self.name}" if self.name else f"domain {self.domain}"
+
+
+def mentions(checked: Checked) -> list[Mention]:
+    """In the order of the text, each name once for each place."""
+    found: list[Mention] = []
+    waiting: list[tuple[Expr, Scope]] = [(checked.parsed.root, {})]
+    while waiting:  # trees can be deeper than Python's stack
+        node, scope = waiting.pop()
+        path = path_of(node, scope)
+        if path and path[0] in _KINDS and len(path) > 1:
+            found.append(_mention(path, node.id, _is_test(node)))
+            continue
+        if isinstance(node, Call) and node.function == "@in":
+            found += _membership(node, scope)
+        waiting += reversed(list(_inside(node, scope)))
+    return found
+
+
+def _mention(path: Path, node: int, is_test: bool) -> Mention:
+    return Mention(path[0], path[1], path[2] if len(path) == _DEPTH else "", node, is_test)
+
+
+def _inside(node: Expr, scope: Scope) -> Iterator[tuple[Expr, Scope]]:
+    if not isinstance(node, Comprehension):
+        yield from ((child, scope) for child in children(node))
+        return
+    bound = path_of(node.init, scope) if is_bind(node) else None
+    if not bound:
+        yield from ((part, scope) for part in (node.range, node.init))
+    names: dict[str, Path | None] = {node.variable: None, node.variable2: None, node.accumulator: bound}
+    inner = {**scope, **names}
+    yield from ((part, inner) for part in (node.condition, node.step, node.result))
+
+
+def _membership(node: Call, scope: Scope) -> Iterator[Mention]:
+    """`"model" in device.attributes["gpu.example.com"]`."""
+    key, container = node.args
+    path = path_of(container, scope)
+    if isinstance(key, Literal) and isinstance(key.value, str) and path and len(path) < _DEPTH and path[0] in _KINDS:
+        yield _mention((*path, key.value), node.id, True)
+
+
+def path_of(node: Expr, scope: Scope) -> Path | None:
+    """The names behind `device`, None if the expression does not begin there or goes on behind a name."""
+    names: list[str] = []
+    while len(names) <= _DEPTH:
+        match node:
+            case Ident(name=name):
+                start = scope.get(name, () if name == "device" else None)
+                path = None if start is None else (*start, *reversed(names))
+                return None if path is None or len(path) > _DEPTH else path
+            case Select(operand=operand, field=field):
+                names.append(field)
+                node = operand
+            case Call(function=function, args=(operand, Literal(value=str() as key))) if function in _INDEX:
+                names.append(key)
+                node = operand
+            case _:
+                return None
+    return None
+
+
+def _is_test(node: Expr) -> bool:
+    if isinstance(node, Select):
+        return node.is_test
+    return isinstance(node, Call) and "?" in node.function
+
+
+def is_bind(node: Comprehension) -> bool:
+    """Whether it is what `cel.bind` has become."""
+    return isinstance(node.range, ListLiteral) and not node.range.elements and node.variable == "#unused"
+
+
+def children(node: Expr) -> tuple[Expr, ...]:
+    match node:
+        case Select():
+            return (node.operand,)
+        case Call():
+            return (node.target, *node.args) if node.target is not None else node.args
+        case ListLiteral():
+            return node.elements
+        case MapLiteral():
+            return tuple(part for entry in node.entries for part in (entry.key, entry.value))
+        case StructLiteral():
+            return tuple(field.value for field in node.fields)
+        case Comprehension():
+            return (node.range, node.init, node.condition, node.step, node.result)
+    return ()

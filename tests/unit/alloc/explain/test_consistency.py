@@ -1,0 +1,89 @@
+"""Explanations never disagree with the allocator: random problems of every kind."""
+
+import pytest
+
+from devlet.alloc.allocator import Allocator, Fit
+from devlet.alloc.explain import explain
+from devlet.alloc.explain.changes import tried
+from devlet.alloc.explain.conflict import wishes_of, with_only
+from devlet.alloc.explain.explanation import find_changes
+from devlet.alloc.features import Rules
+from devlet.alloc.problems import Problem, read_problem
+from devlet.errors import InvalidInput
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.node import Node
+from devlet.testing.problems import THEMES, mixed_problem
+
+SEEDS = 40
+
+
+def outcome(allocator: Allocator, node: Node, claims: list[ResourceClaim] | tuple[ResourceClaim, ...]) -> str:
+    try:
+        return "fit" if isinstance(allocator.allocate(node, claims), Fit) else "no-fit"
+    except InvalidInput:
+        return "error"
+
+
+def allocators(problem: Problem) -> list[Allocator]:
+    return [Allocator(problem.inventory, problem.features, rules) for rules in (Rules(), Rules.reference())]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_explain_says_fits_exactly_when_the_allocator_does(theme: str) -> None:
+    for seed in range(SEEDS):
+        problem = read_problem(mixed_problem(seed, [theme]))
+        for allocator in allocators(problem):
+            found = explain(allocator, problem.nodes, problem.claims, all_nodes=True)
+            answers = {node.name: outcome(allocator, node, problem.claims) for node in problem.nodes}
+            assert {report.node: report.outcome for report in found.nodes} == answers, f"seed {seed}"
+            assert found.fits == ("fit" in answers.values())
+            assert sum(count for _, count in found.causes) == sum(each != "fit" for each in answers.values())
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_conflict_cannot_be_met_but_without_any_one_of_its_wishes_it_can(theme: str) -> None:
+    for seed in range(SEEDS):
+        problem = read_problem(mixed_problem(seed + 1000, [theme]))
+        allocator = Allocator(problem.inventory, problem.features)
+        wishes = {wish.text: wish for wish in wishes_of(problem.claims)}
+        for report in explain(allocator, problem.nodes, problem.claims, all_nodes=True).nodes:
+            if report.conflict is None:
+                continue
+            node = next(node for node in problem.nodes if node.name == report.node)
+            parts = [wishes[text] for text in report.conflict.wishes]
+            assert outcome(allocator, node, with_only(problem.claims, parts)) != "fit", f"seed {seed}"
+            for left_out in parts:
+                rest = [part for part in parts if part is not left_out]
+                assert outcome(allocator, node, with_only(problem.claims, rest)) == "fit", f"seed {seed}"
+
+
+def test_what_does_not_fit_has_a_conflict() -> None:
+    for seed in range(200):
+        problem = read_problem(mixed_problem(seed + 2000))
+        allocator = Allocator(problem.inventory, problem.features)
+        found = explain(allocator, problem.nodes, problem.claims, all_nodes=True)
+        assert all(report.conflict for report in found.nodes if report.outcome == "no-fit"), f"seed {seed}"
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_change_makes_it_fit(theme: str) -> None:
+    for seed in range(SEEDS):
+        document = mixed_problem(seed + 3000, [theme])
+        problem = read_problem(document)
+        allocator = Allocator(problem.inventory, problem.features)
+        found = find_changes(allocator, problem.nodes, problem.claims)
+        assert len(found) <= 5
+        for each in found:
+            fresh = Allocator(read_problem(document).inventory, problem.features)
+            again = tried(fresh, each.node, each.proposal)
+            assert outcome(again, each.node, tuple(each.proposal.claims)) == "fit", f"seed {seed}: {each.change.text}"
+
+
+def test_one_problem_in_three_that_does_not_fit_can_be_helped() -> None:
+    helped = total = 0
+    for seed in range(150):
+        problem = read_problem(mixed_problem(seed + 4000))
+        found = explain(Allocator(problem.inventory, problem.features), problem.nodes, problem.claims)
+        total += not found.fits
+        helped += bool(found.changes)
+    assert helped * 3 >= total

@@ -1,0 +1,109 @@
+"""Recorded answers of the reference, and the format they are recorded in."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devlet.alloc import Limits, Rules
+from devlet.alloc.problems import answer_problem, read_problem, solve_problem
+from devlet.errors import InvalidInput
+from devlet.objects.documents import Document
+from devlet.testing.allocation_shorthand import problem
+
+VECTORS = Path(__file__).parents[2] / "vectors"
+RECORDED = ("allocator_problems.jsonl", "allocator_problems_lists.jsonl")
+
+
+def recorded(name: str) -> list[Document]:
+    return [json.loads(line) for line in (VECTORS / name).read_text().splitlines()]
+
+
+def comparable(answer: Document) -> Document:
+    """Why a node is refused is not recorded."""
+    kept = {"node", "outcome", "allocations"} | ({"error"} if answer["outcome"] == "error" else set())
+    return {key: value for key, value in answer.items() if key in kept}
+
+
+@pytest.mark.spec("DA-3.5b")
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", RECORDED)
+def test_every_answer_is_the_reference_s_down_to_the_device_and_the_text(name: str) -> None:
+    documents = recorded(name)
+    assert len(documents) >= 200
+    for document in documents:
+        assert list(map(comparable, solve_problem(document))) == document["expected"], document["name"]
+
+
+ONE = problem({"case": "one", "slices": [{"pool": "p1", "devices": ["d1", "d2"]}], "claims": [["r0 a"]]})
+
+
+def test_an_answer_names_the_devices_of_each_claim() -> None:
+    (answer,) = solve_problem(ONE)
+    device = {"request": "r0", "driver": "a.example.com", "pool": "p1", "device": "d1"}
+    assert (answer["node"], answer["outcome"], answer["allocations"]) == ("node-1", "fit", [[device]])
+    assert answer["results"][0]["devices"]["results"] == [device]
+
+
+def test_share_ids_are_random_so_only_that_there_is_one_is_told() -> None:
+    slices = [{"pool": "p1", "devices": ["d1 lanes:4 shared"]}]
+    (answer,) = solve_problem(problem({"case": "share", "slices": slices, "claims": [["r0 a lanes:1"]]}))
+    (device,) = answer["allocations"][0]
+    assert (device["shared"], device["consumedCapacity"]) == (True, {"lanes": "1"})
+
+
+def test_no_fit_says_why_if_there_is_something_to_say() -> None:
+    slices = [{"pool": "p1", "devices": ["d1", "d1"]}]
+    (answer,) = solve_problem(problem({"case": "invalid", "slices": slices, "claims": [["r0 a"]]}))
+    assert answer == {"node": "node-1", "outcome": "no-fit", "error": "invalid resource pools were encountered"}
+    (answer,) = solve_problem(problem({"case": "none", "claims": [["r0 a"]]}))
+    assert answer == {"node": "node-1", "outcome": "no-fit"}
+
+
+def test_an_error_is_an_answer() -> None:
+    (answer,) = solve_problem(problem({"case": "lost", "claims": [["r0 c"]]}))
+    assert answer["outcome"] == "error"
+    assert 'deviceclass.resource.k8s.io "c" not found' in answer["error"]
+
+
+@pytest.mark.parametrize("features", [{"PrioritizedList": False}, ["-PrioritizedList"], ["AdminAccess"]])
+def test_features_may_be_given_by_name(features: Any) -> None:
+    assert read_problem(ONE | {"features": features}).features.prioritized_list is False
+
+
+def test_a_search_that_was_given_up_says_so() -> None:
+    (answer,) = solve_problem(ONE, limits=lambda: Limits(steps=0))
+    assert answer["error"] == "the search was given up after 1 steps"
+    (answer,) = answer_problem(read_problem(ONE), Rules(), lambda: Limits(steps=0))
+    assert answer["outcome"] == "no-fit"
+
+
+def changed(**parts: Any) -> Document:
+    return ONE | parts
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        ([], "a problem must be an object with nodes"),
+        (None, "a problem must be an object with nodes"),
+        (changed(slices=[{"spec": 3}]), r"problem 'one': slices\[0\]: Expected `object`, got `int`"),
+        (changed(slices=3), "problem 'one': 'int' object is not iterable"),
+        (changed(claims=[{"spec": {"devices": {"requests": [{"exactly": {"count": "x"}}]}}}]), r"'one': claims\[0\]"),
+        (changed(nodes=["n0"]), r"problem 'one': nodes\[0\]: Expected `object`, got `str`"),
+        (changed(features={"Magic": True}), "problem 'one': unknown allocator feature 'Magic'"),
+        (changed(features=[3]), "problem 'one': "),
+        (
+            changed(
+                slices=[
+                    {"metadata": {"name": "s"}, "spec": {"devices": [{"name": "d", "capacity": {"c": {"value": "x"}}}]}}
+                ]
+            ),
+            "problem 'one': slice s, device d, capacity c: 'x' is no quantity",
+        ),
+    ],
+)
+def test_what_is_no_problem_is_refused_with_its_name(document: Any, text: str) -> None:
+    with pytest.raises(InvalidInput, match=text):
+        read_problem(document)
