@@ -78,7 +78,7 @@ def test_the_example_file_sets_every_key_to_what_the_table_says(tmp_path: Path) 
 
 EXAMPLES = re.findall(r"^\$ (devlet .*)$", CLI, re.MULTILINE)
 # In the order in which one needs the other.
-ON_OBJECTS = ("token", "apply", "get", "describe", "events", "wait", "exec", "delete")
+ON_OBJECTS = ("token", "apply", "get", "describe", "events", "wait", "exec", "explain", "simulate", "delete")
 
 
 def put_checkpoint(root: Path) -> None:
@@ -125,7 +125,8 @@ def can_unshare() -> bool:
 
 
 def test_the_examples_on_objects_run_one_after_the_other(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "hello.yaml").write_text(CLI.partition("# hello.yaml\n")[2].partition("```")[0])
+    for name, content in re.findall(r"```yaml\n# (\S+)\n(.*?)```", CLI, re.DOTALL):
+        (tmp_path / name).write_text(content)
     environ = {k: v for k, v in os.environ.items() if not k.startswith(("DEVLET_", "NOTIFY_", "WATCHDOG_"))}
     command = [sys.executable, "-m", "devlet", "up", "--root", str(root), "--node-name", "node1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environ) as daemon:

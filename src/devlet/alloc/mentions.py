@@ -63,11 +63,13 @@ def _inside(node: Expr, scope: Scope) -> Iterator[tuple[Expr, Scope]]:
     if not isinstance(node, Comprehension):
         yield from ((child, scope) for child in children(node))
         return
-    bound = path_of(node.init, scope) if is_bind(node) else None
-    if not bound:
-        yield from ((part, scope) for part in (node.range, node.init))
-    names: dict[str, Path | None] = {node.variable: None, node.variable2: None, node.accumulator: bound}
-    inner = {**scope, **names}
+    if is_bind(node):
+        bound = path_of(node.init, scope)
+        yield from () if bound else ((node.init, scope),)
+        yield node.result, {**scope, node.accumulator: bound}
+        return
+    yield from ((part, scope) for part in (node.range, node.init))
+    inner = {**scope, node.variable: None, node.variable2: None, node.accumulator: None}
     yield from ((part, inner) for part in (node.condition, node.step, node.result))
 
 

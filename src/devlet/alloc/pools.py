@@ -36,15 +36,17 @@ class PoolSlice:
 class Pool:
     """`problem` says why its devices cannot be used: incomplete ones miss slices, invalid ones contradict themselves.
 
-    `others` are slices for other nodes, whose devices take from the same counters.
+    `others` are slices for other nodes, whose devices take from the same counters; `revisions` tell when they did.
     """
 
     key: PoolKey
+    revisions: Mapping[PoolKey, int]
     slices: tuple[PoolSlice, ...] = ()
     others: tuple[SliceEntry, ...] = ()
     counters: Mapping[CounterKey, int] | None = None
     is_incomplete: bool = False
     problem: str = ""
+    _left: tuple[int, Mapping[CounterKey, int]] | None = None
 
     @property
     def is_usable(self) -> bool:
@@ -54,8 +56,14 @@ class Pool:
     def name(self) -> str:
         return f"{self.key[0]}/{self.key[1]}"
 
-    def available(self) -> dict[CounterKey, int]:
-        """What is left of the counters, below zero if claims have more than there is."""
+    def available(self) -> Mapping[CounterKey, int]:
+        """What is left of the counters, below zero if claims have more than there is. Computed when something changed."""
+        revision = self.revisions[self.key]
+        if self._left is None or self._left[0] != revision:
+            self._left = (revision, self._computed())
+        return self._left[1]
+
+    def _computed(self) -> dict[CounterKey, int]:
         left = dict(self.counters or {})
         for entry in (*(slice.entry for slice in self.slices), *self.others):
             for device in entry.devices:
@@ -146,18 +154,27 @@ def _pool(inventory: Inventory, key: PoolKey, slices: list[PoolSlice], features:
     if not is_complete:
         current = [entry for entry in everywhere if entry.generation == generation]
         if len(current) != count:
-            text = (
-                f"has {len(current)} of {count} slices"
-                if len(current) < count
-                else f"has {len(current)} slices instead of {count}"
+            how = "of" if len(current) < count else "instead of"
+            text = f"has {len(current)} {how} {count} slices"
+            return Pool(
+                key,
+                inventory.pool_revisions,
+                is_incomplete=True,
+                problem=f"is being updated: generation {generation} {text}",
             )
-            return Pool(key, is_incomplete=True, problem=f"is being updated: generation {generation} {text}")
         own = {slice.entry.name for slice in slices}
         others = [entry for entry in current if entry.name not in own]
-    return _build(key, sorted(slices, key=lambda slice: slice.entry.name.encode()), others, features)
+    ordered = sorted(slices, key=lambda slice: slice.entry.name.encode())
+    return _build(key, inventory.pool_revisions, ordered, others, features)
 
 
-def _build(key: PoolKey, slices: list[PoolSlice], others: list[SliceEntry], features: Features) -> Pool:
+def _build(
+    key: PoolKey,
+    revisions: Mapping[PoolKey, int],
+    slices: list[PoolSlice],
+    others: list[SliceEntry],
+    features: Features,
+) -> Pool:
     devices = slices
     counters: dict[CounterKey, int] = {}
     if features.partitionable_devices:
@@ -175,11 +192,13 @@ def _build(key: PoolKey, slices: list[PoolSlice], others: list[SliceEntry], feat
             set(names), counters, (*(slice.entry for slice in slices), *others)
         )
     if problem:
-        return Pool(key, problem=f"is invalid: {problem}")
-    return Pool(key, tuple(devices), tuple(others), counters)
+        return Pool(key, revisions, problem=f"is invalid: {problem}")
+    return Pool(key, revisions, tuple(devices), tuple(others), counters)
 
 
-def _repeated(what: str, names: Iterable[str]) -> str:
+def _repeated(what: str, names: list[str]) -> str:
+    if len(set(names)) == len(names):
+        return ""
     seen = set()
     for name in names:
         if name in seen:
@@ -191,6 +210,8 @@ def _repeated(what: str, names: Iterable[str]) -> str:
 def _unknown_counter(sets: set[str], counters: Mapping[CounterKey, int], slices: Iterable[SliceEntry]) -> str:
     for entry in slices:
         for device in entry.devices:
+            if not device.device.consumes_counters:
+                continue
             for consumption in device.device.consumes_counters:
                 if consumption.counter_set not in sets:
                     return f"device {device.device.name}: counter set {consumption.counter_set} not found"

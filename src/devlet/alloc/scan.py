@@ -44,6 +44,11 @@ class Scan:
         self.nodes = nodes
         self._rows: OrderedDict[SelectorSet, _Rows] = OrderedDict()
 
+    def warm(self) -> None:
+        """Gather the pools of all nodes now, not with the first question."""
+        for node in self.nodes:
+            self.allocator.layout(node)
+
     def feasible(self, wanted: Wanted, start: int, enough: int, limits: Limits = Limits()) -> list[int]:
         """Indices of the first nodes, from `start` on and around, where the claims fit; no more than `enough`.
 

@@ -20,13 +20,13 @@ from enum import Enum, auto
 from typing import Final, TypeVar
 
 from devlet.alloc.amounts import Amount
-from devlet.alloc.bounds import can_suffice
 from devlet.alloc.constraints import Constraint
 from devlet.alloc.features import Features, Rules
 from devlet.alloc.inventory import DeviceEntry, PoolKey
 from devlet.alloc.kinds import find_kinds
 from devlet.alloc.pools import CounterKey, Pool
 from devlet.alloc.requests import RESULTS_MAX
+from devlet.alloc.shortage import Shortage
 from devlet.alloc.steps import Step
 from devlet.alloc.taints import untolerated
 from devlet.errors import InvalidInput
@@ -36,7 +36,6 @@ __all__ = ["Chosen", "Exhausted", "Limits", "Search"]
 # Before this many steps nothing is remembered: most searches end sooner, and remembering costs more than it saves.
 PATIENCE: Final = 48
 
-UNLIMITED: Final = 1 << 30
 MEMORY: Final = 100_000  # states that are remembered at most
 TAKEN_MAX: Final = 512  # states of more devices are not remembered: writing them down would take longer than the search
 
@@ -53,7 +52,10 @@ class Exhausted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A search ends after `steps` devices were tried, or when `give_up` says so (asked now and then)."""
+    """A search ends after `steps` devices were tried, or when `give_up` says so (asked now and then).
+
+    Devices that are in use are passed over and do not count.
+    """
 
     steps: int = 2_000_000
     give_up: Callable[[], bool] | None = None
@@ -137,9 +139,10 @@ class Search:
         self._taken: dict[DeviceEntry, list[int]] = {}
         self._sharing: dict[DeviceEntry, list[tuple[Amount, ...]]] = {}
         self._consumed: dict[tuple[PoolKey, CounterKey], int] = {}
-        self._available: dict[PoolKey, dict[CounterKey, int]] = {}
+        self._available: dict[PoolKey, Mapping[CounterKey, int]] = {}
         self._hopeless: dict[Hashable, tuple[Hashable, ...]] = {}
         self._kinds: dict[DeviceEntry, int] | None = None
+        self._ordered: set[Step] = set()
         self._may_cut = False
         self._refused: InvalidInput | None = None
         self.results: list[list[Chosen]] = [[] for _ in requests]
@@ -209,6 +212,8 @@ class Search:
                     claim, request, act = step.claim, step.position + 1, _Act.ENTER
                 elif len(self.results[step.claim]) + step.number - index > RESULTS_MAX:
                     limited, act = step.claim, _Act.LIMIT
+                elif index and (memo := self._state(step.claim, step.position, step)) in self._hopeless:
+                    act = _Act.FAIL
                 else:
                     stack.append(_Device(step.claim, step, index, index if step.is_all else cursor, memo))
                     act = _Act.DEVICE
@@ -289,9 +294,9 @@ class Search:
             frame.cursor += 1
             if frame.failed is not None and self._kind(entry) in frame.failed:
                 continue
-            self._count()
             if self._is_in_use(step, entry):
                 continue
+            self._count()
             if step.failures and entry in step.failures:
                 raise InvalidInput(step.failures[entry])
             if self._fits(step, entry) and self._take(frame, entry):
@@ -311,11 +316,12 @@ class Search:
         takers = self._taken.get(entry)
         if step.is_admin:
             return takers is not None and any(taker >> 1 == step.claim for taker in takers)
-        if entry.is_taken or (entry.shares and not self._features.consumable_capacity):
-            return True
-        if not takers:
-            return False
-        return not self._rules.admin_is_exempt or any(not taker & 1 or taker >> 1 == step.claim for taker in takers)
+        if takers:
+            if not takers[0] & 1 or not self._rules.admin_is_exempt:  # the first look, because it is the frequent one
+                return True
+            if any(not taker & 1 or taker >> 1 == step.claim for taker in takers):
+                return True
+        return entry.is_taken or (entry.shares > 0 and not self._features.consumable_capacity)
 
     def _take(self, frame: _Device, entry: DeviceEntry) -> bool:
         step = frame.step
@@ -413,9 +419,7 @@ class Search:
 
     def _take_counters(self, entry: DeviceEntry) -> bool:
         key = entry.slice.pool
-        available = self._available.get(key)
-        if available is None:
-            available = self._available[key] = self._pools[key].available()
+        available = self._left(key)
         for counter, amount in entry.counters:
             self._consumed[key, counter] = self._consumed.get((key, counter), 0) + amount
         checked = self._sets_of(entry, available) if self._rules.own_counter_sets else available
@@ -423,6 +427,12 @@ class Search:
             return True
         self._give_counters(entry)
         return False
+
+    def _left(self, pool: PoolKey) -> Mapping[CounterKey, int]:
+        """Of the pool's counters, before the search."""
+        if pool not in self._available:
+            self._available[pool] = self._pools[pool].available()
+        return self._available[pool]
 
     def _sets_of(self, entry: DeviceEntry, available: Mapping[CounterKey, int]) -> list[CounterKey]:
         sets = {counter[0] for counter, _ in entry.counters}
@@ -434,18 +444,25 @@ class Search:
 
     # What is alike, and what failed before
 
-    def _state(self, claim: int, request: int) -> Hashable:
-        """All that decides whether the rest can be found; None as long as nothing is remembered."""
+    def _state(self, claim: int, request: int, within: Step | None = None) -> Hashable:
+        """All that decides whether the rest can be found; None as long as nothing is remembered.
+
+        Within a step the first devices of each kind are taken first, so whatever takes the same number of each kind
+        later has less left. With shares that is not so.
+        """
         if self.steps < PATIENCE or not self._cut or len(self._taken) > TAKEN_MAX:
+            return None
+        if within and within not in self._ordered:
             return None
         kinds = self._kinds or {}  # without kinds each device is its own
         taken = Counter((kinds.get(entry, entry), *takers) for entry, takers in self._taken.items())
         sharing = Counter(
             (kinds.get(entry, entry), tuple(sorted(_total(shares)))) for entry, shares in self._sharing.items()
         )
-        constraints = tuple(constraint.state() for constraint in self._constraints[claim]) if request else ()
+        begun = request or within
+        constraints = tuple(constraint.state() for constraint in self._constraints[claim]) if begun else ()
         found = len(self.results[claim])
-        return (claim, request, found, frozenset(taken.items()), frozenset(sharing.items()), constraints)
+        return (claim, request, within, found, frozenset(taken.items()), frozenset(sharing.items()), constraints)
 
     def _kind(self, entry: DeviceEntry) -> Hashable:
         """Devices of one kind can stand for each other, as long as they are not partly given away."""
@@ -454,22 +471,11 @@ class Search:
         return self._kinds.get(entry, entry) if self._kinds is not None else entry
 
     def _find_kinds(self) -> None:
-        kinds = find_kinds(self._requests, self._constraints)
-        self._kinds = kinds
-        if not self._counts_suffice(kinds):
+        self._kinds = find_kinds(self._requests, self._constraints)
+        steps = (step for requests in self._requests for alternatives in requests for step in alternatives)
+        self._ordered = {step for step in steps if not any(entry.shareable for entry in step.candidates)}
+        if Shortage(self._requests, self._constraints, self._kinds, self._left).is_certain():
             raise _Hopeless
-
-    def _counts_suffice(self, kinds: Mapping[DeviceEntry, int]) -> bool:
-        supply: Counter[Hashable] = Counter()
-        for entry, kind in kinds.items():
-            supply[kind] += UNLIMITED if entry.shareable else 1
-        wanted = [
-            (alternatives[0].number, frozenset(kinds[entry] for entry in alternatives[0].candidates))
-            for requests in self._requests
-            for alternatives in requests
-            if len(alternatives) == 1 and not alternatives[0].is_admin
-        ]
-        return can_suffice(wanted, supply)
 
 
 def _total(shares: Sequence[tuple[Amount, ...]]) -> list[tuple[str, int]]:

@@ -21,8 +21,8 @@ _RULES = Rules(check_selector)
 _AS_THEY_ARE = ("Pod", "Node")
 
 
-def read(sources: Sequence[str], namespace: str, *, recursive: bool = False) -> Objects:
-    """`namespace` is that of objects which name none."""
+def read(sources: Sequence[str], namespace: str, *, recursive: bool = False, is_all: bool = True) -> Objects:
+    """`namespace` is that of objects which name none. `is_all`: nothing comes from elsewhere."""
     objects = Objects()
     for number, manifest in enumerate(manifests.read(sources, recursive=recursive)):
         kind = KINDS.get(manifest.kind)
@@ -30,7 +30,7 @@ def read(sources: Sequence[str], namespace: str, *, recursive: bool = False) -> 
             continue
         named = _named(manifest.document, namespace if kind.namespaced else "", number)
         objects.add(_checked(kind, named, manifest.origin), manifest.origin)
-    if not objects.slices and not objects.claims and not objects.pods:
+    if is_all and not objects.slices and not objects.claims and not objects.pods:
         raise InvalidInput(f"no resource slices, claims or pods in {', '.join(sources)}")
     return objects
 

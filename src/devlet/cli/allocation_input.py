@@ -64,14 +64,19 @@ class Objects:
     pods: dict[Key, Pod] = field(default_factory=dict)
     documents: dict[Key, Document] = field(default_factory=dict)
 
-    def add(self, document: Document, origin: str) -> None:
-        """A document as `stored` gives it. The same one may come twice, another one of its name not."""
+    def add(self, document: Document, origin: str, *, is_default: bool = False) -> None:
+        """A document as `stored` gives it. The same one may come twice, another one of its name not.
+
+        `is_default`: one that is there already stays, whatever it is.
+        """
         kind, metadata = document["kind"], document["metadata"]
         key = (str(metadata.get("namespace") or ""), str(metadata["name"]))
         try:
             view = msgspec.convert(document, _VIEWS[kind])
         except msgspec.ValidationError as e:
             raise InvalidInput(f"{origin}: {kind} {text_of(key)}: {e}") from e
+        if is_default and key in self._of(kind):
+            return
         if self._of(kind).setdefault(key, view) != view:
             raise InvalidInput(f"{origin}: {kind} {text_of(key)} is there twice, and not the same")
         if kind == "ResourceClaim":

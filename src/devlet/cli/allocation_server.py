@@ -10,36 +10,38 @@ from devlet.errors import Forbidden, NotFound
 __all__ = ["Server"]
 
 _NEEDED = ("nodes", "deviceclasses", "resourceslices", "resourceclaims")
+_OF_PODS = ("pods", "resourceclaimtemplates")
 
 
 class Server:
-    """Pods and templates are asked for one by one, all the rest at once."""
+    """What is there already, because it was in a file, is kept."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._resources = Resources(session)
 
-    def objects(self) -> Objects:
-        objects = Objects()
-        for plural in _NEEDED:
-            for document in self._all(plural):
-                objects.add(document, self._session.address)
+    def fill(self, objects: Objects, *, pods: bool) -> None:
+        """Add what the allocator looks at; with `pods` also all pods and claim templates."""
+        for plural in (*_NEEDED, *_OF_PODS) if pods else _NEEDED:
+            self._fill(objects, plural)
         try:
-            for document in self._all("devicetaintrules"):
-                objects.add(document, self._session.address)
+            self._fill(objects, "devicetaintrules")
         except (NotFound, Forbidden):
             pass  # a server that has none, or a user who may not see them
-        return objects
+
+    def _fill(self, objects: Objects, plural: str) -> None:
+        for document in self._all(plural):
+            objects.add(document, self._session.address, is_default=True)
 
     def add(self, objects: Objects, plural: str, key: Key) -> bool:
-        """Whether there is such an object."""
+        """Add one object. Whether there is one."""
         resource = self._resources.find(_full(plural))
         try:
             found = self._session.get(resource.item(*key))
         except NotFound:
             return False
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
-        objects.add(stored(head | found, KINDS[resource.kind]), self._session.address)
+        objects.add(stored(head | found, KINDS[resource.kind]), self._session.address, is_default=True)
         return True
 
     def _all(self, plural: str) -> Iterator[Document]:

@@ -4,7 +4,7 @@ Selectors are not checked here: to find out what is wrong with them is what the 
 bare device, as in `device: {driver: gpu.example.com, attributes: {…}}`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -70,16 +70,15 @@ class Input:
     def specimens(self) -> list[Specimen]:
         return self.bare + [s for slice in self.objects.slices.values() for s in _specimens(slice)]
 
-    def selectors(self, wanted: Callable[[str, str], bool] = lambda kind, name: True) -> list[Selector]:
-        """Those of classes, claims and templates; `wanted` gets kind and name of each object."""
-        return [s for s in self._selectors() if wanted(*s.object.split(" ", 1))]
+    def selectors(self) -> list[Selector]:
+        """Those of classes, claims and templates."""
+        return list(self._selectors())
 
     def _selectors(self) -> Iterator[Selector]:
         for (namespace, name), each in self.objects.classes.items():
             yield from self._of("DeviceClass", namespace, name, "spec", _expressions(each.spec.selectors))
-        for (namespace, name), claim in self.objects.claims.items():
-            spec = self.objects.documents[namespace, name].get("spec")
-            yield from self._of_spec("ResourceClaim", namespace, name, "spec", spec)
+        for (namespace, name), claim in self.objects.documents.items():
+            yield from self._of_spec("ResourceClaim", namespace, name, "spec", claim.get("spec"))
         for (namespace, name), template in self.objects.templates.items():
             spec = (template.get("spec") or {}).get("spec")
             yield from self._of_spec("ResourceClaimTemplate", namespace, name, "spec.spec", spec)

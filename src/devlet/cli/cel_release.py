@@ -50,7 +50,7 @@ class Release:
 
 
 def releases(versions: str, gates: str, *, stored: bool) -> list[Release]:
-    """Of `--kube-version`, `--feature-gates` and `--stored`. Without a version it is devlet's own, with all gates on."""
+    """Of `--kube-version`, `--feature-gates` and `--stored`. Without a version it is devlet's own: all gates are on."""
     asked = parse_gates(gates)
     if not versions:
         return [_release(RELEASE[1], stored, {SHARES: True, LISTS: True, **asked})]

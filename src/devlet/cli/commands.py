@@ -8,6 +8,7 @@ import click
 # Name → what `devlet --help` says. The command is the attribute `command` of the module `devlet.cli.NAME`.
 COMMANDS = {
     "apply": "Create or change objects from files.",
+    "cel": "Evaluate selectors on devices, and check them.",
     "checkpoint": "Look at, check, convert and repair checkpoints of devices.",
     "delete": "Delete objects.",
     "demo": "Show on this machine what devlet does; no root, no network.",

@@ -1,14 +1,15 @@
 """`devlet explain`."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import click
 
 from devlet.alloc.features import Rules
-from devlet.cli.explaining import Answer, Question, answer, of_files, of_server
-from devlet.cli.options import KubectlCommand, duration, file_options, output_option, target_options
-from devlet.cli.session import Session
+from devlet.cli.allocation_source import Source, source_options
+from devlet.cli.explaining import Answer, Question, answer, objects_for
+from devlet.cli.options import KubectlCommand, duration, output_option
 from devlet.errors import InvalidInput
 
 FORMATS = "json, yaml or wide"
@@ -19,6 +20,7 @@ Examples:
   devlet explain claim/train-gpu -n team -o wide
   devlet explain train --kubeconfig ~/.kube/config --all-nodes
   kubectl get nodes,resourceslices,deviceclasses,resourceclaims,pods -A -o yaml | devlet explain train -f -
+  devlet explain train -f train.yaml --kubeconfig ~/.kube/config
 """
 
 
@@ -33,14 +35,10 @@ Examples:
 )
 @click.option("--timeout", metavar="TIME", default="10s", callback=duration, help="For all searches; 0 for no limit.")
 @output_option(FORMATS)
-@file_options
-@target_options
+@source_options
 def command(
     arguments: tuple[str, ...],
-    session: Session,
-    namespace: str,
-    files: tuple[str, ...],
-    recursive: bool,
+    source: Callable[[], Source],
     node_name: str,
     all_nodes: bool,
     improved: bool | None,
@@ -53,12 +51,10 @@ def command(
     would help. The exit code is 0 whenever there is an answer."""
     if output not in ("", "wide", "json", "yaml"):
         raise InvalidInput(f'output format "{output}": expected {FORMATS}')
-    place = namespace or ("default" if files else session.namespace)
-    question = replace(Question.parse(arguments, place), node=node_name, all_nodes=all_nodes, seconds=timeout)
-    as_devlet = session.is_node and not files if improved is None else improved
-    objects = of_files(question, files, recursive=recursive) if files else of_server(question, session)
-    found = answer(question, objects, Rules() if as_devlet else Rules.reference())
-    _print(found, output, all_nodes=all_nodes)
+    found = source()
+    question = replace(Question.parse(arguments, found.namespace), node=node_name, all_nodes=all_nodes, seconds=timeout)
+    rules = Rules() if (found.is_devlet if improved is None else improved) else Rules.reference()
+    _print(answer(question, objects_for(question, found), rules), output, all_nodes=all_nodes)
 
 
 def _print(found: Answer, output: str, *, all_nodes: bool) -> None:

@@ -10,18 +10,17 @@ from devlet.alloc.allocator import Allocator
 from devlet.alloc.explain import explain
 from devlet.alloc.explain.report import Explanation, NodeReport
 from devlet.alloc.features import Rules
-from devlet.cli import allocation_files
 from devlet.cli.allocation_input import Key, Objects, text_of
-from devlet.cli.allocation_server import Server
+from devlet.cli.allocation_source import Source
 from devlet.cli.allocation_subject import Subject, claim_subject, pod_subject
 from devlet.cli.search_time import FILTER_TIMEOUT, SearchTime
-from devlet.cli.session import Document, Session
+from devlet.cli.session import Document
 from devlet.cli.views import allocated, explanation, explanation_document
 from devlet.errors import InvalidInput, NotFound
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.node import Node
 
-__all__ = ["Answer", "Question", "answer", "of_files", "of_server"]
+__all__ = ["Answer", "Question", "answer", "objects_for"]
 
 _TYPES: Final = {
     **dict.fromkeys(("pod", "pods", "po"), "pod"),
@@ -115,19 +114,15 @@ def _brief(claim: Document) -> Document:
     return {"namespace": metadata.get("namespace", ""), "name": metadata["name"], "status": status}
 
 
-def of_files(question: Question, files: Sequence[str], *, recursive: bool) -> Objects:
-    return allocation_files.read(files, question.key[0], recursive=recursive)
-
-
-def of_server(question: Question, session: Session) -> Objects:
+def objects_for(question: Question, source: Source) -> Objects:
     """With the pod that is asked about, and the templates that it names."""
-    server = Server(session)
-    objects = server.objects()
-    if question.kind != "claim" and server.add(objects, "pods", question.key):
-        entries = objects.pods[question.key].spec.resource_claims
-        for name in {entry.resource_claim_template_name for entry in entries}:
-            if name:
-                server.add(objects, "resourceclaimtemplates", (question.key[0], name))
+    objects, server, key = source.objects(pods=False), source.server, question.key
+    if server is None or question.kind == "claim":
+        return objects
+    if key in objects.pods or server.add(objects, "pods", key):
+        for entry in objects.pods[key].spec.resource_claims:
+            if entry.resource_claim_template_name:
+                server.add(objects, "resourceclaimtemplates", (key[0], entry.resource_claim_template_name))
     return objects
 
 

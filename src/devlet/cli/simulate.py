@@ -1,16 +1,17 @@
 """`devlet simulate`."""
 
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import click
 import msgspec
 
 from devlet.alloc.features import Rules
-from devlet.cli import allocation_files
 from devlet.cli.allocation_input import Objects
-from devlet.cli.options import KubectlCommand, duration, file_options, output_option
+from devlet.cli.allocation_source import Source, source_options
+from devlet.cli.options import KubectlCommand, duration, output_option
 from devlet.cli.output import as_list, json_text
 from devlet.cli.problem_answers import Answers
 from devlet.errors import InvalidInput, NotFound
@@ -22,56 +23,61 @@ _EXAMPLES = """\b
 Examples:
   devlet simulate -f slices.yaml -f classes.yaml -f pods.yaml
   kubectl get nodes,resourceslices,deviceclasses,resourceclaims,pods -A -o yaml | devlet simulate -f -
+  devlet simulate -f pods.yaml --kubeconfig ~/.kube/config
   devlet simulate -f cluster/ --node n1 -o yaml
   devlet simulate --problems problems.jsonl --bench
 """
 
 
 @click.command(cls=KubectlCommand, epilog=_EXAMPLES)
-@file_options
 @click.option("--node", "node_name", metavar="NAME", default="", help="On this node only.")
-@click.option("--improved", is_flag=True, help="Allocate as devlet does, not as Kubernetes.")
+@click.option(
+    "--improved/--no-improved",
+    default=None,
+    help="As devlet allocates, or as Kubernetes; by default devlet's way for a devlet, Kubernetes' for the rest.",
+)
 @click.option("--timeout", metavar="TIME", default="10s", callback=duration, help="For one search; 0 for no limit.")
 @output_option(FORMATS)
 @click.option("--no-headers", is_flag=True, help="The table without titles.")
-@click.option("-n", "--namespace", metavar="NAME", default="default", help="Of objects that name none.")
 @click.option("--problems", metavar="FILE", default="", help="Problems, one JSON document per line; - for stdin.")
 @click.option("--bench", is_flag=True, help="With --problems: say how many seconds each took.")
+@source_options
 def command(
-    files: tuple[str, ...],
-    recursive: bool,
+    source: Callable[[], Source],
     node_name: str,
-    improved: bool,
+    improved: bool | None,
     timeout: float,
     output: str,
     no_headers: bool,
-    namespace: str,
     problems: str,
     bench: bool,
 ) -> int:
-    """Allocate devices offline: which pods and claims fit where.
+    """Say which pods and claims would get which devices on which node.
 
-    Pods and claims take their devices one after the other, as the files have them; nothing is written anywhere."""
-    if bool(files) == bool(problems):
-        raise InvalidInput("say what to allocate: either -f FILES or --problems FILE")
-    rules = Rules() if improved else Rules.reference()
+    They take their devices one after the other, and nothing is written anywhere. Files alone are enough; with a server,
+    what is in files comes on top of what it has."""
     if problems:
-        return _answer(problems, Answers(rules, timeout, bench=bench, report=_complain))
+        return _answer(problems, Answers(_rules(bool(improved)), timeout, bench=bench, report=_complain))
     if output not in ("", "wide", "json", "yaml"):
         raise InvalidInput(f'output format "{output}": expected {FORMATS}')
     if bench:
         raise InvalidInput("--bench is for --problems")
-    objects = allocation_files.read(files, namespace, recursive=recursive)
-    _simulate(objects, nodes_of(objects, node_name), rules, timeout, output, headers=not no_headers)
+    found = source()
+    objects = found.objects(pods=True)
+    rules = _rules(found.is_devlet if improved is None else improved)
+    _simulate(objects, _nodes(objects, node_name), rules, timeout, output, headers=not no_headers)
     return 0
 
 
+def _rules(improved: bool) -> Rules:
+    return Rules() if improved else Rules.reference()
+
+
 def _answer(source: str, answers: Answers) -> int:
-    origin = "standard input" if source == "-" else source
     with _opened(source) as lines:
-        for answer in answers.of(lines, origin):
-            sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
-            sys.stdout.buffer.flush()
+        for answer in answers.of(lines, "standard input" if source == "-" else source):
+            sys.stdout.write(msgspec.json.encode(answer).decode() + "\n")
+            sys.stdout.flush()
     return 1 if answers.failed else 0
 
 
@@ -88,7 +94,7 @@ def _complain(text: str) -> None:
     click.echo(f"error: {text}", err=True)
 
 
-def nodes_of(objects: Objects, name: str) -> list[Node]:
+def _nodes(objects: Objects, name: str) -> list[Node]:
     """Those to look at. Says so where they had to be invented."""
     nodes = objects.node_list()
     if not nodes:
@@ -108,8 +114,7 @@ def _simulate(objects: Objects, nodes: list[Node], rules: Rules, timeout: float,
     simulation = Simulation(objects, nodes, rules, timeout)
     placements = list(simulation.run())
     if output in ("json", "yaml"):
-        document = as_list(list(objects.documents.values()))
-        click.echo(json_text(document) if output == "json" else _yaml(document))
+        click.echo(_text(as_list(list(objects.documents.values())), output))
         for each in placements:
             if each.cause:
                 click.echo(f"{each.name}: {each.cause}", err=True)
@@ -120,7 +125,9 @@ def _simulate(objects: Objects, nodes: list[Node], rules: Rules, timeout: float,
         click.echo(f"Pods and claims that have their devices already: {simulation.settled}", err=True)
 
 
-def _yaml(document: dict[str, object]) -> str:
+def _text(document: dict[str, Any], output: str) -> str:
+    if output == "json":
+        return json_text(document)
     from devlet.cli.yaml_output import dump
 
     return dump(document).rstrip("\n")

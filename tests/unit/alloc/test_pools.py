@@ -67,7 +67,7 @@ def test_only_the_highest_generation_counts() -> None:
 
 
 @pytest.mark.spec("DA-3.3e")
-@pytest.mark.parametrize(("of", "text"), [(3, "has 2 of 3 slices"), (1, "has 2 slices instead of 1")])
+@pytest.mark.parametrize(("of", "text"), [(3, "has 2 of 3 slices"), (1, "has 2 instead of 1 slices")])
 def test_a_pool_without_all_its_slices_is_remembered_without_devices(of: int, text: str) -> None:
     slices = [{"pool": "p1", "of": of, "devices": ["d1"]}, {"pool": "p1", "of": of, "devices": ["d2"]}]
     assert shown(pools(*slices)) == [f"p1 is being updated: generation 1 {text}"]

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from devlet.cli import allocation_files
+from devlet.cli.allocation_input import Objects
 from devlet.errors import InvalidInput
 
 CLAIM = """
@@ -23,7 +24,7 @@ spec:
 """
 
 
-def read(folder: Path, *texts: str) -> allocation_files.Objects:
+def read(folder: Path, *texts: str) -> Objects:
     (folder / "file.yaml").write_text("\n---\n".join(texts))
     return allocation_files.read([str(folder / "file.yaml")], "team")
 

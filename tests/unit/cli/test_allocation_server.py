@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 GROUP = "/apis/resource.k8s.io/v1"
 
 
+def filled(server: Server, *, pods: bool = False) -> Objects:
+    objects = Objects()
+    server.fill(objects, pods=pods)
+    return objects
+
+
 def refusal(text: str) -> tuple[int, dict[str, Any]]:
     return 403, {"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": text}
 
@@ -30,7 +36,7 @@ def server(api: "API", session: Session) -> Server:
 
 
 def test_everything_is_listed_in_all_namespaces_and_only_read(api: "API", server: Server) -> None:
-    found = server.objects()
+    found = filled(server)
     assert list(found.claims) == [("a", "c"), ("b", "c")]
     assert (list(found.nodes), list(found.classes), list(found.slices)) == ([("", "n1")], [("", "gpu")], [("", "s")])
     (request,) = found.claims["a", "c"].spec.devices.requests
@@ -45,12 +51,28 @@ def test_one_object_is_added_if_there_is_one(api: "API", server: Server) -> None
     assert not server.add(objects, "pods", ("a", "q"))
 
 
+def test_pods_and_templates_come_if_they_are_asked_for(api: "API", server: Server) -> None:
+    api.put("/api/v1/namespaces/a/pods/p", {"spec": {}})
+    api.put(f"{GROUP}/namespaces/a/resourceclaimtemplates/t", {"spec": {"spec": {}}})
+    found = filled(server, pods=True)
+    assert (list(found.pods), list(found.templates)) == ([("a", "p")], [("a", "t")])
+    assert not filled(server).pods
+
+
+def test_what_is_there_already_is_kept(server: Server) -> None:
+    objects = Objects()
+    mine = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"mine": "yes"}}}
+    objects.add(mine, "file")
+    server.fill(objects, pods=False)
+    assert objects.nodes["", "n1"].metadata.labels == {"mine": "yes"}
+
+
 def test_taint_rules_are_read_where_they_may_be(api: "API", server: Server) -> None:
     rules = "/apis/resource.k8s.io/v1alpha3/devicetaintrules"
     api.put(f"{rules}/r", {"spec": {"deviceSelector": {}, "taint": {"key": "k", "effect": "NoSchedule"}}})
-    assert list(server.objects().rules) == [("", "r")]
+    assert list(filled(server).rules) == [("", "r")]
     api.answers["GET", rules] = refusal("no")
-    assert not server.objects().rules
+    assert not filled(server).rules
 
 
 def test_who_may_not_see_claims_is_told_what_is_needed(api: "API", server: Server) -> None:
@@ -58,10 +80,10 @@ def test_who_may_not_see_claims_is_told_what_is_needed(api: "API", server: Serve
     with pytest.raises(
         Forbidden, match="resourceclaims is forbidden; to say who has which device, nodes, deviceclasses"
     ):
-        server.objects()
+        filled(server)
 
 
 def test_a_server_without_the_group_is_an_error(api: "API", server: Server) -> None:
     api.answers["GET", "/apis"] = (200, {"kind": "APIGroupDiscoveryList", "items": []})
     with pytest.raises(NotFound, match="dynamic resource allocation needs the API group"):
-        server.objects()
+        filled(server)

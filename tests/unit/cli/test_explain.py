@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from devlet.cli import manifests
+from devlet.cli import main, manifests
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import API, Run
@@ -46,40 +46,79 @@ def test_a_claim_of_the_server_is_explained(run: "Run", served: "API") -> None:
     assert run.err == 'error: claim "nix" not found in namespace team; look in others with -n NAMESPACE\n'
 
 
-def test_files_are_enough(run: "Run", api: "API", cluster: Path) -> None:
-    assert run("explain", "big", "-f", str(cluster), "--all-nodes", "-o", "wide") == 0
-    assert "Node n1" in run.out and "Node n2" in run.out
-    assert api.requests == []
+class Offline:
+    """One command line without a server: `offline("big", "-f", "file")` gives what it printed."""
+
+    def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
+        self._capture = capture
+
+    def __call__(self, *arguments: str) -> str:
+        assert main.run(["explain", *arguments]) == 0
+        return self._capture.readouterr().out
+
+
+@pytest.fixture
+def offline(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Offline:
+    monkeypatch.setenv("DEVLET_ROOT", str(tmp_path / "nobody"))
+    return Offline(capsys)
+
+
+def test_files_are_enough(offline: Offline, cluster: Path) -> None:
+    text = offline("big", "-f", str(cluster), "--all-nodes", "-o", "wide")
+    assert "Node n1" in text and "Node n2" in text
+
+
+def test_a_pod_in_a_file_can_be_asked_about_on_a_server(run: "Run", served: "API", cluster: Path) -> None:
+    served.remove("/api/v1/namespaces/default/pods/big")
+    assert run("explain", "big") == 1
+    assert run("explain", "big", "-f", str(cluster / "wishes.yaml")) == 0
+    assert run.out.startswith("pod default/big does not fit: 0/2 nodes are available")
 
 
 @pytest.mark.parametrize("format", ["json", "yaml"])
-def test_programs_get_a_document(run: "Run", cluster: Path, format: str) -> None:
-    assert run("explain", "big", "-f", str(cluster), "-o", format, "--node", "n1") == 0
-    found = json.loads(run.out) if format == "json" else yaml.safe_load(run.out)
+def test_programs_get_a_document(offline: Offline, cluster: Path, format: str) -> None:
+    text = offline("big", "-f", str(cluster), "-o", format, "--node", "n1")
+    found = json.loads(text) if format == "json" else yaml.safe_load(text)
     assert found["fits"] is False
     (node,) = found["nodes"]
     verdicts = {each["device"]: each["verdict"] for each in node["requests"][0]["devices"] if each["pool"] == "n1"}
     assert verdicts == {"gpu-0": "in-use", "gpu-1": "free", "gpu-2": "request-selector"}
 
 
-def test_a_devlet_is_explained_as_devlet_allocates_and_files_as_kubernetes_does(
-    run: "Run", served: "API", cluster: Path
-) -> None:
-    path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/any"
-    selector = {"cel": {"expression": 'device.attributes["gpu.example.com"].speed == 1'}}
-    exactly = {"deviceClassName": "gpu", "selectors": [selector]}
-    claim = {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}}
-    served.put(path, claim)
-    document = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "hasty"}, **claim}
-    (cluster / "hasty.json").write_text(json.dumps(document))
+def outcomes(text: str) -> set[str]:
+    return {node["outcome"] for node in json.loads(text)["nodes"]}
 
-    def outcomes(*arguments: str) -> set[str]:
-        assert run("explain", *arguments, "-o", "json") == 0
-        return {node["outcome"] for node in json.loads(run.out)["nodes"]}
 
-    assert outcomes("any") == {"no-fit"} and outcomes("any", "--no-improved") == {"error"}
-    assert outcomes("hasty", "-f", str(cluster)) == {"error"}
-    assert outcomes("hasty", "-f", str(cluster), "--improved") == {"no-fit"}
+HASTY = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceClaim",
+    "metadata": {"name": "hasty"},
+    "spec": {
+        "devices": {
+            "requests": [
+                {
+                    "name": "gpu",
+                    "exactly": {
+                        "deviceClassName": "gpu",
+                        "selectors": [{"cel": {"expression": 'device.attributes["gpu.example.com"].speed == 1'}}],
+                    },
+                }
+            ]
+        }
+    },
+}
+
+
+def test_a_devlet_is_explained_as_devlet_allocates(run: "Run", served: "API") -> None:
+    served.put("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/hasty", HASTY)
+    assert run("explain", "hasty", "-o", "json") == 0 and outcomes(run.out) == {"no-fit"}
+    assert run("explain", "hasty", "-o", "json", "--no-improved") == 0 and outcomes(run.out) == {"error"}
+
+
+def test_files_are_explained_as_kubernetes_allocates(offline: Offline, cluster: Path) -> None:
+    (cluster / "hasty.json").write_text(json.dumps(HASTY))
+    assert outcomes(offline("hasty", "-f", str(cluster), "-o", "json")) == {"error"}
+    assert outcomes(offline("hasty", "-f", str(cluster), "-o", "json", "--improved")) == {"no-fit"}
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
 from devlet.cli import main
 from devlet.testing.problems import bench_problem, symmetric_problem
+
+if TYPE_CHECKING:
+    from tests.unit.cli.conftest import API
 
 
 class Run:
@@ -116,8 +120,6 @@ def test_a_line_that_is_wrong_makes_the_exit_code_one(run: Run, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ([], "say what to allocate: either -f FILES or --problems FILE"),
-        (["-f", "x", "--problems", "y"], "say what to allocate: either -f FILES or --problems FILE"),
         (["--problems", "nowhere"], "nowhere: No such file or directory"),
         (["--problems", "."], ".: Is a directory"),
         (["-f", "nowhere"], "nowhere: No such file or directory"),
@@ -154,3 +156,10 @@ spec:
     )
     assert run("-f", cluster, "--improved") == 0
     assert ["claim/speedy", "n1", "gpu-2"] in run.rows
+
+
+def test_a_running_devlet_can_be_asked(run: Run, api: "API", cluster: Path) -> None:
+    api.put("/api/v1/nodes/n7", {})
+    assert run("-f", cluster, "--root", api.root, "--node", "n7") == 0
+    assert run.rows[2][:2] == ["claim/any", "<none>"]
+    assert {method for method, _, _ in api.requests} == {"GET"}

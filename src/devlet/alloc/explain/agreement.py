@@ -3,16 +3,19 @@
 A necessary condition only: what it excludes cannot be had, what it leaves may still not fit together.
 """
 
+from collections import Counter
 from collections.abc import Iterable
+from itertools import combinations
 
 from devlet.alloc.allocator import Fit
 from devlet.alloc.constraints import attribute_values
 from devlet.alloc.explain.report import VerdictKind
 from devlet.alloc.explain.standing import Option, Scene, Seen
 from devlet.alloc.inventory import DeviceEntry, Values
+from devlet.alloc.requests import RESULTS_MAX
 from devlet.objects.claim import DeviceConstraint
 
-__all__ = ["Objection", "covers", "objections", "refusals", "value_text", "values_of"]
+__all__ = ["Objection", "at_odds", "covers", "objections", "refusals", "value_text", "values_of"]
 
 Objection = tuple[int, str]
 """Number of the constraint, and what is wrong."""
@@ -116,3 +119,48 @@ def _shortage(scene: Scene, constraint: DeviceConstraint, claim: int, value: tup
             needed = min(scene.number(option, seen) for option, seen in alternatives)
             return f"of request {name} {most} free device{'s' * (most != 1)} with that, {needed} needed"
     return ""
+
+
+def at_odds(scene: Scene) -> tuple[int, int, tuple[int, ...]] | None:
+    """One or two requests that no value suits, as numbers of claim, constraint and requests: a smallest conflict.
+
+    Found by counting alone, so only where counting is enough to know that without any of these it would fit.
+    """
+    for i, claim in enumerate(scene.claims.claims[: len(scene.claims.requests)]):
+        for c, constraint in enumerate(claim.spec.devices.constraints):
+            if constraint.match_attribute is not None and scene.allocator.rules.exact_constraints:
+                suiting = {j: _suiting(scene, constraint, i, j) for j in _countable(scene, constraint, i)}
+                if alone := [j for j, values in suiting.items() if not values]:
+                    return (i, c, (alone[0],))
+                for pair in combinations(suiting, 2):
+                    if not suiting[pair[0]] & suiting[pair[1]] and _enough_for(scene, i, pair):
+                        return (i, c, pair)
+    return None
+
+
+def _countable(scene: Scene, constraint: DeviceConstraint, claim: int) -> list[int]:
+    """Requests that the constraint is about, and that could be met if they were alone."""
+    found = []
+    for (i, j), alternatives in scene.seen.items():
+        if i == claim and len(alternatives) == 1 and covers(constraint, alternatives[0][0]):
+            option, seen = alternatives[0]
+            free = [each.entry for each in seen if each.kind is VerdictKind.FREE]
+            is_plain = not (option.wanted.is_all or option.wanted.admin_access or any(e.counters for e in free))
+            if is_plain and 0 < option.wanted.count <= min(len(free), RESULTS_MAX):
+                found.append(j)
+    return found
+
+
+def _suiting(scene: Scene, constraint: DeviceConstraint, claim: int, request: int) -> set[tuple[str, object]]:
+    """Values that enough free devices have."""
+    ((option, seen),) = scene.seen[claim, request]
+    free = (each.entry for each in seen if each.kind is VerdictKind.FREE)
+    counts = Counter(value for entry in free for value in values_of(scene, constraint, entry) or ())
+    return {value for value, count in counts.items() if count >= option.wanted.count}
+
+
+def _enough_for(scene: Scene, claim: int, requests: tuple[int, ...]) -> bool:
+    """Whether two requests that can be met alone can be met together, constraints aside."""
+    options = [scene.seen[claim, request][0] for request in requests]
+    free = {each.entry for _, seen in options for each in seen if each.kind is VerdictKind.FREE}
+    return sum(option.wanted.count for option, _ in options) <= min(len(free), RESULTS_MAX)

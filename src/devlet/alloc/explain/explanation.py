@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from devlet.alloc.allocator import Allocator, Fit, NoFit, Outcome
+from devlet.alloc.explain.agreement import at_odds
 from devlet.alloc.explain.changes import Verified, helpful, merged
 from devlet.alloc.explain.conflict import Wish, smallest, wishes_of
 from devlet.alloc.explain.proposals import missing_classes, proposals
@@ -28,6 +29,7 @@ __all__ = ["explain", "find_changes"]
 DETAILED_MAX = 5  # nodes that are described
 CHANGED_MAX = 3  # situations for which changes are tried
 CAUSES_MAX = 6  # in the summary
+CONFLICT_RUNS = 2_000  # of the search, for all situations together
 
 _SELECTOR_KINDS = (VerdictKind.SELECTOR_ERROR, VerdictKind.REQUEST_SELECTOR, VerdictKind.CLASS_SELECTOR)
 
@@ -87,7 +89,7 @@ class _Explainer:
         self._claims = claims
         self._wanted = allocator.read(claims)
         self._elsewhere = Elsewhere(allocator)
-        self._conflict_trials = Trials(limits)
+        self._conflict_trials = Trials(limits, runs=CONFLICT_RUNS)
         self._nodes = nodes
         self._groups = self._grouped(nodes)
         self._groups.sort(key=lambda group: group.nearness)
@@ -137,9 +139,16 @@ class _Explainer:
                     options = scene.seen[wish.claim, wish.index]
                     if all(blocked(scene, option, seen) for option, seen in options):
                         return (wish,)
+            if found := at_odds(scene):
+                return self._named(*found)
         if self._conflict_trials.is_spent:
             return ()  # better none than one that is not minimal
         return smallest(self._claims, lambda fewer: self._conflict_trials.fits(self._allocator, node, fewer))
+
+    def _named(self, claim: int, constraint: int, requests: Sequence[int]) -> tuple[Wish, ...]:
+        wanted = {(claim, True, constraint), *((claim, False, request) for request in requests)}
+        found = [w for w in wishes_of(self._claims) if (w.claim, w.is_constraint, w.index) in wanted]
+        return tuple(sorted(found, key=lambda wish: (wish.is_constraint, wish.index)))
 
     def _detail(self, group: _Group) -> str:
         """What is false in the selector that keeps most devices away from the only request of a conflict."""
@@ -221,7 +230,7 @@ class _Explainer:
             return str(outcome)
         if conflict:
             return conflict.text
-        return outcome.reason or "does not fit"
+        return outcome.reason or "the requests cannot be met together"
 
     # Changes
 

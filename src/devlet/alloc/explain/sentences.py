@@ -190,8 +190,9 @@ def _constrained(scene: Scene, requests: Sequence[Wish], constraints: Sequence[D
             causes.append(f"no device of request {lacking} has attribute {name}")
         elif is_match:
             have = "; ".join(f"{request}: {value_text(found)}" for request, found in values.items())
-            texts.append(f"have no attribute {name} in common on enough free devices ({have})")
-            causes.append(f"have no attribute {name} in common")
+            they = "has" if len(requests) == 1 else "have"
+            texts.append(f"{they} no attribute {name} in common on enough free devices ({have})")
+            causes.append(f"{they} no attribute {name} in common")
         else:
             found = frozenset(value for each in values.values() for value in each)
             texts.append(f"must differ in attribute {name}, of which free devices have {value_text(found)}")

@@ -1,6 +1,7 @@
 """Nodes that are alike in all that decides about some claims: what is found for one holds for all of them.
 
-Names of devices, and attributes that nobody asks for, are no difference: every device has another serial number.
+Names of devices, and attributes that nobody asks for, are no difference: every device has another serial number. Nor
+are the values that constraints compare, as long as the same devices have the same.
 """
 
 from collections.abc import Hashable, Sequence
@@ -8,6 +9,7 @@ from collections.abc import Hashable, Sequence
 from devlet.alloc.explain.agreement import values_of
 from devlet.alloc.explain.report import VerdictKind
 from devlet.alloc.explain.standing import Scene, Seen
+from devlet.alloc.inventory import Values
 from devlet.alloc.pools import Pool
 from devlet.objects.claim import DeviceConstraint
 
@@ -20,13 +22,27 @@ def situation(scene: Scene) -> Hashable:
     constraints = [each for claim in scene.claims.claims for each in claim.spec.devices.constraints]
     positions = {id(pool): i for i, pool in enumerate(scene.layout.pools)}
     asks_capacity = any(option.wanted.capacity for options in scene.seen.values() for option, _ in options)
+    numbers = _Numbers()
     return (
         tuple(_of_pool(scene, pool) for pool in scene.layout.pools),
         tuple(
-            _of_device(scene, column, positions[id(column[0].pool)], constraints, asks_capacity)
+            _of_device(scene, column, positions[id(column[0].pool)], constraints, numbers, asks_capacity)
             for column in zip(*rows, strict=True)
         ),
     )
+
+
+class _Numbers:
+    """A number for each value, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, object], int] = {}
+
+    def of(self, constraint: int, values: Values | None) -> tuple[int, ...] | None:
+        if values is None or len(values) == 0:
+            return None if values is None else ()
+        ordered = values if len(values) == 1 else sorted(values, key=str)
+        return tuple(sorted(self._numbers.setdefault((constraint, v), len(self._numbers)) for v in ordered))
 
 
 def _of_pool(scene: Scene, pool: Pool) -> Hashable:
@@ -43,7 +59,12 @@ def _of_pool(scene: Scene, pool: Pool) -> Hashable:
 
 
 def _of_device(
-    scene: Scene, column: Sequence[Seen], position: int, constraints: Sequence[DeviceConstraint], asks_capacity: bool
+    scene: Scene,
+    column: Sequence[Seen],
+    position: int,
+    constraints: Sequence[DeviceConstraint],
+    numbers: _Numbers,
+    asks_capacity: bool,
 ) -> Hashable:
     kinds = tuple(seen.kind for seen in column)
     entry = column[0].entry
@@ -58,5 +79,5 @@ def _of_device(
     if asks_capacity or entry.shareable or not entry.is_simple or entry.consumed is not None:
         amounts = tuple(sorted((entry.consumed or {}).items()))
         capacity = (entry.identity.driver, tuple(entry.device.capacity.items()), entry.consumed is None, amounts)
-    values = tuple(values_of(scene, constraint, entry) for constraint in constraints)
+    values = tuple(numbers.of(c, values_of(scene, constraint, entry)) for c, constraint in enumerate(constraints))
     return (*likeness, entry.counters, entry.shareable, entry.shares, capacity, values)

@@ -45,7 +45,8 @@ def lines(
         yield from _some("What would help:", changes, wide)
     if len(shown) < nodes:
         yield ""
-        yield f"This is the node that comes nearest; {nodes - len(shown)} more with --all-nodes."
+        which = "" if found.fits else "This is the node that comes nearest; "
+        yield f"{which}{nodes - len(shown)} more with --all-nodes."
 
 
 def _change(text: str, node: str) -> str:
@@ -87,6 +88,8 @@ def _grouped(request: RequestReport) -> list[list[str]]:
     groups: dict[tuple[VerdictKind, str], list[Verdict]] = {}
     for verdict in request.verdicts:
         groups.setdefault((verdict.kind, _reason(verdict)), []).append(verdict)
+    if request.elsewhere:
+        groups.setdefault((VerdictKind.OTHER_NODE, ""), [])
     rows = []
     for (kind, reason), verdicts in sorted(groups.items(), key=lambda group: _ORDER.index(group[0][0])):
         elsewhere = request.elsewhere if kind is VerdictKind.OTHER_NODE else 0
@@ -117,7 +120,7 @@ def _why(verdict: Verdict) -> str:
 def _names(verdicts: Sequence[Verdict], elsewhere: int) -> str:
     names = [verdict.device.device for verdict in verdicts[:SHOWN]]
     more = len(verdicts) + elsewhere - len(names)
-    return printable(", ".join(names)) + (f" and {more} more" if more else "")
+    return printable(", ".join(names)) + (f" and {more} more" if more and names else "")
 
 
 def _clipped(text: str, longest: int) -> str:

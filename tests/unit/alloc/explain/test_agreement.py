@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from devlet.alloc.allocator import Allocator, Fit
-from devlet.alloc.explain.agreement import objections, refusals, value_text
+from devlet.alloc.explain.agreement import at_odds, objections, refusals, value_text
 from devlet.alloc.explain.standing import Scene, look
 from devlet.alloc.problems import Problem
 
@@ -41,7 +41,7 @@ def test_what_does_not_go_with_the_chosen_is_refused(read: Callable[..., Problem
     assert isinstance(fit, Fit)
     scene = look(allocator, allocator.layout(problem.nodes[0]), allocator.read(problem.claims))
     ((option, seen),) = scene.seen[0, 0]
-    found = {entry.device.name: text for entry, (_, text) in refusals(scene, option, seen, fit).items()}
+    found = {str(entry.device.name): text for entry, (_, text) in refusals(scene, option, seen, fit).items()}
     assert found["g1"] == 'a.example.com/root is "y", the chosen have "x"'
     assert found["g2"] == "has no attribute a.example.com/root"
 
@@ -49,3 +49,11 @@ def test_what_does_not_go_with_the_chosen_is_refused(read: Callable[..., Problem
 def test_many_values_are_cut() -> None:
     assert value_text([("ints", number) for number in range(8)]) == "0, 1, 2, 3, 4, 5, …"
     assert value_text([("strings", "x"), ("bools", True)]) == '"x", true'
+
+
+def test_one_or_two_requests_that_no_value_suits_are_found_by_counting(scene: Callable[..., Scene]) -> None:
+    rule = ["match a.example.com/root"]
+    assert at_odds(scene(slices=SLICES, claims=[{"requests": ["nic 2 b"], "constraints": rule}])) == (0, 0, (0,))
+    apart = [SLICES[0], {"pool": "b/n", "devices": ["n0 a.example.com/root=z"]}]
+    assert at_odds(scene(slices=apart, claims=[CLAIM])) == (0, 0, (0, 1))
+    assert at_odds(scene(slices=SLICES, claims=[CLAIM])) is None

@@ -9,19 +9,28 @@ from devlet.alloc.explain.conflict import wishes_of, with_only
 from devlet.alloc.explain.explanation import find_changes
 from devlet.alloc.features import Rules
 from devlet.alloc.problems import Problem, read_problem
+from devlet.alloc.search import Limits
 from devlet.errors import InvalidInput
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.node import Node
 from devlet.testing.problems import THEMES, mixed_problem
 
-SEEDS = 40
+SEEDS = 25
+
+
+def limits() -> Limits:
+    """Some problems take a million steps; these are about something else."""
+    return Limits(steps=4_000)
 
 
 def outcome(allocator: Allocator, node: Node, claims: list[ResourceClaim] | tuple[ResourceClaim, ...]) -> str:
     try:
-        return "fit" if isinstance(allocator.allocate(node, claims), Fit) else "no-fit"
+        found = allocator.allocate(node, claims, limits())
     except InvalidInput:
         return "error"
+    if isinstance(found, Fit):
+        return "fit"
+    return "unknown" if found.is_exhausted else "no-fit"
 
 
 def allocators(problem: Problem) -> list[Allocator]:
@@ -33,7 +42,7 @@ def test_explain_says_fits_exactly_when_the_allocator_does(theme: str) -> None:
     for seed in range(SEEDS):
         problem = read_problem(mixed_problem(seed, [theme]))
         for allocator in allocators(problem):
-            found = explain(allocator, problem.nodes, problem.claims, all_nodes=True)
+            found = explain(allocator, problem.nodes, problem.claims, limits=limits, all_nodes=True)
             answers = {node.name: outcome(allocator, node, problem.claims) for node in problem.nodes}
             assert {report.node: report.outcome for report in found.nodes} == answers, f"seed {seed}"
             assert found.fits == ("fit" in answers.values())
@@ -46,7 +55,7 @@ def test_a_conflict_cannot_be_met_but_without_any_one_of_its_wishes_it_can(theme
         problem = read_problem(mixed_problem(seed + 1000, [theme]))
         allocator = Allocator(problem.inventory, problem.features)
         wishes = {wish.text: wish for wish in wishes_of(problem.claims)}
-        for report in explain(allocator, problem.nodes, problem.claims, all_nodes=True).nodes:
+        for report in explain(allocator, problem.nodes, problem.claims, limits=limits, all_nodes=True).nodes:
             if report.conflict is None:
                 continue
             node = next(node for node in problem.nodes if node.name == report.node)
@@ -54,14 +63,14 @@ def test_a_conflict_cannot_be_met_but_without_any_one_of_its_wishes_it_can(theme
             assert outcome(allocator, node, with_only(problem.claims, parts)) != "fit", f"seed {seed}"
             for left_out in parts:
                 rest = [part for part in parts if part is not left_out]
-                assert outcome(allocator, node, with_only(problem.claims, rest)) == "fit", f"seed {seed}"
+                assert outcome(allocator, node, with_only(problem.claims, rest)) in ("fit", "unknown"), f"seed {seed}"
 
 
 def test_what_does_not_fit_has_a_conflict() -> None:
     for seed in range(200):
         problem = read_problem(mixed_problem(seed + 2000))
         allocator = Allocator(problem.inventory, problem.features)
-        found = explain(allocator, problem.nodes, problem.claims, all_nodes=True)
+        found = explain(allocator, problem.nodes, problem.claims, limits=limits, all_nodes=True)
         assert all(report.conflict for report in found.nodes if report.outcome == "no-fit"), f"seed {seed}"
 
 
@@ -71,7 +80,7 @@ def test_every_change_makes_it_fit(theme: str) -> None:
         document = mixed_problem(seed + 3000, [theme])
         problem = read_problem(document)
         allocator = Allocator(problem.inventory, problem.features)
-        found = find_changes(allocator, problem.nodes, problem.claims)
+        found = find_changes(allocator, problem.nodes, problem.claims, limits)
         assert len(found) <= 5
         for each in found:
             fresh = Allocator(read_problem(document).inventory, problem.features)
@@ -83,7 +92,7 @@ def test_one_problem_in_three_that_does_not_fit_can_be_helped() -> None:
     helped = total = 0
     for seed in range(150):
         problem = read_problem(mixed_problem(seed + 4000))
-        found = explain(Allocator(problem.inventory, problem.features), problem.nodes, problem.claims)
+        found = explain(Allocator(problem.inventory, problem.features), problem.nodes, problem.claims, limits=limits)
         total += not found.fits
         helped += bool(found.changes)
     assert helped * 3 >= total

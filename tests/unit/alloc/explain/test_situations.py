@@ -38,7 +38,17 @@ def test_what_matters_is_a_difference(scene: Make, other: dict[str, Any]) -> Non
     assert situation(scene(**SIMPLE)) != situation(scene(**other))
 
 
-def test_values_that_constraints_compare_are_a_difference(scene: Make) -> None:
+def test_whether_there_is_a_value_to_compare_is_a_difference(scene: Make) -> None:
     claims = [{"requests": ["r0 a"], "constraints": ["match a.example.com/root"]}]
-    one, other = (devices(f"d1 root={root}", claims=claims) for root in "xy")
+    one, other = (devices(f"d1 {words}", claims=claims) for words in ("root=x", ""))
     assert situation(scene(**one)) != situation(scene(**other))
+
+
+def test_other_values_on_the_same_devices_are_no_difference(scene: Make) -> None:
+    claims = [{"requests": ["r0 2 a"], "constraints": ["match a.example.com/root"]}]
+    one, renamed, other = (
+        situation(scene(**devices(*(f"d{i} a.example.com/root={root}" for i, root in enumerate(roots)), claims=claims)))
+        for roots in ("xxy", "vvw", "xyy")
+    )
+    assert one == renamed
+    assert one != other

@@ -20,7 +20,7 @@ def explained(problem: Problem, rules: Rules = Rules(), features: Features | Non
     return explain(Allocator(problem.inventory, features or problem.features, rules), problem.nodes, problem.claims)
 
 
-def thread(name: str) -> Any:
+def thread(name: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("_thread", [name], ids=[name])
 
 

@@ -65,6 +65,10 @@ def test_devices_are_grouped_by_reason_and_those_of_other_nodes_come_last() -> N
     ]
 
 
+def test_devices_of_other_nodes_that_are_not_listed_are_counted() -> None:
+    assert cells(explanation(verdict("f", VerdictKind.FREE), elsewhere=70))[-1] == ["70", "of another node"]
+
+
 def test_one_reason_for_all_is_told_with_its_values() -> None:
     found = explanation(
         *(verdict(name, VerdictKind.CLASS_SELECTOR, "model is l4", "model == h100") for name in "abcde")

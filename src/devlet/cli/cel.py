@@ -1,0 +1,241 @@
+"""`devlet cel`: a selector against devices, and what is wrong with selectors."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from devlet.cli.options import KubectlCommand, duration, file_options, output_option, target_options
+from devlet.cli.session import Document, Session
+from devlet.errors import InvalidInput, NotFound
+
+Function = Callable[..., Any]
+
+_EVAL = """\b
+Examples:
+  devlet cel eval 'device.attributes["gpu.example.com"].model == "a100"'
+  devlet cel eval --device gpu-0 --tree @selector.cel -f slices.yaml
+  devlet cel eval --class gpu.example.com --kubeconfig ~/.kube/config
+  devlet cel eval --kube-version 1.32,1.34,1.36 'semver("v1.2", true).major() == 1' -f slices.yaml
+  devlet cel eval --cases cases.json
+"""
+_LINT = """\b
+Examples:
+  devlet cel lint -f classes.yaml -f slices.yaml
+  devlet cel lint --kubeconfig ~/.kube/config --kube-version 1.34
+  kubectl get deviceclasses,resourceclaims,resourceslices -A -o yaml | devlet cel lint -f -
+"""
+
+
+@click.group(invoke_without_command=True, epilog=_EVAL)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Evaluate selectors on devices, and check them."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def _environment_options(function: Function) -> Function:
+    versions = click.option(
+        "--kube-version", "versions", metavar="VERSIONS", default="", help="As in 1.34; several with commas."
+    )
+    gates = click.option("--feature-gates", "gates", metavar="GATES", default="", help="As in NAME=true,NAME=false.")
+    stored = click.option("--stored", is_flag=True, help="As an expression that is stored already, not as a new one.")
+    timeout = click.option(
+        "--timeout", metavar="TIME", default="10s", callback=duration, help="For one expression; 0 for no limit."
+    )
+    return versions(gates(stored(timeout(function))))
+
+
+@command.command("eval", cls=KubectlCommand, epilog=_EVAL)
+@click.argument("expression", required=False)
+@click.option("--class", "class_name", metavar="NAME", default="", help="The selectors of this device class.")
+@click.option("--claim", "claim_name", metavar="NAME", default="", help="Those of this claim or claim template.")
+@click.option("--driver", metavar="NAME", default="", help="Only devices of this driver.")
+@click.option("--device", metavar="NAME", default="", help="Only devices of this name.")
+@click.option("--node", metavar="NAME", default="", help="Only devices of this node.")
+@click.option("--tree/--no-tree", default=None, help="The value of every part; by default for a single device.")
+@click.option("--cases", metavar="FILE", default="", help="Answer the cases of a file, or of - for standard input.")
+@_environment_options
+@output_option("wide, json or yaml")
+@file_options
+@target_options
+def evaluate(
+    expression: str | None,
+    class_name: str,
+    claim_name: str,
+    cases: str,
+    driver: str,
+    device: str,
+    node: str,
+    tree: bool | None,
+    versions: str,
+    gates: str,
+    stored: bool,
+    timeout: float,
+    output: str,
+    files: tuple[str, ...],
+    recursive: bool,
+    session: Session,
+    namespace: str,
+) -> int:
+    """Evaluate an expression on devices.
+
+    EXPRESSION is a text, @FILE or - for standard input; --class and --claim take those of an object. The exit code is
+    1 if one does not compile."""
+    _known_output(output, "wide", "json", "yaml")
+    if sum(map(bool, (expression, class_name, claim_name, cases))) != 1:
+        raise InvalidInput("say what to evaluate: EXPRESSION, --class NAME, --claim NAME or --cases FILE")
+    if cases:
+        return _cases(cases, timeout)
+    from devlet.alloc.published import Published
+    from devlet.cli import cel_input
+    from devlet.cli.cel_eval import Evaluator
+    from devlet.cli.cel_release import releases
+
+    asked = releases(versions, gates, stored=stored)
+    place = namespace or ("default" if files else session.namespace)
+    expressions = [("", _text(expression))] if expression else []
+    found = cel_input.of_files(files, place, recursive=recursive) if files else cel_input.of_server(session)
+    expressions += _named(found, class_name, claim_name, place)
+    everything = found.specimens()
+    specimens = [
+        specimen
+        for specimen in everything
+        if driver in ("", specimen.driver) and device in ("", specimen.device) and node in ("", specimen.node)
+    ]
+    if not specimens and (driver or device or node):
+        raise NotFound("no device has that driver, name and node; without --driver, --device and --node all are shown")
+    as_tree = len(specimens) == 1 if tree is None else tree
+    published = Published(specimen.input for specimen in everything)
+    evaluator = Evaluator(specimens, published, seconds=timeout, trace=as_tree)
+    evaluated = [[evaluator.evaluate(text, release, title) for release in asked] for title, text in expressions]
+    _show(evaluated, output, tree=as_tree)
+    return int(any(each.program is None for group in evaluated for each in group))
+
+
+def _cases(source: str, timeout: float) -> int:
+    from devlet.cli.cel_cases import answers, read
+
+    failures: list[str] = []
+
+    def complain(text: str) -> None:
+        failures.append(text)
+        click.echo(f"error: {text}", err=True)
+
+    content, origin = read(source)
+    for answer in answers(content, origin, timeout, complain):
+        click.echo(json.dumps(answer, ensure_ascii=False))
+    return 1 if failures else 0
+
+
+def _text(expression: str) -> str:
+    """What stands there, or in a file: without the line break at its end, which editors add."""
+    if expression != "-" and not expression.startswith("@"):
+        return expression
+    from devlet.cli.cel_cases import read
+
+    content, origin = read(expression.removeprefix("@"))
+    try:
+        return content.decode().removesuffix("\n")
+    except UnicodeDecodeError as e:
+        raise InvalidInput(f"{origin}: not UTF-8") from e
+
+
+def _named(found: Any, class_name: str, claim_name: str, namespace: str) -> list[tuple[str, str]]:
+    if not class_name and not claim_name:
+        return []
+    wanted = (
+        {f"DeviceClass {class_name}"}
+        if class_name
+        else {f"{kind} {namespace}/{claim_name}" for kind in ("ResourceClaim", "ResourceClaimTemplate")}
+    )
+    selectors = [selector for selector in found.selectors() if selector.object in wanted]
+    if not selectors:
+        what = f'device class "{class_name}"' if class_name else f'claim or template "{claim_name}" in {namespace}'
+        raise NotFound(f"no selectors found: there is no {what}, or it has none")
+    return [(f"{selector.object}: {selector.path}", selector.expression) for selector in selectors]
+
+
+def _show(evaluated: Sequence[Sequence[Any]], output: str, *, tree: bool) -> None:
+    if output in ("json", "yaml"):
+        from devlet.cli.cel_eval import document
+
+        _print({"evaluations": [document(each, tree=tree) for group in evaluated for each in group]}, output)
+        return
+    from devlet.cli.views import cel_result
+
+    for number, group in enumerate(evaluated):
+        if number:
+            click.echo()
+        if len(group) > 1:
+            if group[0].title:
+                click.echo(f"# {group[0].title}")
+            lines = cel_result.side_by_side(group)
+        else:
+            lines = cel_result.lines(group[0], tree=tree, wide=output == "wide")
+        click.echo("\n".join(lines))
+
+
+@command.command("lint", cls=KubectlCommand, epilog=_LINT)
+@_environment_options
+@output_option("json or yaml")
+@file_options
+@target_options
+def check(
+    versions: str,
+    gates: str,
+    stored: bool,
+    timeout: float,
+    output: str,
+    files: tuple[str, ...],
+    recursive: bool,
+    session: Session,
+    namespace: str,
+) -> int:
+    """Check the selectors of classes, claims and templates.
+
+    With slices, also whether devices have what is asked for. The exit code is 1 if there are errors."""
+    _known_output(output, "json", "yaml")
+    from devlet.alloc.lint import Severity
+    from devlet.cli import cel_input
+    from devlet.cli.cel_lint import Linter
+    from devlet.cli.cel_release import releases
+
+    place = namespace or ("default" if files else session.namespace)
+    found = cel_input.of_files(files, place, recursive=recursive) if files else cel_input.of_server(session)
+    located = []
+    for release in releases(versions, gates, stored=stored):
+        linter = Linter(found, release, timeout)
+        located += [(release, each) for each in linter.findings()]
+    if output:
+        documents = [each.document() | {"kubeVersion": release.name} for release, each in located]
+        _print({"findings": documents, "selectors": linter.count, "devices": linter.devices}, output)
+    else:
+        several = "," in versions
+        for release, each in located:
+            click.echo(each.line + (f" [{release.name}]" if several else ""))
+        summary = f"{_number(linter.count, 'selector')}, {_number(linter.devices, 'device')}"
+        click.echo(f"{summary}: {_number(len(located), 'finding')}", err=True)
+    return int(any(each.finding.severity is Severity.ERROR for _, each in located))
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _known_output(output: str, *known: str) -> None:
+    if output and output not in known:
+        raise InvalidInput(f'output format "{output}": expected {", ".join(known[:-1])} or {known[-1]}')
+
+
+def _print(document: Document, output: str) -> None:
+    if output == "json":
+        from devlet.cli.output import json_text
+
+        click.echo(json_text(document))
+    else:
+        from devlet.cli.yaml_output import dump
+
+        click.echo(dump(document).rstrip("\n"))
