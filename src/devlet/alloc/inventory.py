@@ -160,7 +160,8 @@ class _Held:
 
 
 class Inventory:
-    """`revision` grows with each change of slices, so that whoever derived something from them can tell."""
+    """`revision` grows with each change of slices, `releases` with each claim that gives back what it had: so that
+    whoever derived something from them can tell."""
 
     def __init__(self, slices: Iterable[ResourceSlice] = (), classes: Iterable[DeviceClass] = ()) -> None:
         self._slices: dict[str, SliceEntry] = {}
@@ -173,6 +174,7 @@ class Inventory:
         self._claims: dict[tuple[str, str], Sequence[DeviceResult]] = {}
         self._ticks = 0
         self.revision = 0
+        self.releases = 0
         self.pool_revisions: dict[PoolKey, int] = {}
         for slice in slices:
             self.put_slice(slice)
@@ -213,6 +215,8 @@ class Inventory:
             if not entries:
                 del self._where[device.identity]
         self._changed(entry.pool)
+        if entry.pool not in self._pools:
+            del self.pool_revisions[entry.pool]
 
     def _changed(self, pool: PoolKey) -> None:
         self._touch(pool)
@@ -274,7 +278,9 @@ class Inventory:
 
     def release(self, namespace: str, name: str) -> None:
         """Forget what a claim has."""
-        for result in self._claims.pop((namespace, name), ()):
+        results = self._claims.pop((namespace, name), ())
+        self.releases += bool(results)
+        for result in results:
             if held := self._held.get(result.identity):
                 held.exclusive = [h for h in held.exclusive if (h.namespace, h.claim) != (namespace, name)]
                 held.shares = [h for h in held.shares if (h.namespace, h.claim) != (namespace, name)]

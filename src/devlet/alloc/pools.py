@@ -57,8 +57,8 @@ class Pool:
         return f"{self.key[0]}/{self.key[1]}"
 
     def available(self) -> Mapping[CounterKey, int]:
-        """What is left of the counters, below zero if claims have more than there is. Computed when something changed."""
-        revision = self.revisions[self.key]
+        """What is left of the counters, below zero if claims have more than there is."""
+        revision = self.revisions.get(self.key, 0)
         if self._left is None or self._left[0] != revision:
             self._left = (revision, self._computed())
         return self._left[1]

@@ -6,7 +6,7 @@ selectors is looked up once, then each question costs one operation on bits per 
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, compress
 from typing import Final, Literal
 
 from devlet.alloc.allocator import Allocator, Fit, Wanted
@@ -27,13 +27,29 @@ _Row = _Part | list[_Part] | Literal[False]
 
 
 class _Rows:
-    """Per node: its row, None if it was not looked at yet."""
+    """Per node: its row, None if it was not looked at yet; and whether it is `open`, or has nothing free any more.
 
-    __slots__ = ("revision", "rows")
+    What a node has can only grow when a claim is released or a slice changes. Then all are open again.
+    """
+
+    __slots__ = ("open", "releases", "revision", "rows")
 
     def __init__(self, revision: int, count: int) -> None:
         self.revision = revision
         self.rows: list[_Row | None] = [None] * count
+        self.open = bytearray(count)
+        self.releases = -1
+
+    def reopen(self, releases: int) -> None:
+        if self.releases != releases:
+            self.releases = releases
+            self.open[:] = b"\1" * len(self.open)
+
+    def open_ones(self, start: int) -> Iterable[int]:
+        """Their indices, from `start` on and around."""
+        count = len(self.open)
+        start %= count or 1
+        return compress(chain(range(start, count), range(start)), self.open[start:] + self.open[:start])
 
 
 class Scan:
@@ -72,22 +88,35 @@ class Scan:
         alternative = wanted.single.alternatives[0]
         number, rows = alternative.count, self._rows_of(alternative.selectors)
         found: list[int] = []
-        for i in self._around(start):
-            row = rows[i]
-            if row is None:
-                self._look(rows, i, alternative.selectors, limits)
-                row = rows[i]
-            if isinstance(row, tuple):
-                fits = (row[1] & ~row[0].taken).bit_count() >= number
-            elif isinstance(row, list):
-                fits = sum((bits & ~entry.taken).bit_count() for entry, bits in row) >= number
+        for i in rows.open_ones(start):
+            row = rows.rows[i]
+            if type(row) is tuple:
+                free: int | None = (row[1] & ~row[0].taken).bit_count()
             else:
+                free = self._free(rows, i, alternative.selectors, limits)
+            if free is None:
                 fits = isinstance(self.allocator.allocate_wanted(self.nodes[i], wanted, limits), Fit)
+            else:
+                fits = free >= number
+                if not free:
+                    rows.open[i] = 0
             if fits:
                 found.append(i)
                 if len(found) >= enough:
                     break
         return found
+
+    def _free(self, rows: "_Rows", i: int, selectors: SelectorSet, limits: Limits) -> int | None:
+        """How many devices of the node are free and match; None if counting cannot tell."""
+        row = rows.rows[i]
+        if row is None:
+            self._look(rows.rows, i, selectors, limits)
+            row = rows.rows[i]
+        if type(row) is tuple:
+            return (row[1] & ~row[0].taken).bit_count()
+        if type(row) is list:
+            return sum((bits & ~entry.taken).bit_count() for entry, bits in row)
+        return None
 
     def _around(self, start: int) -> Iterable[int]:
         start %= len(self.nodes) or 1
@@ -101,14 +130,15 @@ class Scan:
         for i in some:
             rows[i] = self._row(self.nodes[i], selectors)
 
-    def _rows_of(self, selectors: SelectorSet) -> list[_Row | None]:
+    def _rows_of(self, selectors: SelectorSet) -> _Rows:
         revision = self.allocator.inventory.revision
         rows = self._rows.get(selectors)
         if rows is None or rows.revision != revision:
             rows = self._rows[selectors] = _Rows(revision, len(self.nodes))
             if len(self._rows) > ROWS_MAX:
                 self._rows.popitem(last=False)
-        return rows.rows
+        rows.reopen(self.allocator.inventory.releases)
+        return rows
 
     def _row(self, node: Node, selectors: SelectorSet) -> _Row:
         row: list[_Part] = []

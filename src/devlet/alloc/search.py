@@ -289,9 +289,12 @@ class Search:
         if step.is_all:
             self._count()
             return self._take(frame, step.candidates[frame.index])
-        while frame.cursor < len(step.candidates):
-            entry = step.candidates[frame.cursor]
+        candidates, taken, is_admin = step.candidates, self._taken, step.is_admin
+        while frame.cursor < len(candidates):
+            entry = candidates[frame.cursor]
             frame.cursor += 1
+            if entry in taken and not is_admin and not taken[entry][0] & 1:
+                continue  # what `_is_in_use` would find, for the many that an earlier step has
             if frame.failed is not None and self._kind(entry) in frame.failed:
                 continue
             if self._is_in_use(step, entry):
@@ -316,11 +319,10 @@ class Search:
         takers = self._taken.get(entry)
         if step.is_admin:
             return takers is not None and any(taker >> 1 == step.claim for taker in takers)
-        if takers:
-            if not takers[0] & 1 or not self._rules.admin_is_exempt:  # the first look, because it is the frequent one
-                return True
-            if any(not taker & 1 or taker >> 1 == step.claim for taker in takers):
-                return True
+        if takers and (
+            not self._rules.admin_is_exempt or any(not taker & 1 or taker >> 1 == step.claim for taker in takers)
+        ):
+            return True
         return entry.is_taken or (entry.shares > 0 and not self._features.consumable_capacity)
 
     def _take(self, frame: _Device, entry: DeviceEntry) -> bool:

@@ -48,7 +48,7 @@ ERRORS = {
     "kubernetes.Lost{} == 1": "undeclared reference to 'kubernetes.Lost'",
     "\u0000": "Syntax error: token recognition error",
     "in": "Syntax error: mismatched input 'in'",
-    "if": "undeclared reference to 'if'",
+    "if": "reserved identifier: if",
 }
 
 
@@ -71,7 +71,7 @@ FAILURES = {
     "semver('x').major() == 1": "No Major.Minor.Patch elements found",
     f"{S}.matches({S} + '(')": "error parsing regexp: missing closing )",
     "optional.none().value() == 1": "optional.none() dereference",
-    "ip('x').isLoopback()": "IP Address 'x' parse error",
+    "ip('x').isLoopback()": 'IP Address "x" parse error',
 }
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from devlet.alloc import Rules
 from devlet.alloc.constraints import Constraint, attribute_values, make_constraint
+from devlet.alloc.inventory import DeviceEntry
 from devlet.objects.claim import DeviceConstraint
 from devlet.testing.allocation_desk import Desk
 
@@ -99,12 +100,12 @@ def test_a_constraint_of_an_unknown_kind_is_none() -> None:
 def test_an_attribute_has_its_exact_name_or_the_bare_one_in_the_drivers_domain() -> None:
     desk = Desk(slices=[{"pool": "p1", "devices": ["d1 x=1 a.example.com/x=2", "d2 x=1", "d3 b.example.com/x=3"]}])
     found = [attribute_values(desk.entry(f"p1/d{i}"), X, lists=True) for i in (1, 2, 3)]
-    assert found == [{("ints", 2)}, {("ints", 1)}, None]
+    assert found == [frozenset({("ints", 2)}), frozenset({("ints", 1)}), None]
 
 
 def test_lists_have_no_values_where_their_gate_is_off() -> None:
     device = Desk(slices=[{"pool": "p1", "devices": ["d1 x=[1,2]"]}]).entry("p1/d1")
-    assert attribute_values(device, X, lists=True) == {("ints", 1), ("ints", 2)}
+    assert attribute_values(device, X, lists=True) == frozenset({("ints", 1), ("ints", 2)})
     assert attribute_values(device, X, lists=False) == frozenset()
 
 
@@ -117,12 +118,13 @@ def test_after_any_devices_came_and_went_only_those_that_are_there_count(
 ) -> None:
     desk = Desk(slices=[{"pool": "p1", "devices": [f"d{i} {words}" for i, words in enumerate(devices)]}])
     for kind in ("match", "distinct"):
-        constraint, there = made(kind), []
+        constraint = made(kind)
+        there: list[DeviceEntry] = []
         for i in range(len(devices)):
             entry = desk.entry(f"p1/d{i}")
             if constraint.add(entry, "r"):
                 there.append(entry)
-            if there and data.draw(st.booleans()):
+            if data.draw(st.booleans()) and there:
                 constraint.remove(there.pop(), "r")
             values = [attribute_values(each, X, lists=True) or frozenset() for each in there]
             if kind == "match":

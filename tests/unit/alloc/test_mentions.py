@@ -27,7 +27,7 @@ def names(expression: str) -> list[tuple[str, str, str, bool]]:
         ('"gpu.example.com" in device.attributes', ("", True)),
         (f"size({D}) > 0", ("", False)),
         (f'cel.bind(d, {D}, d.model == "a")', ("model", False)),
-        (f'cel.bind(d, device, d.attributes["gpu.example.com"].model == "a")', ("model", False)),
+        ('cel.bind(d, device, d.attributes["gpu.example.com"].model == "a")', ("model", False)),
     ],
 )
 def test_a_name_is_found_however_it_is_written(expression: str, expected: tuple[str, bool]) -> None:

@@ -133,3 +133,12 @@ def test_limits_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (tmp_path / "empty.yaml").write_text("---\n")
     with pytest.raises(InvalidInput, match="no objects in"):
         read([str(tmp_path / "empty.yaml")])
+
+
+def test_documents_of_any_kind_can_be_read_with_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("device: {driver: a}\n---\n---\n[1]\n")
+    place = str(tmp_path / "a.yaml")
+    found = list(manifests.documents([place]))
+    assert found == [({"device": {"driver": "a"}}, f"{place}, document 1"), ([1], f"{place}, document 3")]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+    assert [m.name for m in manifests.objects_in({"kind": "List", "items": [pod]}, place)] == ["p"]

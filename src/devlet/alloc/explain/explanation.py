@@ -5,6 +5,7 @@ Nodes in the same situation are looked at once. The nodes that come nearest are 
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from devlet.alloc.allocator import Allocator, Fit, NoFit, Outcome
@@ -15,11 +16,12 @@ from devlet.alloc.explain.proposals import missing_classes, proposals
 from devlet.alloc.explain.report import Conflict, Explanation, NodeReport, VerdictKind
 from devlet.alloc.explain.sentences import blocked, conflict_sentence, distance
 from devlet.alloc.explain.situations import situation
-from devlet.alloc.explain.standing import Scene, look
+from devlet.alloc.explain.standing import Scene, evaluate, look
 from devlet.alloc.explain.trials import Trials
 from devlet.alloc.explain.verdicts import Elsewhere, Verdicts
 from devlet.alloc.requests import claim_name
 from devlet.alloc.search import Limits
+from devlet.cel.program import Interrupted
 from devlet.errors import InvalidInput
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.node import Node
@@ -88,7 +90,8 @@ class _Explainer:
         self._limits = limits
         self._claims = claims
         self._wanted = allocator.read(claims)
-        self._elsewhere = Elsewhere(allocator)
+        self._give_up = limits().give_up
+        self._elsewhere = Elsewhere(allocator, self._give_up)
         self._conflict_trials = Trials(limits, runs=CONFLICT_RUNS)
         self._nodes = nodes
         self._groups = self._grouped(nodes)
@@ -100,6 +103,8 @@ class _Explainer:
 
     def _grouped(self, nodes: Sequence[Node]) -> list[_Group]:
         groups: dict[Hashable, _Group] = {}
+        with suppress(InvalidInput, Interrupted):  # then each node is an answer of its own
+            evaluate(self._allocator, list(map(self._allocator.layout, nodes)), self._wanted, self._give_up)
         for node in nodes:
             key, scene = self._situation(node)
             if key not in groups:
@@ -109,10 +114,13 @@ class _Explainer:
 
     def _situation(self, node: Node) -> tuple[Hashable, Scene | None]:
         try:
-            scene = look(self._allocator, self._allocator.layout(node), self._wanted)
+            scene = self._look(node)
             return situation(scene), scene
-        except InvalidInput as e:
+        except (InvalidInput, Interrupted) as e:
             return str(e), None
+
+    def _look(self, node: Node) -> Scene:
+        return look(self._allocator, self._allocator.layout(node), self._wanted, self._give_up)
 
     def _outcome(self, node: Node) -> Outcome | InvalidInput:
         try:
@@ -211,9 +219,9 @@ class _Explainer:
 
     def _report(self, group: _Group, node: Node) -> NodeReport:
         if group.scene is None:
-            return NodeReport(node.name, "error", str(group.outcome))
+            return NodeReport(node.name, _kind(group.outcome), self._text(group.outcome, None))
         is_first = node is group.nodes[0]
-        scene = group.scene if is_first else look(self._allocator, self._allocator.layout(node), self._wanted)
+        scene = group.scene if is_first else self._look(node)
         outcome = group.outcome if is_first or not group.fits else self._outcome(node)
         fit = outcome if isinstance(outcome, Fit) else None
         reports = Verdicts(scene, self._elsewhere, fit).reports()

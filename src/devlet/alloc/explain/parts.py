@@ -4,7 +4,7 @@ A selector is evaluated once more with a trace, then followed from the top: thro
 with the opposite in mind, through `? :` into the branch that was taken. What is left is what a person has to look at.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from devlet.cel.ast import Call, Comprehension, Expr, Ident, ListLiteral, Literal, Select
@@ -37,9 +37,9 @@ class Part:
     missing: tuple[Missing, ...] = ()
 
 
-def deciding_part(program: Program, device: Value) -> Part:
+def deciding_part(program: Program, device: Value, give_up: Callable[[], bool] | None = None) -> Part:
     (variable,) = program.checked.environment.variables
-    evaluation = program.evaluate({variable: device}, trace=True)
+    evaluation = program.evaluate({variable: device}, give_up=give_up, trace=True)
     return _Reader(program, evaluation).part()
 
 

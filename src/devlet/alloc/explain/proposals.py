@@ -100,7 +100,8 @@ class _Maker:
         for i, expression in enumerate(expressions):
             for device in devices:
                 try:
-                    part = deciding_part(self._allocator.selectors.program(expression), device.input)
+                    program = self._allocator.selectors.program(expression)
+                    part = deciding_part(program, device.input, self._elsewhere.give_up)
                 except InvalidSelector:
                     break
                 for missing in self._elsewhere.mistaken(device.identity.driver, part.missing):

@@ -4,7 +4,7 @@ Constraints are not asked for here: they are about several devices.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from devlet.alloc.allocator import Allocator, Wanted
@@ -17,7 +17,7 @@ from devlet.alloc.requests import Alternative
 from devlet.alloc.taints import untolerated
 from devlet.errors import InvalidInput
 
-__all__ = ["Option", "Scene", "Seen", "Standing", "look"]
+__all__ = ["Option", "Scene", "Seen", "Standing", "evaluate", "look"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,9 @@ _MATCHING = frozenset(
 )
 
 
-def look(allocator: Allocator, layout: Layout, claims: Wanted) -> Scene:
+def look(allocator: Allocator, layout: Layout, claims: Wanted, give_up: Callable[[], bool] | None = None) -> Scene:
+    """Raises Interrupted if it was given up while a selector was evaluated."""
+    evaluate(allocator, [layout], claims, give_up)
     standing = Standing(allocator)
     scene = Scene(allocator, layout, claims, {})
     for i, requests in enumerate(claims.requests):
@@ -78,6 +80,18 @@ def look(allocator: Allocator, layout: Layout, claims: Wanted) -> Scene:
                 for wanted in request.alternatives
             ]
     return scene
+
+
+def evaluate(
+    allocator: Allocator, layouts: Sequence[Layout], claims: Wanted, give_up: Callable[[], bool] | None = None
+) -> None:
+    """All selectors on all devices of the nodes at once, so that the answers are known. Raises Interrupted."""
+    entries = {id(slice.entry): slice.entry for layout in layouts for slice in layout.slices}
+    for requests in claims.requests:
+        for wanted in (wanted for request in requests for wanted in request.alternatives):
+            allocator.selectors.match_many(entries.values(), wanted.selectors, give_up)
+            of_class = allocator.selectors.set_of(wanted.selectors.of_class, ())
+            allocator.selectors.match_many(entries.values(), of_class, give_up)
 
 
 class Standing:
@@ -147,8 +161,8 @@ class Standing:
         if entry.is_simple and entry.consumed is None and not wanted.capacity:
             return None
         try:
-            driver = entry.identity.driver if self._rules.strict_capacity else ""
-            found = amounts(entry.device, dict(wanted.capacity), driver)
+            strict = self._rules.strict_capacity
+            found = amounts(entry.device, dict(wanted.capacity), entry.identity.driver, strict=strict)
         except InvalidInput as e:
             return str(e)
         if isinstance(found, str):
@@ -158,12 +172,16 @@ class Standing:
         consumed = entry.consumed or {}
         return next((a for a in found if consumed.get(a.name, 0) + a.consumed.nano > a.limit), None)
 
+    def _has_its_counters(self, entry: DeviceEntry) -> bool:
+        """Whether a share of it holds them already."""
+        is_shared = entry.consumed is not None or (entry.shares > 0 and self._rules.shares_without_amounts)
+        return entry.shareable and self._features.consumable_capacity and is_shared
+
     def lacking(self, wanted: Alternative, pool: Pool, entry: DeviceEntry) -> tuple[CounterKey, int, int] | str | None:
         """The counter that does not suffice, with what is needed of it and what is left."""
         if not self._features.partitionable_devices:
             return "takes from counters, but the feature PartitionableDevices is off"
-        is_shared = entry.shareable and self._features.consumable_capacity and entry.consumed is not None
-        if self._is_exempt(wanted) or is_shared:
+        if self._is_exempt(wanted) or self._has_its_counters(entry):
             return None
         available = self._available.get(id(pool))
         if available is None:

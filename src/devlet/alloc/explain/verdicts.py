@@ -4,7 +4,7 @@ The devices of the node's pools come first, as the search sees them; then those 
 pools that are incomplete, invalid or replaced, and of other nodes.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from devlet.alloc.allocator import Allocator, Fit
@@ -32,6 +32,7 @@ class Elsewhere:
     """What the inventory has beside the pools of a node; made once for all nodes."""
 
     allocator: Allocator
+    give_up: Callable[[], bool] | None = None
     _newest: dict[PoolKey, int] = field(default_factory=dict)
     _names: dict[str, Names] = field(default_factory=dict)
 
@@ -150,7 +151,7 @@ class Verdicts:
             for index, expression in enumerate(expressions):
                 program = self._allocator.selectors.program(expression)
                 if program.matches([entry.input])[0] is not True:
-                    part = deciding_part(program, entry.input)
+                    part = deciding_part(program, entry.input, self._elsewhere.give_up)
                     kind = VerdictKind.CLASS_SELECTOR if of_class else VerdictKind.REQUEST_SELECTOR
                     hints = self._elsewhere.hints(entry.identity.driver, part.missing)
                     facts = "; ".join(dict.fromkeys((*part.facts, *hints)))
@@ -170,7 +171,8 @@ class Verdicts:
         expression = of[failure.index]
         text = f"{whose_text(option, failure.of_class)}selector #{failure.index}: {failure.text}"
         try:
-            part = deciding_part(self._allocator.selectors.program(expression), entry.input)
+            program = self._allocator.selectors.program(expression)
+            part = deciding_part(program, entry.input, self._elsewhere.give_up)
         except InvalidSelector:
             return Verdict(entry.identity, VerdictKind.SELECTOR_ERROR, text, expression)
         hints = "".join(f"; {hint}" for hint in self._elsewhere.hints(entry.identity.driver, part.missing))

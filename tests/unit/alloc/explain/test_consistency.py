@@ -3,10 +3,11 @@
 import pytest
 
 from devlet.alloc.allocator import Allocator, Fit
-from devlet.alloc.explain import explain
+from devlet.alloc.explain import VerdictKind, explain
 from devlet.alloc.explain.changes import tried
 from devlet.alloc.explain.conflict import wishes_of, with_only
 from devlet.alloc.explain.explanation import find_changes
+from devlet.alloc.explain.standing import look
 from devlet.alloc.features import Rules
 from devlet.alloc.problems import Problem, read_problem
 from devlet.alloc.search import Limits
@@ -96,3 +97,22 @@ def test_one_problem_in_three_that_does_not_fit_can_be_helped() -> None:
         total += not found.fits
         helped += bool(found.changes)
     assert helped * 3 >= total
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_device_that_is_chosen_was_free_for_its_request(theme: str) -> None:
+    for seed in range(SEEDS):
+        problem = read_problem(mixed_problem(seed + 5000, [theme]))
+        for allocator in allocators(problem):
+            wanted = allocator.read(problem.claims)
+            for node in problem.nodes:
+                if outcome(allocator, node, problem.claims) != "fit":
+                    continue
+                fit = allocator.allocate_wanted(node, wanted, limits())
+                assert isinstance(fit, Fit)
+                scene = look(allocator, allocator.layout(node), wanted)
+                for chosen in (each for claim in fit.chosen for each in claim):
+                    options = scene.seen[chosen.step.claim, chosen.step.position]
+                    seen = next(seen for option, seen in options if option.wanted is chosen.step.alternative)
+                    kind = next(each.kind for each in seen if each.entry is chosen.entry)
+                    assert kind is VerdictKind.FREE, f"seed {seed}: {chosen.entry}"

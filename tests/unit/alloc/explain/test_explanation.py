@@ -127,3 +127,14 @@ def test_thousands_of_nodes_are_looked_at_once_per_situation() -> None:
     assert len(found.nodes) == 5
     assert runs < 100
     assert found.changes
+
+
+def test_who_gives_up_at_once_learns_that_nothing_is_known(read: Read) -> None:
+    slow = "size(device.driver) > 0 && [1, 2, 3, 4, 5, 6, 7, 8, 9].all(a, RANGE)"
+    for variable in "bcdef":
+        slow = slow.replace("RANGE", f"[1, 2, 3, 4, 5, 6, 7, 8, 9].all({variable}, RANGE)")
+    slow = slow.replace("RANGE", 'device.driver != ""')
+    problem = read(slices=[{"pool": "p", "devices": 60}], claims=[[f"gpu a if {slow}"]])
+    found = explained(problem, limits=lambda: Limits(give_up=lambda: True))
+    assert not found.fits
+    assert found.nodes[0].outcome == "unknown"

@@ -58,3 +58,12 @@ def test_all_is_as_many_as_match_and_have_the_capacity(scene: Make) -> None:
     ((option, seen),) = found.seen[0, 0]
     assert [each.kind for each in seen] == [VerdictKind.FREE, VerdictKind.CAPACITY, VerdictKind.IN_USE]
     assert found.number(option, seen) == 2
+
+
+def test_a_share_holds_the_counters_of_its_device_for_the_next_share(scene: Make) -> None:
+    slices = [
+        {"pool": "p", "counters": {"set1": {"memory": "8Gi"}}},
+        {"pool": "p", "devices": ["d1 shared set1.memory-=6Gi bandwidth:10"]},
+    ]
+    for held in ("p/d1 shared", "p/d1 shared bandwidth:2"):
+        assert kinds(scene(slices=slices, claims=[["r0 a bandwidth:2"]], allocated=[held])) == ["free"]
