@@ -6,6 +6,7 @@ selectors is looked up once, then each question costs one operation on bits per 
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import chain, compress
 from typing import Final, Literal
 
@@ -13,6 +14,7 @@ from devlet.alloc.allocator import Allocator, Fit, Wanted
 from devlet.alloc.inventory import SliceEntry
 from devlet.alloc.search import Limits
 from devlet.alloc.selectors import SelectorSet
+from devlet.errors import InvalidInput
 from devlet.objects.node import Node
 
 __all__ = ["Scan"]
@@ -61,9 +63,10 @@ class Scan:
         self._rows: OrderedDict[SelectorSet, _Rows] = OrderedDict()
 
     def warm(self) -> None:
-        """Gather the pools of all nodes now, not with the first question."""
+        """Gather the pools of all nodes now, not with the first question, which is told what is wrong with some."""
         for node in self.nodes:
-            self.allocator.layout(node)
+            with suppress(InvalidInput):
+                self.allocator.layout(node)
 
     def feasible(self, wanted: Wanted, start: int, enough: int, limits: Limits = Limits()) -> list[int]:
         """Indices of the first nodes, from `start` on and around, where the claims fit; no more than `enough`.

@@ -77,6 +77,7 @@ class Answers:
     def _filled(self, problem: Problem, mode: Mode) -> Document:
         budget = SearchTime(self._seconds)
         scan = Scan(Allocator(problem.inventory, problem.features, self._rules), problem.nodes)
+        scan.warm()
         placed = 0
         begun = time.perf_counter()
         for node in place(scan, problem.claims, mode, lambda: str(uuid4()), budget.limits):

@@ -58,14 +58,16 @@ def test_a_claim_that_is_wrong_is_not_placed_and_does_not_stop_the_others() -> N
 
 
 def endless(mode: str = "") -> Document:
-    """Half of 40 devices that all differ, with a counter that is too small by one."""
+    """Half of 40 devices that all differ. Two counters allow one sum only, which is odd, and all amounts are even."""
     problem = symmetric_problem(40, 20) | ({"mode": mode} if mode else {})
     (slice,) = problem["slices"]
     slice["spec"]["pool"]["resourceSliceCount"] = 2
-    amounts = [1000 + i * i for i in range(40)]
+    amounts, most = [2000 + 2 * i * i for i in range(40)], 10_000
     for amount, device in zip(amounts, slice["spec"]["devices"], strict=True):
-        device["consumesCounters"] = [{"counterSet": "s", "counters": {"c": {"value": str(amount)}}}]
-    counters = {"name": "s", "counters": {"c": {"value": str(sum(amounts[:20]) - 1)}}}
+        taken = {"c": {"value": str(amount)}, "d": {"value": str(most - amount)}}
+        device["consumesCounters"] = [{"counterSet": "s", "counters": taken}]
+    odd = sum(amounts[10:30]) + 1
+    counters = {"name": "s", "counters": {"c": {"value": str(odd)}, "d": {"value": str(20 * most - odd)}}}
     spec = {key: value for key, value in slice["spec"].items() if key != "devices"} | {"sharedCounters": [counters]}
     problem["slices"].append({"metadata": {"name": "counters"}, "spec": spec})
     del problem["claims"][0]["spec"]["devices"]["requests"][1:]
