@@ -1,6 +1,6 @@
 """The allocator: devices of a node for some claims, or why not.
 
-One allocator serves all nodes and stays: pools of a node are gathered once per revision of the inventory, selectors
+One allocator serves all nodes and stays: pools of a node are gathered again only when slices for it change, selectors
 are evaluated once per slice. Nothing here changes the inventory; whoever uses an answer tells the inventory.
 """
 
@@ -124,9 +124,9 @@ class Allocator:
     def layout(self, node: Node) -> Layout:
         """The node's pools. A node that was updated is another object, and looked at anew."""
         layout = self._layouts.get(node.name)
-        if layout is None or layout.revision != self.inventory.revision or layout.node is not node:
+        if layout is None or layout.node is not node or layout.revision < self.inventory.revisions.of(node.name):
             pools = gather(self.inventory, node, self.features, self.rules)
-            layout = self._layouts[node.name] = Layout(node, pools, self.inventory.revision)
+            layout = self._layouts[node.name] = Layout(node, pools, self.inventory.revisions.now)
         return layout
 
     def _constraints(self, claim: ResourceClaim) -> list[Constraint]:

@@ -7,9 +7,10 @@ what changed; a slice is never changed but replaced, so what is remembered about
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from devlet.alloc.device_cel import DeviceInput
+from devlet.alloc.revisions import Revisions
 from devlet.alloc.selectors import SelectorSet, SliceMatch
 from devlet.alloc.slice_check import check_amounts
 from devlet.errors import InvalidInput
@@ -25,6 +26,8 @@ PoolKey = tuple[DriverName, PoolName]
 Counters = tuple[tuple[tuple[str, str], int], ...]
 Values = frozenset[tuple[str, object]]
 K = TypeVar("K")
+
+PARTS_MAX: Final = 64  # a pool of more slices is taken to be for all nodes
 
 
 class DeviceEntry:
@@ -114,6 +117,11 @@ class SliceEntry:
         return self.slice.metadata.name
 
     @property
+    def is_local(self) -> bool:
+        """Of one node alone. Counters are for all who have devices of the pool."""
+        return bool(self.slice.spec.node_name) and not self.slice.spec.shared_counters
+
+    @property
     def generation(self) -> int:
         return self.slice.spec.pool.generation
 
@@ -160,8 +168,8 @@ class _Held:
 
 
 class Inventory:
-    """`revision` grows with each change of slices, `releases` with each claim that gives back what it had: so that
-    whoever derived something from them can tell."""
+    """`revisions` are those of slices, `releases` counts claims that gave back what they had: so that whoever derived
+    something from them can tell."""
 
     def __init__(self, slices: Iterable[ResourceSlice] = (), classes: Iterable[DeviceClass] = ()) -> None:
         self._slices: dict[str, SliceEntry] = {}
@@ -173,7 +181,7 @@ class Inventory:
         self._held: dict[DeviceIdentity, _Held] = {}
         self._claims: dict[tuple[str, str], Sequence[DeviceResult]] = {}
         self._ticks = 0
-        self.revision = 0
+        self.revisions = Revisions()
         self.releases = 0
         self.pool_revisions: dict[PoolKey, int] = {}
         for slice in slices:
@@ -189,7 +197,7 @@ class Inventory:
         self.remove_slice(slice.metadata.name)
         name, spec = entry.name, slice.spec
         self._slices[name] = entry
-        if spec.node_name and not spec.shared_counters:
+        if entry.is_local and spec.node_name:
             self._local.setdefault(spec.node_name, {})[name] = entry
         else:
             self._shared[name] = entry
@@ -198,7 +206,7 @@ class Inventory:
             self._where.setdefault(device.identity, []).append(device)
             if held := self._held.get(device.identity):
                 _apply(device, held)
-        self._changed(entry.pool)
+        self._changed(entry)
 
     def remove_slice(self, name: str) -> None:
         entry = self._slices.pop(name, None)
@@ -214,13 +222,16 @@ class Inventory:
             entries.remove(device)
             if not entries:
                 del self._where[device.identity]
-        self._changed(entry.pool)
+        self._changed(entry)
         if entry.pool not in self._pools:
             del self.pool_revisions[entry.pool]
 
-    def _changed(self, pool: PoolKey) -> None:
-        self._touch(pool)
-        self.revision = self._ticks
+    def _changed(self, entry: SliceEntry) -> None:
+        """For all nodes that have a part of the pool: whether it is complete is the same for all of them."""
+        self._touch(entry.pool)
+        parts = (entry, *self.slices_of(entry.pool))
+        is_local = len(parts) <= PARTS_MAX and all(part.is_local for part in parts)
+        self.revisions.changed({NodeName(part.slice.spec.node_name or "") for part in parts} if is_local else None)
 
     def _touch(self, pool: PoolKey) -> None:
         self._ticks += 1
@@ -299,7 +310,7 @@ class Inventory:
             leftovers = entry.slice.leftovers
             _apply(entry, held)
             if entry.slice.leftovers != leftovers:
-                self._changed(entry.slice.pool)
+                self._changed(entry.slice)
             elif entry.counters:
                 self._touch(entry.slice.pool)
 

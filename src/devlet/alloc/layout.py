@@ -1,4 +1,4 @@
-"""A node as the allocator sees it: its pools, as of one revision of the inventory."""
+"""A node as the allocator sees it: its pools, as of a revision of the slices."""
 
 from functools import cached_property
 

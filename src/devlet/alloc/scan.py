@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from devlet.alloc.allocator import Allocator, Fit, Wanted
 from devlet.alloc.inventory import SliceEntry
+from devlet.alloc.revisions import Revisions
 from devlet.alloc.search import Limits
 from devlet.alloc.selectors import SelectorSet
 from devlet.errors import InvalidInput
@@ -134,14 +135,24 @@ class Scan:
             rows[i] = self._row(self.nodes[i], selectors)
 
     def _rows_of(self, selectors: SelectorSet) -> _Rows:
-        revision = self.allocator.inventory.revision
+        revisions = self.allocator.inventory.revisions
         rows = self._rows.get(selectors)
-        if rows is None or rows.revision != revision:
-            rows = self._rows[selectors] = _Rows(revision, len(self.nodes))
+        if rows is None:
+            rows = self._rows[selectors] = _Rows(revisions.now, len(self.nodes))
             if len(self._rows) > ROWS_MAX:
                 self._rows.popitem(last=False)
+        elif rows.revision != revisions.now:
+            self._forget(rows, revisions)
         rows.reopen(self.allocator.inventory.releases)
         return rows
+
+    def _forget(self, rows: _Rows, revisions: Revisions) -> None:
+        """Rows of nodes whose slices changed."""
+        for i, node in enumerate(self.nodes):
+            if revisions.of(node.name) > rows.revision:
+                rows.rows[i] = None
+                rows.open[i] = 1
+        rows.revision = revisions.now
 
     def _row(self, node: Node, selectors: SelectorSet) -> _Row:
         row: list[_Part] = []

@@ -168,7 +168,7 @@ class Search:
                 return False
             for constraint in constraints:
                 covered = [step for step in steps if constraint.covers(step.request, step.full_name)]
-                if any(step.is_all for step in covered) and not self._rules.all_may_fail:
+                if any(step.is_all for step in covered):
                     return False
                 entries = (entry for step in covered for entry in step.candidates)
                 if not constraint.restores(entries, max((step.number for step in covered), default=0)):

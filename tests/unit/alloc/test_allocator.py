@@ -85,7 +85,7 @@ def shown(desk: Desk) -> list[object]:
         (str(each.identity), each.is_taken, each.shares, each.consumed, desk.inventory.holders(each.identity))
         for slice_ in desk.inventory.slices()
         for each in slice_.devices
-    ] + [desk.inventory.revision, sorted(desk.inventory.classes)]
+    ] + [desk.inventory.revisions.now, sorted(desk.inventory.classes)]
 
 
 @BOTH_RULES

@@ -56,7 +56,7 @@ def test_an_evaluation_that_is_given_up_is_a_run_time_error() -> None:
     [
         (5, "case #3: expected an object with id, expression and device"),
         ({"device": DEVICE}, "case #3: expression is missing"),
-        (case(expression=7), "case 'c': expression is 7: expected a text"),
+        (case() | {"expression": 7}, "case 'c': expression is 7: expected a text"),
         (case(device=[]), "case 'c': device is []: expected a JSON object"),
         (case(device={"driver": 1}), "case 'c': device: case 'c': driver is 1: expected a text"),
         (case(device={"attributes": {"a": {"int": "x"}}}), "case 'c': device: "),

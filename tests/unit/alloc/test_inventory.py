@@ -62,9 +62,9 @@ def test_counters_of_one_node_are_there_for_all() -> None:
 
 def test_a_slice_of_the_same_name_is_replaced() -> None:
     inventory = Inventory([slice_of("s1", "p1", "d1")])
-    before = inventory.revision
+    before = inventory.revisions.now
     inventory.put_slice(slice_of("s1", "p2", "d2", at="node-2"))
-    assert inventory.revision > before
+    assert inventory.revisions.now > before
     assert names(inventory.slices_for(NodeName("node-1"))) == []
     assert [each.device.name for each in next(inventory.slices()).devices] == ["d2"]
 
@@ -80,10 +80,10 @@ def test_a_slice_that_is_removed_is_nowhere() -> None:
 @pytest.mark.parametrize("broken", ["d1 lanes:much", "d1 set1.n-=much"])
 def test_a_slice_that_cannot_be_read_changes_nothing(broken: str) -> None:
     inventory = Inventory([slice_of("s1", "p1", "d1"), slice_of("s2", "p2", "d1")])
-    before = (inventory.revision, names(inventory.slices()))
+    before = (inventory.revisions.now, names(inventory.slices()))
     with pytest.raises(InvalidInput, match=r"slice s1, device d1, .* 'much' is no quantity"):
         inventory.put_slice(slice_of("s1", "p1", "d0", broken))
-    assert (inventory.revision, names(inventory.slices())) == before
+    assert (inventory.revisions.now, names(inventory.slices())) == before
     assert entry(inventory, "p1/d1").device.capacity == {}
 
 
@@ -198,20 +198,20 @@ def test_a_slice_with_more_to_look_at_is_not_plain(odd: str) -> None:
 
 def test_a_slice_is_not_plain_while_shares_are_left_of_a_device_that_is_no_longer_shared() -> None:
     inventory = Inventory([slice_of("s1", "p1", "d1 lanes:8")])
-    before = inventory.revision
+    before = inventory.revisions.now
     inventory.hold(holder("c", "p1/d1 shared lanes:8"))
     assert not next(inventory.slices()).is_plain
-    assert inventory.revision > before
+    assert inventory.revisions.now > before
     inventory.release("default", "c")
     assert next(inventory.slices()).is_plain
 
 
 def test_what_claims_take_changes_no_revision_of_slices() -> None:
     inventory = Inventory([slice_of("s1", "p1", "d1", "d2 shared")])
-    before = inventory.revision
+    before = inventory.revisions.now
     inventory.hold(holder("c", "p1/d1", "p1/d2 shared"))
     inventory.release("default", "c")
-    assert inventory.revision == before
+    assert inventory.revisions.now == before
 
 
 # However it came to be

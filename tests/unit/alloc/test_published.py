@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from devlet.alloc.device_cel import DeviceInput
@@ -12,7 +14,7 @@ OTHER = {"attributes": {"model": {"int": 1}, "x.example.com/speed": {"int": 1}}}
 
 @pytest.fixture
 def published() -> Published:
-    documents = [GPU, GPU, OTHER]
+    documents: list[dict[str, Any]] = [GPU, GPU, OTHER]
     return Published(DeviceInput("gpu.example.com", view(Device, document)) for document in documents)
 
 

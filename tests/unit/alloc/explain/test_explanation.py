@@ -102,9 +102,9 @@ def test_a_node_selector_that_cannot_be_understood_is_an_error(read: Read) -> No
 
 def test_the_inventory_stays_as_it_is(read: Read) -> None:
     problem = three_nodes(read)
-    before = (problem.inventory.revision, dict(problem.inventory.pool_revisions))
+    before = (problem.inventory.revisions.now, dict(problem.inventory.pool_revisions))
     explained(problem)
-    assert before == (problem.inventory.revision, dict(problem.inventory.pool_revisions))
+    assert before == (problem.inventory.revisions.now, dict(problem.inventory.pool_revisions))
 
 
 def test_thousands_of_nodes_are_looked_at_once_per_situation() -> None:
