@@ -13,7 +13,7 @@ import msgspec
 from devlet.alloc.device_cel import DeviceInput, device_environment
 from devlet.alloc.selectors import compile_selector
 from devlet.cel.functions import UNBOUNDED
-from devlet.cel.program import COST_LIMIT, Program, not_bool
+from devlet.cel.program import COST_LIMIT, Program, as_bool
 from devlet.cel.values import CelError
 from devlet.errors import InvalidInput, InvalidSelector
 from devlet.objects.documents import Document
@@ -103,4 +103,4 @@ def evaluated(
         return problem, 0
     evaluation = program.evaluate({"device": device}, give_up=give_up)
     result = evaluation.error or evaluation.value
-    return result if result is True or result is False else not_bool(result), evaluation.cost
+    return as_bool(result), evaluation.cost

@@ -19,7 +19,7 @@ from devlet.cel.issues import CompileError
 from devlet.cel.parser import parse
 from devlet.cel.plan import Plan, plan
 from devlet.cel.types import BOOL, Type, type_name
-from devlet.cel.values import CelError, Value
+from devlet.cel.values import CelError, Optional, Value
 from devlet.errors import InvalidSelector
 
 __all__ = ["COST_LIMIT", "Interrupted", "Program", "compile"]
@@ -76,7 +76,7 @@ class Program:
             results = [self._one(value, give_up) for value in values]
         if self.output == BOOL:
             return results
-        return [result if result is True or result is False else not_bool(result) for result in results]
+        return [result if result is True or result is False else as_bool(result) for result in results]
 
     def _one(self, value: Value, give_up: Callable[[], bool] | None) -> Value | CelError:
         (variable,) = self.checked.environment.variables
@@ -86,19 +86,44 @@ class Program:
         return evaluation.error or evaluation.value
 
 
-def not_bool(result: Value | CelError) -> CelError:
-    """Why a result that is no bool is an error."""
-    if isinstance(result, CelError):
+_NO_BOOL: Final = {
+    "string": "unsupported native conversion from string to 'bool'",
+    "int": "unsupported type conversion from 'int' to bool",
+    "uint": "unsupported type conversion from 'uint' to bool",
+    "type": "type conversion not supported for 'type'",
+    **{
+        name: f"type conversion error from {shown} to 'bool'"
+        for name, shown in {
+            "double": "Double",
+            "bytes": "Bytes",
+            "list": "list",
+            "map": "map",
+            "google.protobuf.Duration": "'Duration'",
+            "google.protobuf.Timestamp": "'Timestamp'",
+            "kubernetes.NamedFormat": "'Format'",
+        }.items()
+    },
+}
+
+
+def as_bool(result: Value | CelError) -> bool | CelError:
+    """A result as a bool, or why it is none. Of an optional the value counts."""
+    if result is True or result is False or isinstance(result, CelError):
         return result
-    name = type_name(result)
-    details = {
-        "string": "unsupported native conversion from string to 'bool'",
-        "int": "unsupported type conversion from 'int' to bool",
-        "list": "type conversion error from list to 'bool'",
-        "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
-    }
-    detail = details.get(name, f"type conversion error from '{name}' to 'bool'")
-    return CelError(f"CEL result of type {name} could not be converted to bool: {detail}")
+    value = result
+    while isinstance(value, Optional):
+        if not value.has_value:
+            return _no_bool(result, "optional.none() dereference")
+        value = value.value
+    if value is True or value is False:
+        return value
+    name = type_name(value)
+    default = f"type conversion error from '{name.removeprefix('kubernetes.').removeprefix('net.')}' to 'bool'"
+    return _no_bool(result, _NO_BOOL.get(name, default))
+
+
+def _no_bool(result: Value, detail: str) -> CelError:
+    return CelError(f"CEL result of type {type_name(result)} could not be converted to bool: {detail}")
 
 
 def compile(expression: str, environment: Environment, results: Collection[Type] = ()) -> Program:

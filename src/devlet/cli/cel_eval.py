@@ -11,7 +11,7 @@ from devlet.alloc.mentions import Mention, mentions
 from devlet.alloc.published import Published
 from devlet.cel.functions import UNBOUNDED
 from devlet.cel.issues import Issue, render
-from devlet.cel.program import COST_LIMIT, Program, not_bool
+from devlet.cel.program import COST_LIMIT, Program, as_bool
 from devlet.cel.values import CelError
 from devlet.cli.cel_input import Specimen
 from devlet.cli.cel_release import Release
@@ -110,7 +110,7 @@ class Evaluator:
         evaluation = program.evaluate({"device": specimen.input}, give_up=give_up, trace=self._trace)
         result = evaluation.error or evaluation.value
         if result is not True and result is not False:
-            result = not_bool(result)
+            result = as_bool(result)
         return Outcome(specimen, result, evaluation.cost, evaluation.trace)
 
     def _names(self, program: Program) -> Iterator[tuple[Mention, str]]:
