@@ -10,6 +10,8 @@ from devlet.testing.allocation_cases import Case, load
 from devlet.testing.allocation_check import IMPROVED, REFERENCE, check
 from devlet.testing.allocation_selectors import selector_matches
 
+pytestmark = pytest.mark.spec("DA-A")
+
 ROWS = 34
 
 # Answers to problems are repeatable, so all share IDs in them are the same.

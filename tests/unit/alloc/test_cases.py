@@ -14,6 +14,8 @@ from devlet.testing.allocation_check import IMPROVED, REFERENCE, check
 from devlet.testing.allocation_selectors import selector_matches
 from devlet.testing.allocation_shorthand import problem as expanded
 
+pytestmark = pytest.mark.spec("DA-9")
+
 SCENARIOS = Path(__file__).parents[2] / "scenarios" / "alloc"
 
 # Answers to problems are repeatable, so all share IDs in them are the same.

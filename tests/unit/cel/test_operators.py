@@ -104,7 +104,7 @@ def test_everything_else_is_not_equal_without_an_error(a: object, b: object) -> 
     assert op.not_equal(a, b)
 
 
-@pytest.mark.spec("DA-4.3a")
+@pytest.mark.spec("DA-4.3g")
 @pytest.mark.parametrize("left", [QUANTITY, VERSION])
 def test_a_quantity_or_version_left_of_another_type_is_an_error_but_not_equal(left: object) -> None:
     assert error_of(op.equal, left, "1") == "no such overload"
