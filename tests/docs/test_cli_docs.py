@@ -124,6 +124,7 @@ def can_unshare() -> bool:
     )
 
 
+@pytest.mark.timeout(90)
 def test_the_examples_on_objects_run_one_after_the_other(root: Path, tmp_path: Path) -> None:
     for name, content in re.findall(r"```yaml\n# (\S+)\n(.*?)```", CLI, re.DOTALL):
         (tmp_path / name).write_text(content)

@@ -4,6 +4,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -14,6 +15,7 @@ def listed() -> list[str]:
     return re.findall(r"^\| ([A-Z]{2}-\S+) \|", page, re.MULTILINE)
 
 
+@cache
 def marked() -> set[str]:
     folders = (ROOT / "tests", ROOT / "src" / "devlet" / "testing")  # suites that others run too are in the package
     return {name for folder in folders for path in sorted(folder.rglob("*.py")) for name in ids(path.read_text())}

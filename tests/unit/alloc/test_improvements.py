@@ -132,6 +132,8 @@ def differing() -> list[Document]:
     return [each for each in problems() if answers(each, Rules()) != answers(each, Rules.reference())]
 
 
+@pytest.mark.long
+@pytest.mark.timeout(120)
 @pytest.mark.timeout(120)
 def test_every_difference_is_explained_by_few_rules() -> None:
     explanations = [explanation(each) for each in differing()]

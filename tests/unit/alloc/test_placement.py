@@ -54,7 +54,7 @@ def expected(document: Document, mode: Mode, rules: Rules = Rules()) -> list[str
 
 
 @pytest.mark.parametrize("mode", MODES)
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seeds=st.lists(st.integers(0, 1 << 20), min_size=2, max_size=2))
 def test_claims_go_where_a_loop_over_all_nodes_would_put_them(mode: Mode, seeds: list[int]) -> None:
     document = mixed_problem(seeds[0])

@@ -212,6 +212,7 @@ def tree(root: Expr) -> Parsed:
     return Parsed(root, Source("x", {}, {}), {})
 
 
+@pytest.mark.long
 def test_a_tree_that_is_deeper_than_the_stack_is_checked() -> None:
     chain: Expr = Ident(0, "device")
     for id in range(1, 20_000):

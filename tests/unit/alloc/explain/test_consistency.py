@@ -16,7 +16,7 @@ from devlet.objects.claim import ResourceClaim
 from devlet.objects.node import Node
 from devlet.testing.problems import THEMES, mixed_problem
 
-SEEDS = 25
+SEEDS = [pytest.param(range(4), id="few"), pytest.param(range(4, 40), id="many", marks=pytest.mark.long)]
 
 
 def limits() -> Limits:
@@ -38,9 +38,10 @@ def allocators(problem: Problem) -> list[Allocator]:
     return [Allocator(problem.inventory, problem.features, rules) for rules in (Rules(), Rules.reference())]
 
 
+@pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize("theme", THEMES)
-def test_explain_says_fits_exactly_when_the_allocator_does(theme: str) -> None:
-    for seed in range(SEEDS):
+def test_explain_says_fits_exactly_when_the_allocator_does(theme: str, seeds: range) -> None:
+    for seed in seeds:
         problem = read_problem(mixed_problem(seed, [theme]))
         for allocator in allocators(problem):
             found = explain(allocator, problem.nodes, problem.claims, limits=limits, all_nodes=True)
@@ -50,9 +51,10 @@ def test_explain_says_fits_exactly_when_the_allocator_does(theme: str) -> None:
             assert sum(count for _, count in found.causes) == sum(each != "fit" for each in answers.values())
 
 
+@pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize("theme", THEMES)
-def test_a_conflict_cannot_be_met_but_without_any_one_of_its_wishes_it_can(theme: str) -> None:
-    for seed in range(SEEDS):
+def test_a_conflict_cannot_be_met_but_without_any_one_of_its_wishes_it_can(theme: str, seeds: range) -> None:
+    for seed in seeds:
         problem = read_problem(mixed_problem(seed + 1000, [theme]))
         allocator = Allocator(problem.inventory, problem.features)
         wishes = {wish.text: wish for wish in wishes_of(problem.claims)}
@@ -67,6 +69,7 @@ def test_a_conflict_cannot_be_met_but_without_any_one_of_its_wishes_it_can(theme
                 assert outcome(allocator, node, with_only(problem.claims, rest)) in ("fit", "unknown"), f"seed {seed}"
 
 
+@pytest.mark.long
 def test_what_does_not_fit_has_a_conflict() -> None:
     for seed in range(200):
         problem = read_problem(mixed_problem(seed + 2000))
@@ -75,9 +78,10 @@ def test_what_does_not_fit_has_a_conflict() -> None:
         assert all(report.conflict for report in found.nodes if report.outcome == "no-fit"), f"seed {seed}"
 
 
+@pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize("theme", THEMES)
-def test_every_change_makes_it_fit(theme: str) -> None:
-    for seed in range(SEEDS):
+def test_every_change_makes_it_fit(theme: str, seeds: range) -> None:
+    for seed in seeds:
         document = mixed_problem(seed + 3000, [theme])
         problem = read_problem(document)
         allocator = Allocator(problem.inventory, problem.features)
@@ -89,6 +93,7 @@ def test_every_change_makes_it_fit(theme: str) -> None:
             assert outcome(again, each.node, tuple(each.proposal.claims)) == "fit", f"seed {seed}: {each.change.text}"
 
 
+@pytest.mark.long
 def test_one_problem_in_three_that_does_not_fit_can_be_helped() -> None:
     helped = total = 0
     for seed in range(150):
@@ -99,9 +104,10 @@ def test_one_problem_in_three_that_does_not_fit_can_be_helped() -> None:
     assert helped * 3 >= total
 
 
+@pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize("theme", THEMES)
-def test_every_device_that_is_chosen_was_free_for_its_request(theme: str) -> None:
-    for seed in range(SEEDS):
+def test_every_device_that_is_chosen_was_free_for_its_request(theme: str, seeds: range) -> None:
+    for seed in seeds:
         problem = read_problem(mixed_problem(seed + 5000, [theme]))
         for allocator in allocators(problem):
             wanted = allocator.read(problem.claims)
