@@ -6,6 +6,7 @@ are evaluated once per slice. Nothing here changes the inventory; whoever uses a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from devlet.alloc.candidates import Candidates
 from devlet.alloc.constraints import Constraint, make_constraint
@@ -24,6 +25,9 @@ from devlet.objects.identifiers import NodeName
 from devlet.objects.node import Node
 
 __all__ = ["Allocator", "Fit", "NoFit", "Outcome", "Wanted"]
+
+
+LAYOUTS_MAX: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class Wanted:
 
 
 class Allocator:
-    """`Rules.reference()` makes every answer the reference's."""
+    """`Rules.reference()` makes every answer the reference's. One thread at a time: what is found out is remembered."""
 
     def __init__(self, inventory: Inventory, features: Features = ALL_FEATURES, rules: Rules = Rules()) -> None:
         self.inventory = inventory
@@ -110,6 +114,7 @@ class Allocator:
 
     def search(self, node: Node, wanted: Wanted, limits: Limits = Limits(), *, cut: bool = True) -> Search:
         """The search for devices, not begun. Raises InvalidInput if the claims cannot be allocated on any node."""
+        self.selectors.give_up = limits.give_up
         layout = self.layout(node)
         steps: list[list[list[Step]]] = []
         constraints: list[list[Constraint]] = []
@@ -126,6 +131,8 @@ class Allocator:
         layout = self._layouts.get(node.name)
         if layout is None or layout.node is not node or layout.revision < self.inventory.revisions.of(node.name):
             pools = gather(self.inventory, node, self.features, self.rules)
+            if len(self._layouts) >= LAYOUTS_MAX:
+                self._layouts.clear()  # nodes that are gone are among them
             layout = self._layouts[node.name] = Layout(node, pools, self.inventory.revisions.now)
         return layout
 
@@ -148,7 +155,7 @@ def _single(claims: Sequence[ResourceClaim], requests: Sequence[Sequence[Request
     request = requests[0][0]
     only = request.alternatives[0]
     is_plain = not (request.is_list or only.is_all or only.admin_access or only.capacity)
-    return request if is_plain and only.count <= RESULTS_MAX else None
+    return request if is_plain and 0 < only.count <= RESULTS_MAX else None
 
 
 def _check_count(claim: ResourceClaim, steps: Sequence[Sequence[Step]]) -> None:

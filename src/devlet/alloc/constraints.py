@@ -6,7 +6,7 @@ they are here so that its answers can be reproduced.
 """
 
 from collections.abc import Hashable, Iterable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from devlet.alloc.inventory import DeviceEntry, Values
 from devlet.objects.claim import DeviceConstraint
@@ -15,10 +15,15 @@ from devlet.objects.slice import DeviceAttribute
 __all__ = ["Constraint", "Distinct", "Match", "attribute_values", "make_constraint"]
 
 
+ATTRIBUTES_MAX: Final = 64
+
+
 def attribute_values(entry: DeviceEntry, name: str, *, lists: bool) -> Values | None:
     """The values of an attribute with its full name; None if the device has none. Unknown types have no values."""
     key = (name, lists)
     if key not in entry.attributes:
+        if len(entry.attributes) >= ATTRIBUTES_MAX:
+            entry.attributes.clear()  # names come from claims, so anybody can ask for many
         entry.attributes[key] = _look_up(entry, name, lists)
     return entry.attributes[key]
 

@@ -299,6 +299,10 @@ class Inventory:
                     del self._held[result.identity]
                 self._refresh(result.identity)
 
+    def has(self, namespace: str, claim: str) -> bool:
+        """Whether it is known what the claim has."""
+        return (namespace, claim) in self._claims
+
     def holders(self, identity: DeviceIdentity) -> tuple[Holder, ...]:
         """Who has the device or a share of it; administrators are not counted."""
         held = self._held.get(identity)

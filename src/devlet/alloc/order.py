@@ -13,10 +13,28 @@ __all__ = ["best_fit"]
 
 
 def best_fit(devices: list[DeviceEntry]) -> list[DeviceEntry]:
-    """Stable: devices of one kind keep their order."""
+    """Shares change places among themselves, and so do partitions; whatever else there is stays where it is.
+
+    Pools with binding conditions come last, and stay there.
+    """
     if not any(device.shareable or device.counters for device in devices):
         return devices
-    return sorted(devices, key=_waste)
+    ordered = list(devices)
+    for is_one in (_is_share, _is_partition):
+        for binds in (False, True):
+            places = [i for i, device in enumerate(devices) if is_one(device) and bool(device.slice.bindings) == binds]
+            chosen = sorted((devices[i] for i in places), key=_waste)
+            for place, device in zip(places, chosen, strict=True):
+                ordered[place] = device
+    return ordered
+
+
+def _is_share(device: DeviceEntry) -> bool:
+    return device.shareable
+
+
+def _is_partition(device: DeviceEntry) -> bool:
+    return bool(device.counters) and not device.shareable
 
 
 def _waste(device: DeviceEntry) -> tuple[int, float]:

@@ -13,6 +13,7 @@ from devlet.alloc.allocator import Fit, Wanted
 from devlet.alloc.results import held_devices
 from devlet.alloc.scan import Scan
 from devlet.alloc.search import Limits
+from devlet.cel.program import Interrupted
 from devlet.errors import InvalidInput
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import NodeName
@@ -54,6 +55,8 @@ def _feasible(scan: Scan, wanted: Wanted, start: int, enough: int, limits: Limit
     """An error on one node is no answer for the others."""
     try:
         return scan.feasible(wanted, start, enough, limits)
+    except Interrupted:
+        return []
     except InvalidInput:
         count = len(scan.nodes)
         order = [(start + i) % count for i in range(count)]

@@ -150,6 +150,8 @@ def _pool(inventory: Inventory, key: PoolKey, slices: list[PoolSlice], features:
     if not is_complete or rules.whole_pool_generation:
         if any(entry.generation > generation for entry in everywhere):
             return None
+    if rules.whole_pool_generation and (differing := _counts(everywhere, generation)):
+        return Pool(key, inventory.pool_revisions, problem=f"is invalid: its slices say that there are {differing}")
     others: list[SliceEntry] = []
     if not is_complete:
         current = [entry for entry in everywhere if entry.generation == generation]
@@ -166,6 +168,12 @@ def _pool(inventory: Inventory, key: PoolKey, slices: list[PoolSlice], features:
         others = [entry for entry in current if entry.name not in own]
     ordered = sorted(slices, key=lambda slice: slice.entry.name.encode())
     return _build(key, inventory.pool_revisions, ordered, others, features)
+
+
+def _counts(entries: Iterable[SliceEntry], generation: int) -> str:
+    """What slices of a generation say about their number, if they disagree."""
+    counts = sorted({entry.count for entry in entries if entry.generation == generation})
+    return " or ".join(map(str, counts)) if len(counts) > 1 else ""
 
 
 def _build(

@@ -4,13 +4,14 @@ The format is the one in which the reference's answers are recorded. Answers nam
 random, only that a share was made; `results` has the complete allocations.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from devlet.alloc.allocator import Allocator, Fit, NoFit
+from devlet.alloc.allocator import Allocator, NoFit
 from devlet.alloc.features import Features, Rules
 from devlet.alloc.inventory import Inventory
 from devlet.alloc.results import allocation_documents
@@ -43,9 +44,11 @@ def read_problem(document: Any) -> Problem:
         raise InvalidInput(f"a problem must be an object with nodes, classes, slices and claims, not {document!r:.80}")
     name = document.get("name", "")
     try:
-        inventory = Inventory(_views(document, "slices", ResourceSlice), _views(document, "classes", DeviceClass))
-        for claim in _views(document, "allocated", ResourceClaim):
-            inventory.hold(claim)
+        slices = _views(document, "slices", ResourceSlice)
+        _check_names(slices)
+        inventory = Inventory(slices, _views(document, "classes", DeviceClass))
+        for i, claim in enumerate(_views(document, "allocated", ResourceClaim)):
+            _hold(inventory, claim, i)
         return Problem(
             name,
             document.get("mode", ""),
@@ -56,6 +59,18 @@ def read_problem(document: Any) -> Problem:
         )
     except (InvalidInput, AttributeError, TypeError) as e:
         raise InvalidInput(f"problem {name!r}: {e}") from e
+
+
+def _check_names(slices: Sequence[ResourceSlice]) -> None:
+    for name, count in Counter(slice.metadata.name for slice in slices).items():
+        if count > 1:
+            raise InvalidInput(f"slices: {count} of them have the name {name!r}, give each its own")
+
+
+def _hold(inventory: Inventory, claim: ResourceClaim, index: int) -> None:
+    """Claims of one name are all held: only their devices matter."""
+    namespace, name = claim.metadata.namespace, claim.metadata.name
+    inventory.hold_devices(namespace, f"{name} (#{index})" if inventory.has(namespace, name) else name, claim.results)
 
 
 def _features(gates: dict[str, bool] | list[str]) -> Features:
@@ -75,8 +90,18 @@ def _views(document: Document, key: str, type_: type[Any]) -> list[Any]:
 def _view(key: str, index: int, document: Document, type_: type[Any]) -> Any:
     try:
         return msgspec.convert(document, type_)
-    except msgspec.ValidationError as e:
-        raise InvalidInput(f"{key}[{index}]: {e}") from e
+    except msgspec.ValidationError:
+        try:
+            return msgspec.convert(_without_nulls(document), type_)
+        except msgspec.ValidationError as e:
+            raise InvalidInput(f"{key}[{index}]: {e}") from e
+
+
+def _without_nulls(value: Any) -> Any:
+    """To Go, null is the same as nothing."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 def solve_problem(
@@ -106,10 +131,10 @@ def _answer(allocator: Allocator, node: Node, claims: Sequence[ResourceClaim], l
         results = allocation_documents(outcome, allocator.features, allocator.rules, lambda: SHARE_ID)
     except InvalidInput as e:
         return answer | {"outcome": "error", "error": str(e)}
-    return answer | {"outcome": "fit", "allocations": _allocations(outcome, results), "results": results}
+    return answer | {"outcome": "fit", "allocations": _allocations(results), "results": results}
 
 
-def _allocations(fit: Fit, results: Sequence[Document]) -> list[list[Document]]:
+def _allocations(results: Sequence[Document]) -> list[list[Document]]:
     return [[_brief(result) for result in each["devices"].get("results", [])] for each in results]
 
 

@@ -33,7 +33,6 @@ from devlet.errors import InvalidInput
 
 __all__ = ["Chosen", "Exhausted", "Limits", "Search"]
 
-# Before this many steps nothing is remembered: most searches end sooner, and remembering costs more than it saves.
 PATIENCE: Final = 48
 
 MEMORY: Final = 100_000  # states that are remembered at most
@@ -54,11 +53,13 @@ class Exhausted(Exception):
 class Limits:
     """A search ends after `steps` devices were tried, or when `give_up` says so (asked now and then).
 
-    Devices that are in use are passed over and do not count.
+    Devices that are in use are passed over and do not count. Before `patience` steps nothing is remembered: most
+    searches end sooner, and remembering costs more than it saves.
     """
 
     steps: int = 2_000_000
     give_up: Callable[[], bool] | None = None
+    patience: int = PATIENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +313,7 @@ class Search:
             raise Exhausted
         if self.steps % 256 == 0 and self._limits.give_up and self._limits.give_up():
             raise Exhausted
-        if self.steps == PATIENCE and self._may_cut:
+        if self.steps == self._limits.patience and self._may_cut:
             self._find_kinds()
 
     def _is_in_use(self, step: Step, entry: DeviceEntry) -> bool:
@@ -452,7 +453,7 @@ class Search:
         Within a step the first devices of each kind are taken first, so whatever takes the same number of each kind
         later has less left. With shares that is not so.
         """
-        if self.steps < PATIENCE or not self._cut or len(self._taken) > TAKEN_MAX:
+        if self.steps < self._limits.patience or not self._cut or len(self._taken) > TAKEN_MAX:
             return None
         if within and within not in self._ordered:
             return None

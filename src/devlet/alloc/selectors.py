@@ -63,6 +63,7 @@ class Selectors:
 
     def __init__(self, *, lists: bool = True) -> None:
         self._lists = lists
+        self.give_up: GiveUp | None = None  # asked while expensive selectors are evaluated, whoever wants to know
         self._programs: OrderedDict[str, Program | InvalidSelector] = OrderedDict()
         self._sets: OrderedDict[tuple[tuple[str, ...], tuple[str, ...]], SelectorSet] = OrderedDict()
 
@@ -118,7 +119,7 @@ class Selectors:
             program = self.program(expression)
         except InvalidSelector as e:
             return [f"CEL compile error: {e}"] * len(inputs)
-        results = program.matches(inputs, give_up)
+        results = program.matches(inputs, give_up or self.give_up)
         if any(input.problem or input.list_problem for input in inputs):
             problems = [input.problem_with(self._lists) for input in inputs]
             results = [problem or result for problem, result in zip(problems, results, strict=True)]

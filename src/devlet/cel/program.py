@@ -71,12 +71,22 @@ class Program:
     def matches(self, values: Sequence[Value], give_up: Callable[[], bool] | None = None) -> list[bool | CelError]:
         """The result for each value of the only variable: a bool, or why there is none. Raises Interrupted."""
         if self.is_generated:
-            results = self._filter(values)
+            results = self._filter(values) if give_up is None else self._in_pieces(values, give_up)
         else:
             results = [self._one(value, give_up) for value in values]
         if self.output == BOOL:
             return results
         return [result if result is True or result is False else as_bool(result) for result in results]
+
+    def _in_pieces(self, values: Sequence[Value], give_up: Callable[[], bool]) -> list[Value | CelError]:
+        """Nobody waits longer than for one piece, which costs as much as one expensive evaluation."""
+        size = max(COST_LIMIT // (self.cost.max + 1), 1)
+        results = list(self._filter(values[:size]))
+        for start in range(size, len(values), size):
+            if give_up():
+                raise Interrupted(self.expression)
+            results += self._filter(values[start : start + size])
+        return results
 
     def _one(self, value: Value, give_up: Callable[[], bool] | None) -> Value | CelError:
         (variable,) = self.checked.environment.variables

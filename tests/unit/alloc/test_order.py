@@ -41,3 +41,12 @@ def test_a_device_without_capacity_goes_first() -> None:
     desk = Desk(slices=[{"pool": "p1", "devices": ["d1 lanes:8 shared", "d2 shared", "d3 lanes:0 shared"]}])
     devices = [desk.entry(f"p1/{name}") for name in ("d1", "d2", "d3")]
     assert [each.device.name for each in best_fit(devices)] == ["d2", "d3", "d1"]
+
+
+def test_shares_and_partitions_change_places_among_themselves_only() -> None:
+    devices = ["plain1", "part2 s.n-=2", "share1 shared lanes:4", "plain2", "part1 s.n-=1", "share2 shared lanes:4"]
+    slices = [{"pool": "p1", "devices": devices}, {"pool": "p1", "counters": {"s": {"n": 9}}}]
+    desk = Desk(slices=slices, claims=[["r0 a"]])
+    names = [device.split()[0] for device in devices]
+    found = [each.identity.device for each in best_fit([desk.entry(f"p1/{name}") for name in names])]
+    assert found == ["plain1", "part1", "share1", "plain2", "part2", "share2"]

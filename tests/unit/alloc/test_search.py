@@ -137,7 +137,8 @@ def test_a_share_is_the_whole_device_where_nothing_can_be_shared() -> None:
 def answer(document: Document, rules: Rules, *, cut: bool) -> object:
     desk = Desk(document=document, rules=rules)
     try:
-        search = desk.allocator.search(desk.node, desk.allocator.read(desk.claims), Limits(steps=20_000), cut=cut)
+        wanted, limits = desk.allocator.read(desk.claims), Limits(steps=20_000, patience=1)
+        search = desk.allocator.search(desk.node, wanted, limits, cut=cut)
         return [[words(each) for each in chosen] for chosen in search.results] if search.run() else "no"
     except InvalidInput as e:
         return f"error: {e}"

@@ -85,7 +85,8 @@ def test_every_error_is_in_the_list() -> None:
 
     here = {type_ for type_ in family(DevletError) if type_.__module__ == "devlet.errors"}
     families = {InvalidInput, InUse, StateCorrupt}
-    for of_the_node in (InvalidSelector, PluginError, NotAllocated, NotCreated, NotPrepared):  # they do not reach a client of the API
+    # these do not reach a client of the API
+    for of_the_node in (InvalidSelector, PluginError, NotAllocated, NotCreated, NotPrepared):
         families |= family(of_the_node)
     assert {type(error) for error, _, _ in EVERY_ERROR} == {
         type_ for type_ in here - families if type_.__name__ != "ResourceError"

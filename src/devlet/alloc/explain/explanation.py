@@ -64,8 +64,16 @@ def explain(
     all_nodes: bool = False,
 ) -> Explanation:
     """`limits` are made anew for each search; `all_nodes` describes every node, not only the nearest."""
-    explainer = _Explainer(allocator, nodes, claims, limits)
-    return explainer.explanation(all_nodes)
+    allocator.selectors.give_up = limits().give_up
+    try:
+        return _Explainer(allocator, nodes, claims, limits).explanation(all_nodes)
+    except Interrupted as e:
+        return _unfinished(nodes, claims, f"the time was up while a selector was evaluated: {e}")
+
+
+def _unfinished(nodes: Sequence[Node], claims: Sequence[ResourceClaim], text: str) -> Explanation:
+    reports = tuple(NodeReport(node.name, "unknown", text) for node in nodes[:DETAILED_MAX])
+    return Explanation(tuple(map(claim_name, claims)), False, f"not known: {text}", reports, ((text, len(nodes)),))
 
 
 def find_changes(
