@@ -164,3 +164,10 @@ def test_what_is_left_of_counters_follows_what_claims_have() -> None:
     assert pool.available() == {("set1", "n"): 3 * 10**9}
     desk.inventory.release("default", "held-0")
     assert pool.available() == {("set1", "n"): 4 * 10**9}
+
+
+@pytest.mark.spec("DA-11.18")
+def test_slices_that_disagree_about_their_number_make_a_pool_invalid() -> None:
+    slices = [{"pool": "p1", "devices": ["d1"], "of": 1}, {"pool": "p1", "devices": ["d2"], "of": 2}]
+    for order in (slices, slices[::-1]):
+        assert shown(pools(*order)) == ["p1 is invalid: its slices say that there are 1 or 2"]

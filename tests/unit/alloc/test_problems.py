@@ -107,3 +107,33 @@ def changed(**parts: Any) -> Document:
 def test_what_is_no_problem_is_refused_with_its_name(document: Any, text: str) -> None:
     with pytest.raises(InvalidInput, match=text):
         read_problem(document)
+
+
+def test_claims_of_one_name_are_all_held() -> None:
+    document = problem(
+        {
+            "case": "two",
+            "slices": [{"pool": "p1", "devices": ["d1", "d2"]}],
+            "allocated": ["p1/d1", "p1/d2"],
+            "claims": [["r0 a"]],
+        }
+    )
+    for claim in document["allocated"]:
+        claim["metadata"]["name"] = "same"
+    assert [answer["outcome"] for answer in solve_problem(document)] == ["no-fit"]
+
+
+def test_two_slices_of_one_name_are_refused() -> None:
+    document = json.loads(json.dumps(ONE))
+    document["slices"].append(document["slices"][0])
+    with pytest.raises(
+        InvalidInput, match="problem 'one': slices: 2 of them have the name 'slice-1', give each its own"
+    ):
+        read_problem(document)
+
+
+def test_null_is_the_same_as_nothing() -> None:
+    document = json.loads(json.dumps(ONE))
+    document["slices"][0]["spec"]["devices"][0] |= {"taints": None, "capacity": None, "attributes": None}
+    document["nodes"][0]["metadata"]["labels"] = None
+    assert [answer["outcome"] for answer in solve_problem(document)] == ["fit"]
