@@ -208,16 +208,15 @@ def measured(options: argparse.Namespace, directory: Path) -> list[Row]:
             if found := row(f"selectors evaluated, {what}", "/s"):
                 for side in sides:
                     found.add(side, evaluations(expression, 0.5 if options.quick else 1, directory, side))
-        seconds, memory = many_devices(100_000)
-        for what, unit, figure in (
-            ("a new selector on 100,000 devices", "s", seconds),
-            ("memory per device", "KiB", memory),
-        ):
-            if found := row(what, unit, more_is_better=False):
-                found.add(OURS, figure)
+        of_many = [row(what, unit, more_is_better=False) for what, unit in MANY]
+        if any(of_many):
+            for found, figure in zip(of_many, many_devices(100_000), strict=True):
+                if found:
+                    found.add(OURS, figure)
     return list(rows.values())
 
 
+MANY = (("a new selector on 100,000 devices", "s"), ("memory per device", "KiB"))
 BARS = {
     "claims placed, fill-rotate, 100 nodes": 3,
     "claims placed, fill-rotate, 1,000 nodes": 5,
@@ -252,7 +251,8 @@ def main() -> None:
     for text in missed(rows):
         print(f"missed: {text}")
     if options.json:
-        write(options.json, about, Disk(), rows, vars(options))
+        settings = {"repetitions": options.repetitions, "seconds": options.seconds, "only": options.only}
+        write(options.json, about, Disk(), rows, settings)
 
 
 if __name__ == "__main__":

@@ -147,3 +147,22 @@ def test_the_benchmark_of_preparing_claims_runs(root: Path, sides: list[str]) ->
     assert found["writes per pod, one after the other, 3 in place"]["runs"]["devlet"] == [3]
     assert found["writes per pod, 64 at once, 3 in place"]["runs"]["devlet"][0] < 3
     assert found["writes per pod, one after the other, 3 in place, no claims"]["runs"]["devlet"] == [0]
+
+
+def test_the_allocation_benchmark_runs_without_the_reference(root: Path) -> None:
+    report = root / "report.json"
+    done = bench("alloc.py", "--alone", "--only=fill, 100 nodes", f"--json={report}")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(report.read_text())["rows"]
+    assert row["what"].startswith("claims placed, fill, 100 nodes") and row["runs"]["devlet"][0] > 0
+
+
+@pytest.mark.peers
+@pytest.mark.timeout(120)
+def test_the_allocation_benchmark_sets_the_reference_beside_us(root: Path) -> None:
+    need("dra-allocate", "dra-cel")
+    report = root / "report.json"
+    done = bench("alloc.py", "--seconds=2", "--only=a quantity", f"--json={report}")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(report.read_text())["rows"]
+    assert set(row["runs"]) == {"devlet", "kube-scheduler"}

@@ -52,13 +52,21 @@ _BYTES_PER_STEP: Final = 16
 _escapes = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL).finditer
 
 
-class Pattern:
-    """A compiled pattern. Positions are those of the UTF-8 text, so a long text is encoded once."""
+_SHORT: Final = 64
+_KNOWN_MAX: Final = 1024
 
-    __slots__ = ("_search", "text")
+
+class Pattern:
+    """A compiled pattern. Positions are those of the UTF-8 text, so a long text is encoded once.
+
+    Answers for short texts are remembered: thousands of devices have a few models between them.
+    """
+
+    __slots__ = ("_known", "_search", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self._known: dict[str, bool] = {}
         if any(escape[1] == "C" for escape in _escapes(text)):
             raise CelError(r"error parsing regexp: invalid escape sequence: `\C`")
         options = re2.Options()
@@ -69,7 +77,12 @@ class Pattern:
             raise CelError(_message(error, text)) from None
 
     def matches(self, text: str) -> bool:
-        return self._search(_encoded(text)) is not None
+        found = self._known.get(text)
+        if found is None:
+            found = self._search(_encoded(text)) is not None
+            if len(text) <= _SHORT and len(self._known) < _KNOWN_MAX:
+                self._known[text] = found
+        return found
 
     def find(self, text: str) -> str:
         """The first match, empty if there is none."""
