@@ -45,8 +45,10 @@ def read_problem(document: Any) -> Problem:
     name = document.get("name", "")
     try:
         slices = _views(document, "slices", ResourceSlice)
-        _check_names(slices)
-        inventory = Inventory(slices, _views(document, "classes", DeviceClass))
+        classes = _views(document, "classes", DeviceClass)
+        _check_names("slices", slices)
+        _check_names("classes", classes)
+        inventory = Inventory(slices, classes)
         for i, claim in enumerate(_views(document, "allocated", ResourceClaim)):
             _hold(inventory, claim, i)
         return Problem(
@@ -61,10 +63,10 @@ def read_problem(document: Any) -> Problem:
         raise InvalidInput(f"problem {name!r}: {e}") from e
 
 
-def _check_names(slices: Sequence[ResourceSlice]) -> None:
-    for name, count in Counter(slice.metadata.name for slice in slices).items():
+def _check_names(key: str, objects: Sequence[ResourceSlice] | Sequence[DeviceClass]) -> None:
+    for name, count in Counter(each.metadata.name for each in objects).items():
         if count > 1:
-            raise InvalidInput(f"slices: {count} of them have the name {name!r}, give each its own")
+            raise InvalidInput(f"{key}: {count} of them have the name {name!r}, give each its own")
 
 
 def _hold(inventory: Inventory, claim: ResourceClaim, index: int) -> None:
@@ -73,10 +75,12 @@ def _hold(inventory: Inventory, claim: ResourceClaim, index: int) -> None:
     inventory.hold_devices(namespace, f"{name} (#{index})" if inventory.has(namespace, name) else name, claim.results)
 
 
-def _features(gates: dict[str, bool] | list[str]) -> Features:
+def _features(gates: Any) -> Features:
     """By name; a list of names with `-` turns those off, one without turns all others off."""
     if isinstance(gates, dict):
         return Features.named(gates)
+    if not isinstance(gates, list) or not all(isinstance(name, str) for name in gates):
+        raise InvalidInput(f"features must be a list of names or an object with true and false, not {gates!r:.80}")
     names = {name.removeprefix("-"): not name.startswith("-") for name in gates}
     if any(names.values()):
         names = {**dict.fromkeys(Features.names(), False), **names}
@@ -84,7 +88,10 @@ def _features(gates: dict[str, bool] | list[str]) -> Features:
 
 
 def _views(document: Document, key: str, type_: type[Any]) -> list[Any]:
-    return [_view(key, i, each, type_) for i, each in enumerate(document.get(key) or ())]
+    found = document.get(key) or []
+    if not isinstance(found, list):
+        raise InvalidInput(f"{key} must be a list, not {found!r:.80}")
+    return [_view(key, i, each, type_) for i, each in enumerate(found)]
 
 
 def _view(key: str, index: int, document: Document, type_: type[Any]) -> Any:

@@ -73,6 +73,12 @@ def equal(a: Value, b: Value) -> bool:
     return _equal(a, b)
 
 
+def check_weight(value: Value) -> None:
+    """For whoever looks at all that is in a value. Raises CostExceeded."""
+    if type(value) in _CONTAINERS and _weight(value, {}) > _LARGEST:
+        raise CostExceeded(TOO_MUCH)
+
+
 def _weight(value: Value, known: dict[int, int]) -> int:
     """How many values a comparison may look at. A list may hold another one many times, so each is weighed once."""
     if type(value) not in _CONTAINERS:

@@ -38,7 +38,7 @@ LONGEST: Final = 100_000
 DEEPEST: Final = 250
 """Levels of nesting of each kind."""
 
-LARGEST: Final = 100_000
+LARGEST: Final = 12_000
 """Nodes of a tree. `optMap` copies what it is called on, so a chain of them would fill any memory."""
 
 _MOST: Final = 100

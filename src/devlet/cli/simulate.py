@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from devlet.alloc.features import Rules
 from devlet.cli.allocation_input import Objects
@@ -27,6 +28,8 @@ Examples:
   devlet simulate -f cluster/ --node n1 -o yaml
   devlet simulate --problems problems.jsonl --bench
 """
+
+_WITH_PROBLEMS = ("problems", "bench", "improved", "timeout")
 
 
 @click.command(cls=KubectlCommand, epilog=_EXAMPLES)
@@ -57,6 +60,7 @@ def command(
     They take their devices one after the other, and nothing is written anywhere. Files alone are enough; with a server,
     what is in files comes on top of what it has."""
     if problems:
+        _refuse_others(click.get_current_context())
         return _answer(problems, Answers(_rules(bool(improved)), timeout, bench=bench, report=_complain))
     if output not in ("", "wide", "json", "yaml"):
         raise InvalidInput(f'output format "{output}": expected {FORMATS}')
@@ -67,6 +71,14 @@ def command(
     rules = _rules(found.is_devlet if improved is None else improved)
     _simulate(objects, _nodes(objects, node_name), rules, timeout, output, headers=not no_headers)
     return 0
+
+
+def _refuse_others(context: click.Context) -> None:
+    """Problems have their own objects: what says where others come from would be ignored."""
+    for parameter in context.command.params:
+        given = parameter.name and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+        if given and parameter.name not in _WITH_PROBLEMS:
+            raise InvalidInput(f"{parameter.opts[-1]} is not for --problems, which bring their own objects")
 
 
 def _rules(improved: bool) -> Rules:

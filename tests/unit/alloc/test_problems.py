@@ -89,7 +89,7 @@ def changed(**parts: Any) -> Document:
         ([], "a problem must be an object with nodes"),
         (None, "a problem must be an object with nodes"),
         (changed(slices=[{"spec": 3}]), r"problem 'one': slices\[0\]: Expected `object`, got `int`"),
-        (changed(slices=3), "problem 'one': 'int' object is not iterable"),
+        (changed(slices=3), "problem 'one': slices must be a list, not 3"),
         (changed(claims=[{"spec": {"devices": {"requests": [{"exactly": {"count": "x"}}]}}}]), r"'one': claims\[0\]"),
         (changed(nodes=["n0"]), r"problem 'one': nodes\[0\]: Expected `object`, got `str`"),
         (changed(features={"Magic": True}), "problem 'one': unknown allocator feature 'Magic'"),

@@ -31,7 +31,7 @@ from devlet.cel.library.ranges import (
     size_of,
     times,
 )
-from devlet.cel.operators import NO_OVERLOAD, compare
+from devlet.cel.operators import NO_OVERLOAD, check_weight, compare
 from devlet.cel.reference_types import go_type
 from devlet.cel.types import (
     BOOL,
@@ -83,6 +83,7 @@ def _flatten(value: Value, *depth: Value) -> Sequence[Value]:
     levels = depth[0] if depth else 1
     if levels < 0:
         raise CelError("level must be non-negative")
+    check_weight(value)
     while levels and any(isinstance(item, list | tuple) for item in values):
         values = [inner for item in values for inner in (item if isinstance(item, list | tuple) else (item,))]
         levels -= 1

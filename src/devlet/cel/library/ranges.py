@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from devlet.cel.functions import UNBOUNDED, CallEstimate, CostOf, Estimator, Range, SizedNode
+from devlet.cel.operators import check_weight
 from devlet.cel.values import CostExceeded, Value
 
 STRING_FACTOR: Final = 0.1
@@ -70,15 +71,20 @@ def actual_size(value: Value) -> int:
 
 
 def traversal_cost(value: Value) -> int:
-    """Of looking at all of it; texts that are short cost nothing."""
+    """Of looking at all of it; texts that are short cost nothing. Raises CostExceeded."""
+    check_weight(value)
+    return _traversal_cost(value)
+
+
+def _traversal_cost(value: Value) -> int:
     if isinstance(value, str):
         return int(len(value.encode(errors="surrogatepass")) * STRING_FACTOR)
     if isinstance(value, bytes):
         return int(len(value) * STRING_FACTOR)
     if isinstance(value, list | tuple):
-        return sum(map(traversal_cost, value))
+        return sum(map(_traversal_cost, value))
     if isinstance(value, dict):
-        return sum(traversal_cost(key) + traversal_cost(item) for key, item in value.items())
+        return sum(_traversal_cost(key) + _traversal_cost(item) for key, item in value.items())
     return 1
 
 

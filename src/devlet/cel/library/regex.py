@@ -53,6 +53,7 @@ _escapes = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL).finditer
 
 
 _SHORT: Final = 64
+_DEEPEST: Final = 1000  # groups inside of each other
 _KNOWN_MAX: Final = 1024
 
 
@@ -67,6 +68,8 @@ class Pattern:
     def __init__(self, text: str) -> None:
         self.text = text
         self._known: dict[str, bool] = {}
+        if _depth(text) > _DEEPEST:
+            raise CelError(f"error parsing regexp: expression nests too deeply: `{text}`")
         if any(escape[1] == "C" for escape in _escapes(text)):
             raise CelError(r"error parsing regexp: invalid escape sequence: `\C`")
         options = re2.Options()
@@ -102,6 +105,15 @@ class Pattern:
             position = end if end > position else _next_character(source, position)
             last_end = end
         return found
+
+
+def _depth(pattern: str) -> int:
+    """How deep groups are nested, at most: brackets in classes and escapes are counted with them."""
+    deepest = depth = 0
+    for character in pattern if pattern.count("(") > _DEEPEST else "":
+        depth += (character == "(") - (character == ")")
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _encoded(text: str) -> bytes:

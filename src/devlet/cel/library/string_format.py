@@ -13,7 +13,7 @@ from devlet.cel.library.conversions import to_string
 from devlet.cel.library.go_text import quoted
 from devlet.cel.library.ranges import check_steps
 from devlet.cel.library.times import duration_text, timestamp_text
-from devlet.cel.operators import find
+from devlet.cel.operators import check_weight, find
 from devlet.cel.types import Type, type_name
 from devlet.cel.values import INT_MAX, CelError, Duration, Timestamp, Uint, Value
 
@@ -38,6 +38,7 @@ def format_text(text: str, args: Sequence[Value]) -> str:
             continue
         if used >= len(args):
             raise CelError(f"index {used} out of range")
+        check_weight(args[used])
         position, format_value = _clause(text, found + 1)
         pieces.append(_formatted(format_value, args[used]))
         length += len(pieces[-1])

@@ -129,3 +129,13 @@ def test_the_cost_is_that_of_the_text_times_that_of_the_pattern(id: str) -> None
 
 def test_matches_called_as_a_function_has_no_cost_of_its_own() -> None:
     assert OVERLOADS["matches"].cost is None and OVERLOADS["matches"].estimate is None
+
+
+def test_groups_may_not_be_nested_without_end() -> None:
+    with pytest.raises(CelError, match="expression nests too deeply"):
+        compiled("(" * 3000 + "a" + ")" * 3000)
+
+
+def test_an_answer_that_is_remembered_is_the_same() -> None:
+    pattern = compiled("^a[0-9]+$")
+    assert [pattern.matches(text) for text in ("a1", "b1", "a1", "b1")] == [True, False, True, False]

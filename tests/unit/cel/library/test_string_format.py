@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from devlet.cel.library.string_format import format_text
 from devlet.cel.types import INT
-from devlet.cel.values import NONE, CelError, Duration, Timestamp, Uint
+from devlet.cel.values import NONE, CelError, CostExceeded, Duration, Timestamp, Uint
 from devlet.objects.quantity import Quantity
 
 NOT_A_STRING = (
@@ -106,3 +106,11 @@ def test_any_text_is_formatted_or_refused(text: str, args: list[Any]) -> None:
         assert isinstance(format_text(text, args), str)
     except CelError as error:
         assert error.message
+
+
+def test_a_value_that_holds_itself_many_times_is_not_written_out() -> None:
+    value: list[object] = [1]
+    for _ in range(60):
+        value = [value, value]
+    with pytest.raises(CostExceeded):
+        format_text("%s", [value])
