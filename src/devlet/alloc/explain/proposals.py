@@ -13,6 +13,7 @@ from devlet.alloc.amounts import Amount
 from devlet.alloc.explain.conflict import Wish, wishes_of, with_only
 from devlet.alloc.explain.copies import Difference
 from devlet.alloc.explain.hints import similar
+from devlet.alloc.explain.overdraft import left_beside
 from devlet.alloc.explain.parts import deciding_part, terms
 from devlet.alloc.explain.report import VerdictKind
 from devlet.alloc.explain.standing import Option, Scene, Seen, Standing
@@ -167,6 +168,8 @@ class _Maker:
                 if isinstance(problem, Amount):
                     left = problem.limit - (each.entry.consumed or {}).get(problem.name, 0)
                     amounts[problem.name, left] = None
+        if wanted:
+            amounts.update(dict.fromkeys(left_beside(self._scene, option, seen)))
         for name, left in sorted(amounts, key=lambda each: -each[1])[:TRIED_MAX]:
             asked = next((each for each in wanted if each.rpartition("/")[2] == name.rpartition("/")[2]), None)
             if asked is None or left <= 0:

@@ -9,8 +9,15 @@ from dataclasses import dataclass
 
 from devlet.alloc.explain.agreement import covers, value_text, values_of
 from devlet.alloc.explain.conflict import Wish
+from devlet.alloc.explain.overdraft import (
+    CapacityOverdraft,
+    CounterOverdraft,
+    capacity_overdraft,
+    counter_overdraft,
+)
 from devlet.alloc.explain.report import VerdictKind
 from devlet.alloc.explain.standing import Option, Scene, Seen
+from devlet.alloc.explain.verdicts import amount_text
 from devlet.alloc.inventory import DeviceEntry
 from devlet.alloc.pools import Pool
 from devlet.alloc.requests import RESULTS_MAX
@@ -19,6 +26,7 @@ from devlet.objects.claim import DeviceConstraint
 __all__ = ["Blocked", "blocked", "conflict_sentence", "distance"]
 
 _EXPRESSION_MAX = 160
+_DEVICES_MAX = 4
 
 # What is left after each question, in the order in which they are asked.
 _STAGES = (
@@ -116,7 +124,7 @@ def _option(scene: Scene, option: Option, seen: Sequence[Seen], found: Blocked |
     if broken:
         text, cause = _waiting(broken)
     elif found is None:
-        text = cause = f"cannot be met: more than {RESULTS_MAX} devices" if number > RESULTS_MAX else "cannot be met"
+        text, cause = _overdrawn(scene, option, seen, number)
     elif found.at is None:
         text = f"the node has {len(here) or 'none'}"
         cause = "needs more devices than the node has" if here else "finds no devices on the node"
@@ -125,6 +133,34 @@ def _option(scene: Scene, option: Option, seen: Sequence[Seen], found: Blocked |
     else:
         text, cause = _not_free(here, matching)
     return f"{needs}, {text}", cause
+
+
+def _overdrawn(scene: Scene, option: Option, seen: Sequence[Seen], number: int) -> tuple[str, str]:
+    """There are enough free devices, one by one."""
+    if number > RESULTS_MAX:
+        text = f"cannot be met: more than {RESULTS_MAX} devices"
+        return text, text
+    found = counter_overdraft(scene, [[(option, seen)]])
+    free = _count(seen, VerdictKind.FREE)
+    if found is None:
+        return _not_together(seen, free)
+    they = "together they take" if found.is_forced else f"any {number} of them take at least"
+    cause = f"finds enough free devices, but together they need more of counter {found.name} than is left"
+    return f"{free} {_are(free)} free, but {they} {_counter(found)}", cause
+
+
+def _not_together(seen: Sequence[Seen], free: int) -> tuple[str, str]:
+    """No counter is to blame alone."""
+    entries = [each.entry for each in seen if each.kind is VerdictKind.FREE]
+    counters = sorted({f"{set}/{name}" for entry in entries for (set, name), _ in entry.counters})
+    if not counters:
+        return "cannot be met", "cannot be met"
+    why = f"cannot be had together: they take from counter{'s' * (len(counters) > 1)} {_join(counters)}"
+    return f"{free} {_are(free)} free, but {why}", f"finds enough free devices, but they {why}"
+
+
+def _counter(found: CounterOverdraft) -> str:
+    return f"{amount_text(found.needed)} of counter {found.name}, of which {amount_text(found.left)} is left"
 
 
 def _waiting(broken: Sequence[Pool]) -> tuple[str, str]:
@@ -232,11 +268,41 @@ def _together(scene: Scene, requests: Sequence[Wish]) -> tuple[str, str]:
     if needed > len(free) and not any(entry.shareable for entry in free):
         text = f"need {_devices(needed)} together, {len(free)} {_are(len(free))} free that match any of them"
         return f"{who} {text}", f"{short} together need more devices than are free"
+    every = [scene.seen[wish.claim, wish.index] for wish in requests]
+    if counter := counter_overdraft(scene, every):
+        least = "" if counter.is_forced else "at least "
+        cause = f"{short} together need more of counter {counter.name} than is left"
+        return f"{who} together take {least}{_counter(counter)}", cause
+    if capacity := capacity_overdraft(scene, every):
+        return f"{_requests(requests)} {_capacity(capacity)}", _capacity_cause(requests, capacity)
     shared = ["devices"]
     shared += ["counters"] if any(entry.counters for entry in free) else []
     shared += ["capacity"] if any(entry.shareable for entry in free) else []
     text = f"can be met one by one but not together: they need the same {' or '.join(shared)}"
     return f"{who} {text}", f"{short} {text}"
+
+
+def _capacity(found: CapacityOverdraft) -> str:
+    if len(found.left) == 1:
+        ((device, left),) = found.left
+        return f"together need {found.total} of {found.name} of device {device}, of which {left} is left"
+    have = ", ".join(f"{device} {left}" for device, left in found.left[:_DEVICES_MAX])
+    have += f" and {len(found.left) - _DEVICES_MAX} more" * (len(found.left) > _DEVICES_MAX)
+    if found.total > found.total_left:
+        return f"together need {found.total} of {found.name}, of which {found.total_left} is left ({have})"
+    each = _join(list(map(str, found.needed)))
+    return f"need {each} of {found.name}, for which the devices have not enough left together ({have})"
+
+
+def _capacity_cause(requests: Sequence[Wish], found: CapacityOverdraft) -> str:
+    return f"{_requests(requests)} together need more {found.name} of shared devices than is left"
+
+
+def _requests(requests: Sequence[Wish]) -> str:
+    """Such as `requests a and b`."""
+    names = [wish.text.removeprefix("request ") for wish in requests]
+    is_plain = len(names) > 1 and all(wish.text.startswith("request ") for wish in requests)
+    return f"requests {_join(names)}" if is_plain else _join([wish.text for wish in requests])
 
 
 def _least(scene: Scene, wish: Wish) -> int:

@@ -177,6 +177,14 @@ class Standing:
         is_shared = entry.consumed is not None or (entry.shares > 0 and self._rules.shares_without_amounts)
         return entry.shareable and self._features.consumable_capacity and is_shared
 
+    def taken(self, wanted: Alternative, entry: DeviceEntry) -> Counter[CounterKey]:
+        """What it takes from counters if it is allocated now."""
+        needed: Counter[CounterKey] = Counter()
+        if not self._is_exempt(wanted) and not self._has_its_counters(entry):
+            for key, amount in entry.counters:
+                needed[key] += amount
+        return needed
+
     def lacking(self, wanted: Alternative, pool: Pool, entry: DeviceEntry) -> tuple[CounterKey, int, int] | str | None:
         """The counter that does not suffice, with what is needed of it and what is left."""
         if not self._features.partitionable_devices:
@@ -186,9 +194,7 @@ class Standing:
         available = self._available.get(id(pool))
         if available is None:
             available = self._available[id(pool)] = pool.available()
-        needed: Counter[CounterKey] = Counter()
-        for key, amount in entry.counters:
-            needed[key] += amount
+        needed = self.taken(wanted, entry)
         sets = {key[0] for key in needed}
         for key, left in available.items():
             if left < needed[key] and (key[0] in sets or not self._rules.own_counter_sets):

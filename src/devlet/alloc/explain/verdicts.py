@@ -203,7 +203,7 @@ class Verdicts:
             for holder in self._allocator.inventory.holders(device.identity)
         )
         held = f", {holders_text(holders)} hold{'s' * (len(holders) == 1)} the rest" if holders else ""
-        amounts = f"needs {_amount(needed)} of counter {name} in set {set}, {_amount(left)} left"
+        amounts = f"needs {amount_text(needed)} of counter {name} in set {set}, {amount_text(left)} left"
         return Verdict(entry.identity, VerdictKind.COUNTERS, amounts + held, holders=holders)
 
     # Devices that the node cannot have
@@ -248,7 +248,7 @@ def _pool_devices(pool: Pool) -> Iterator[DeviceEntry]:
         yield from entry.devices
 
 
-def _amount(nano: int) -> str:
+def amount_text(nano: int) -> str:
     """With a binary suffix if that is shorter."""
     decimal, binary = str(Quantity(nano)), str(Quantity(nano, "BinarySI"))
     return binary if len(binary) < len(decimal) else decimal

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from devlet.alloc.allocator import Allocator, Fit
 from devlet.alloc.explain.conflict import wishes_of
+from devlet.alloc.explain.explanation import find_changes
 from devlet.alloc.explain.proposals import missing_classes, proposals
 from devlet.alloc.explain.standing import Scene
 from devlet.alloc.explain.verdicts import Elsewhere
@@ -79,3 +81,45 @@ def test_a_class_that_is_missing_may_be_named_otherwise(read: Callable[..., Prob
     exactly = found.claims[0].spec.devices.requests[0].exactly
     assert exactly is not None
     assert exactly.device_class_name == "gpu-example"
+
+
+@pytest.mark.parametrize(
+    ("device", "amounts", "expected"),
+    [
+        (
+            "sh shared memory:10Gi",
+            ("6Gi", "6Gi"),
+            ["4Gi of memory instead of 6Gi in request r0", "4Gi of memory instead of 6Gi in request r1"],
+        ),
+        (
+            "sh shared memory:10",
+            ("8", "5"),
+            ["5 of memory instead of 8 in request r0", "2 of memory instead of 5 in request r1"],
+        ),
+        (
+            "sh shared memory:10(default=3,min=3,step=3,max=9)",
+            ("6", "6"),
+            ["3 of memory instead of 6 in request r0", "3 of memory instead of 6 in request r1"],
+        ),
+        ("sh shared memory:10", ("10", "10"), []),
+        ("d1 memory:10", ("6", "6"), []),
+    ],
+)
+def test_of_a_shared_device_what_the_other_requests_leave_is_proposed(
+    scene: Callable[..., Scene], device: str, amounts: tuple[str, str], expected: list[str]
+) -> None:
+    requests = [f"r{i} a memory:{amount}" for i, amount in enumerate(amounts)]
+    found = texts(scene(slices=[{"pool": "p", "devices": [device]}], claims=[requests], classes=["a"]))
+    assert found == [f"ask for {each}" for each in expected]
+
+
+def test_a_smaller_amount_of_a_shared_device_was_tried(read: Callable[..., Problem]) -> None:
+    requests = [f"r{i} a memory:6Gi" for i in range(3)]
+    slices = [{"pool": "p", "devices": ["d1 shared memory:10Gi", "d2 shared memory:9Gi"]}]
+    problem = read(slices=slices, claims=[requests], classes=["a"])
+    allocator = Allocator(problem.inventory, problem.features)
+    found = find_changes(allocator, problem.nodes, problem.claims)
+    assert [each.change.text for each in found] == [
+        f"ask for 4Gi of memory instead of 6Gi in request r{i}" for i in range(3)
+    ]
+    assert all(isinstance(allocator.allocate(each.node, each.proposal.claims), Fit) for each in found)

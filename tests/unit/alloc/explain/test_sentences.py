@@ -28,9 +28,15 @@ def constrained(devices: list[str], constraint: str, *requests: str) -> dict[str
     return one(devices, claims=[{"requests": list(requests), "constraints": [constraint]}])
 
 
+WIDE_AND_DEEP = (("d1", 39, 1), ("d2", 1, 4), ("d3", 39, 1))
 PARTS = [
     {"pool": "p", "counters": {"set1": {"memory": "8Gi"}}},
     {"pool": "p", "devices": ["d1 set1.memory-=6Gi", "d2 set1.memory-=6Gi"]},
+]
+
+TWO_COUNTERS = [
+    {"pool": "p", "counters": {"set1": {"memory": 40, "cores": 4}}},
+    {"pool": "p", "devices": [f"{d} set1.memory-={m} set1.cores-={c}" for d, m, c in WIDE_AND_DEEP]},
 ]
 
 
@@ -81,9 +87,62 @@ PARTS = [
         ),
         (
             {"slices": PARTS, "claims": [["r0 a", "r1 a"]]},
+            "request r0 (1 device) and request r1 (1 device) together take 12Gi of counter set1/memory, "
+            "of which 8Gi is left",
+            "request r0 and request r1 together need more of counter set1/memory than is left",
+        ),
+        (
+            {"slices": PARTS, "claims": [["r0 2 a"]]},
+            "request r0 needs 2 devices, 2 are free, but together they take 12Gi of counter set1/memory, "
+            "of which 8Gi is left",
+            "request r0 finds enough free devices, but together they need more of counter set1/memory than is left",
+        ),
+        (
+            {"slices": [*PARTS, {"pool": "p", "devices": ["d3 set1.memory-=7Gi"]}], "claims": [["r0 2 a"]]},
+            "request r0 needs 2 devices, 3 are free, but any 2 of them take at least 12Gi of counter set1/memory, "
+            "of which 8Gi is left",
+            "request r0 finds enough free devices, but together they need more of counter set1/memory than is left",
+        ),
+        (
+            {"slices": TWO_COUNTERS, "claims": [["r0 2 a"]]},
+            "request r0 needs 2 devices, 3 are free, but cannot be had together: "
+            "they take from counters set1/cores and set1/memory",
+            "request r0 finds enough free devices, but they cannot be had together: "
+            "they take from counters set1/cores and set1/memory",
+        ),
+        (
+            one(["sh shared memory:10Gi"], "r0 a memory:6Gi", "r1 a memory:6Gi"),
+            "requests r0 and r1 together need 12Gi of memory of device sh, of which 10Gi is left",
+            "requests r0 and r1 together need more memory of shared devices than is left",
+        ),
+        (
+            one(["sh shared memory:10"], "r0 a memory:3", "r1 a memory:4", allocated=["p/sh shared memory:4"]),
+            "requests r0 and r1 together need 7 of memory of device sh, of which 6 is left",
+            "requests r0 and r1 together need more memory of shared devices than is left",
+        ),
+        (
+            one(["d1 shared memory:10", "d2 shared memory:6"], "r0 a memory:6", "r1 a memory:6", "r2 a memory:6"),
+            "requests r0, r1 and r2 together need 18 of memory, of which 16 is left (d1 10, d2 6)",
+            "requests r0, r1 and r2 together need more memory of shared devices than is left",
+        ),
+        (
+            one(["d1 shared memory:10", "d2 shared memory:10"], "r0 a memory:6", "r1 a memory:6", "r2 a memory:6"),
+            "requests r0, r1 and r2 need 6, 6 and 6 of memory, for which the devices have not enough left together "
+            "(d1 10, d2 10)",
+            "requests r0, r1 and r2 together need more memory of shared devices than is left",
+        ),
+        (
+            one(["sh shared memory:10"], claims=[["r0 a memory:6"], ["r1 a memory:6"]]),
+            "claim default/claim-0, request r0 and claim default/claim-1, request r1 together need 12 of memory "
+            "of device sh, of which 10 is left",
+            "claim default/claim-0, request r0 and claim default/claim-1, request r1 together need more memory "
+            "of shared devices than is left",
+        ),
+        (
+            one(["sh shared memory:10 cores:10"], "r0 a memory:6 cores:6", "r1 a memory:6 cores:6"),
             "request r0 (1 device) and request r1 (1 device) can be met one by one but not together: "
-            "they need the same devices or counters",
-            "request r0 and request r1 can be met one by one but not together: they need the same devices or counters",
+            "they need the same devices or capacity",
+            "request r0 and request r1 can be met one by one but not together: they need the same devices or capacity",
         ),
         (
             constrained(["d1 a.example.com/x=1", "d2 a.example.com/x=2"], "match a.example.com/x", "gpu a", "nic a"),
