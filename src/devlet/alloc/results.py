@@ -10,6 +10,7 @@ from devlet.alloc.features import Features, Rules
 from devlet.alloc.search import Chosen
 from devlet.errors import InvalidInput
 from devlet.objects.claim import DeviceResult, ResourceClaim
+from devlet.objects.device_class import DeviceConfiguration
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import RequestRef, ShareID
 from devlet.objects.node import NodeSelector, NodeSelectorRequirement
@@ -103,7 +104,7 @@ def _config(claim: ResourceClaim, chosen: Sequence[Chosen], rules: Rules) -> lis
                 entry["requests"].append(wanted.full_name)
             continue
         entries = [
-            {"source": "FromClass", "requests": [wanted.full_name], "opaque": _opaque(each.opaque)}
+            {"source": "FromClass", "requests": [wanted.full_name], **_opaque(each)}
             for each in wanted.device_class.spec.config
         ]
         of_class[wanted.device_class.name] = entries
@@ -112,7 +113,7 @@ def _config(claim: ResourceClaim, chosen: Sequence[Chosen], rules: Rules) -> lis
         copies = _copies(claim, each.requests, {name: wanted.full_name for name, wanted in selected.items()})
         for _ in range(min(copies, 1) if rules.single_config else copies):
             named = {"requests": list(each.requests)} if each.requests else {}
-            config.append({"source": "FromClaim", **named, "opaque": _opaque(each.opaque)})
+            config.append({"source": "FromClaim", **named, **_opaque(each)})
     return config
 
 
@@ -126,8 +127,8 @@ def _copies(claim: ResourceClaim, named: Sequence[str], selected: dict[str, str]
     )
 
 
-def _opaque(value: Any) -> Any:
-    return _plain(value) if isinstance(value, msgspec.Struct) else value
+def _opaque(config: DeviceConfiguration) -> Document:
+    return {"opaque": _plain(config.opaque)} if config.opaque else {}
 
 
 def _node_selector(claim: ResourceClaim, chosen: Sequence[Chosen], node: str) -> Document | None:
