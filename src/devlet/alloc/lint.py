@@ -11,10 +11,10 @@ from typing import Final
 
 from devlet.alloc.cases import evaluated
 from devlet.alloc.device_cel import DeviceInput
-from devlet.alloc.mentions import Mention, children, mentions
+from devlet.alloc.mentions import Mention, mentions
 from devlet.alloc.published import Published
 from devlet.alloc.selectors import compile_selector
-from devlet.cel.ast import Call, Expr, Literal
+from devlet.cel.ast import Call, Expr, Literal, children
 from devlet.cel.environment import Environment
 from devlet.cel.functions import UNBOUNDED
 from devlet.cel.issues import CompileError

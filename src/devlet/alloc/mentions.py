@@ -6,7 +6,16 @@ Names that are computed are not found, and neither are those behind the variable
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from devlet.cel.ast import Call, Comprehension, Expr, Ident, ListLiteral, Literal, MapLiteral, Select, StructLiteral
+from devlet.cel.ast import (
+    Call,
+    Comprehension,
+    Expr,
+    Ident,
+    ListLiteral,
+    Literal,
+    Select,
+    children,
+)
 from devlet.cel.checker import Checked
 
 __all__ = ["Mention", "children", "mentions", "path_of"]
@@ -110,20 +119,3 @@ def _is_test(node: Expr) -> bool:
 def is_bind(node: Comprehension) -> bool:
     """Whether it is what `cel.bind` has become."""
     return isinstance(node.range, ListLiteral) and not node.range.elements and node.variable == "#unused"
-
-
-def children(node: Expr) -> tuple[Expr, ...]:
-    match node:
-        case Select():
-            return (node.operand,)
-        case Call():
-            return (node.target, *node.args) if node.target is not None else node.args
-        case ListLiteral():
-            return node.elements
-        case MapLiteral():
-            return tuple(part for entry in node.entries for part in (entry.key, entry.value))
-        case StructLiteral():
-            return tuple(field.value for field in node.fields)
-        case Comprehension():
-            return (node.range, node.init, node.condition, node.step, node.result)
-    return ()

@@ -4,7 +4,7 @@ Every node has an id; what is found out about it later (its place, type, functio
 Operators are calls of functions with names that cannot be written, such as `_+_`, `_&&_`, `_?_:_`, `_[_]`, `@in`, `!_`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -98,6 +98,33 @@ class Comprehension:
 
 
 Expr = Literal | Ident | Select | Call | ListLiteral | MapLiteral | StructLiteral | Comprehension
+
+
+def children(node: Expr) -> tuple[Expr, ...]:
+    """The nodes right below a node, in the order of the text."""
+    match node:
+        case Select():
+            return (node.operand,)
+        case Call():
+            return (node.target, *node.args) if node.target is not None else node.args
+        case ListLiteral():
+            return node.elements
+        case MapLiteral():
+            return tuple(part for entry in node.entries for part in (entry.key, entry.value))
+        case StructLiteral():
+            return tuple(field.value for field in node.fields)
+        case Comprehension():
+            return (node.range, node.init, node.condition, node.step, node.result)
+    return ()
+
+
+def walk(root: Expr) -> Iterator[Expr]:
+    """Every node, in no particular order."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += children(node)
 
 
 @dataclass(frozen=True, slots=True)

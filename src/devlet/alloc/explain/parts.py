@@ -7,7 +7,7 @@ with the opposite in mind, through `? :` into the branch that was taken. What is
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from devlet.cel.ast import Call, Comprehension, Expr, Ident, ListLiteral, Literal, Select
+from devlet.cel.ast import Call, Comprehension, Expr, Ident, ListLiteral, Literal, Select, children
 from devlet.cel.evaluate import Evaluation
 from devlet.cel.program import Program
 from devlet.cel.unparse import expression_text
@@ -138,19 +138,14 @@ class _Reader:
 
 
 def _children(node: Expr) -> tuple[Expr, ...]:
+    """Those that have one value: what is inside of a loop has many."""
     match node:
-        case Select():
-            return (node.operand,)
-        case Call():
-            return (node.target, *node.args) if node.target is not None else node.args
-        case ListLiteral():
-            return node.elements
         case Comprehension(range=ListLiteral(elements=())):
             return (node.init, node.result)
         case Comprehension():
             return (node.range,)
         case _:
-            return ()
+            return children(node)
 
 
 def _step(node: Expr) -> tuple[Expr, Value] | None:

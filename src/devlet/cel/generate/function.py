@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final
 
-from devlet.cel.ast import Ident
+from devlet.cel.ast import Ident, walk
 from devlet.cel.checker import Checked
 from devlet.cel.evaluate import evaluate
 from devlet.cel.functions import UNBOUNDED
 from devlet.cel.generate.code import NO_KEYS, Block, Body, Code, Line, Operand, Source
 from devlet.cel.generate.context import Context, NotGenerated
-from devlet.cel.generate.walk import walk, write
+from devlet.cel.generate.walk import write
 from devlet.cel.plan import Plan
 from devlet.cel.recursion import with_room
 from devlet.cel.values import CelError, Value

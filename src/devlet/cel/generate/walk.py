@@ -1,9 +1,20 @@
 """From a tree to code: which part of the generator is for which node."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from devlet.cel.ast import Call, Comprehension, Expr, Ident, ListLiteral, Literal, MapLiteral, Select, StructLiteral
+from devlet.cel.ast import (
+    Call,
+    Comprehension,
+    Expr,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Select,
+    StructLiteral,
+    walk,
+)
 from devlet.cel.generate import access, calls, comprehensions, equality, literals, logic, optionals
 from devlet.cel.generate.code import MAX_DEPTH, Operand
 from devlet.cel.generate.context import Context, NotGenerated, Steps
@@ -100,30 +111,3 @@ def _outlined(context: Context, node: Call | Comprehension) -> Steps:
     code.write(f"{result} = {name}({', '.join(parameters)})")
     code.failures += code.failures > before
     return Operand(result, operand.type, simple=True)
-
-
-def walk(root: Expr) -> Iterator[Expr]:
-    """Every node, in no particular order."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting += _children(node)
-
-
-def _children(node: Expr) -> list[Expr]:
-    match node:
-        case Select():
-            return [node.operand]
-        case Call():
-            return [*node.args, *([node.target] if node.target is not None else [])]
-        case ListLiteral():
-            return [*node.elements]
-        case MapLiteral():
-            return [part for entry in node.entries for part in (entry.key, entry.value)]
-        case StructLiteral():
-            return [field.value for field in node.fields]
-        case Comprehension():
-            return [node.range, node.init, node.condition, node.step, node.result]
-        case _:
-            return []

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from devlet.alloc.device_cel import DeviceInput
-from devlet.alloc.mentions import children
-from devlet.cel.ast import Call, Comprehension, Expr, Ident, Literal, Select
+from devlet.cel.ast import Call, Comprehension, Expr, Ident, Literal, Select, children
 from devlet.cel.checker import Checked
 from devlet.cel.texts import double_text
 from devlet.cel.types import Type, type_name

@@ -1,9 +1,8 @@
-import time
 from typing import Any
 
 import pytest
 
-from devlet.cel.generate.walk import walk
+from devlet.cel.ast import walk
 
 A = 'device.attributes["gpu.example.com"]'
 
@@ -32,10 +31,8 @@ def test_deep_expressions_are_no_problem(bench: Any, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
-def test_long_expressions_compile_fast(bench: Any, text: str) -> None:
-    start = time.process_time()
+def test_long_expressions_are_no_problem(bench: Any, text: str) -> None:
     assert bench.source(text)
-    assert time.process_time() - start < 5
     bench.check(text)
 
 
