@@ -156,6 +156,7 @@ def fits(document: Document, rules: Rules) -> Iterator[Document]:
     return (each for each in solved(document, rules) if each["outcome"] == "fit")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_every_allocation_keeps_all_rules() -> None:
     for document in [*problems(), *map(smallest, NAMES)]:
@@ -165,6 +166,7 @@ def test_every_allocation_keeps_all_rules() -> None:
     assert check(document, answer["node"], [], matches, NUMBERED) != []
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_every_allocation_of_the_reference_keeps_what_the_reference_keeps() -> None:
     for document in problems():
