@@ -73,6 +73,8 @@ class Model:
             key.token, key.tried = token, None
         assert objects.keys() <= self.keys.keys()
         self.listed, self.listed_version = objects, fact["version"]
+        if not self.newest:  # no life was long enough for the watch to see anything: it begins with this list
+            self.watched = dict(objects)
 
 
 def facts(process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
@@ -94,6 +96,14 @@ def run_round(path: Path, number: int, model: Model, *, kill_after: int, writers
                 process.send_signal(signal.SIGKILL)
         process.wait()
     assert process.returncode == -signal.SIGKILL, f"the writer ended by itself with {process.returncode}"
+
+
+def test_a_watch_that_has_seen_nothing_yet_begins_with_the_list() -> None:
+    model = Model()
+    model.took({"fact": "try", "verb": "create", "key": "a", "token": "0.1"})
+    model.took({"fact": "list", "version": 7, "objects": {"a": ["7", "0.1"]}})
+    model.took({"fact": "event", "version": 8, "key": "a", "token": "0.2", "gone": False})
+    assert model.watched == {"a": (8, "0.2")}
 
 
 @pytest.mark.crash
