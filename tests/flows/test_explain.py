@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(60)]
 
 OBJECTS = """
 apiVersion: resource.k8s.io/v1

@@ -91,7 +91,7 @@ def held(draw: st.DrawFn, slice_: Document) -> list[str]:
     return found
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(problems())
 def test_an_allocation_is_found_whenever_brute_force_finds_one(document: Document) -> None:
     (answer,) = solve_problem(document, reference_compatible=False)
@@ -99,7 +99,7 @@ def test_an_allocation_is_found_whenever_brute_force_finds_one(document: Documen
     assert (answer["outcome"] == "fit") == (exists is True), (answer.get("error"), exists)
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(problems())
 def test_what_is_given_keeps_all_rules(document: Document) -> None:
     for rules, reference_compatible in ((REFERENCE, True), (NUMBERED, False)):

@@ -107,6 +107,7 @@ def test_the_inventory_stays_as_it_is(read: Read) -> None:
     assert before == (problem.inventory.revisions.now, dict(problem.inventory.pool_revisions))
 
 
+@pytest.mark.long
 def test_thousands_of_nodes_are_looked_at_once_per_situation() -> None:
     problem = read_problem(bench_problem(2000, 8, 1))
     for i, node in enumerate(problem.nodes):
