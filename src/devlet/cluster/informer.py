@@ -76,6 +76,7 @@ class Informer(Generic[T]):
         self._failures = 0
         self._entries: dict[Key, _Entry[T]] = {}
         self._readers: set[MemoryObjectSendStream[Changed[T]]] = set()
+        self._listeners: list[Callable[[Changed[T]], None]] = []
         self.version = ""  # how far the copy has come
 
     def get(self, name: str, namespace: str = "") -> T | None:
@@ -87,6 +88,13 @@ class Informer(Generic[T]):
 
     def by_index(self, index: str, value: str) -> list[T]:
         return [self._entries[key].object for key in sorted(self._indexed[index].get(value, ()))]
+
+    def on_change(self, listener: Callable[[Changed[T]], None]) -> None:
+        """Call it with the present objects as if they were new, then with each change, at once: when somebody hears of
+        a change, all listeners have. It must not wait, and not raise."""
+        self._listeners.append(listener)
+        for key, entry in list(self._entries.items()):
+            listener(Changed(key, None, entry.object))
 
     @asynccontextmanager
     async def changes(self) -> AsyncIterator[MemoryObjectReceiveStream[Changed[T]]]:
@@ -180,6 +188,8 @@ class Informer(Generic[T]):
                 index.setdefault(value, set()).add(key)
 
     def _tell(self, change: Changed[T]) -> None:
+        for listener in self._listeners:
+            listener(change)
         for reader in self._readers:
             reader.send_nowait(change)
 

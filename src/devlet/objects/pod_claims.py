@@ -4,6 +4,7 @@ A claim that was made from a template is found by the name in the pod's status, 
 there or made a claim of that name: `must_be_owned` says that `is_made_for` has to be asked before it is used.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from devlet.errors import InvalidInput, NotFound
@@ -11,7 +12,7 @@ from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import ClaimName
 from devlet.objects.pod import Pod, PodResourceClaim
 
-__all__ = ["NOT_CREATED", "PodClaim", "is_made_for", "is_reserved_for", "pod_claims", "resolve"]
+__all__ = ["NOT_CREATED", "PodClaim", "claim_names", "is_made_for", "is_reserved_for", "pod_claims", "resolve"]
 
 NOT_CREATED = "ResourceClaim not created yet"
 
@@ -43,6 +44,16 @@ def resolve(pod: Pod, entry: PodResourceClaim) -> PodClaim:
 def pod_claims(pod: Pod) -> dict[str, PodClaim]:
     """The claims of all entries, by entry name; errors are those of `resolve`."""
     return {entry.name: resolve(pod, entry) for entry in pod.spec.resource_claims}
+
+
+def claim_names(pod: Pod) -> Iterator[ClaimName]:
+    """The claims that it is known to use by now: named, made from a template, or made for extended resources."""
+    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    for entry in pod.spec.resource_claims:
+        if name := entry.resource_claim_name or made.get(entry.name):
+            yield ClaimName(name)
+    if pod.status.extended_resource_claim_status:
+        yield ClaimName(pod.status.extended_resource_claim_status.resource_claim_name)
 
 
 def _subject(pod: Pod, entry: PodResourceClaim) -> str:

@@ -247,3 +247,23 @@ async def test_a_slow_informer_catches_up(root: Path) -> None:
                 while len(names) < 100:
                     names.add((await changes.receive()).key[1])
             assert len(copy.all()) == 100
+
+
+async def test_a_listener_hears_of_present_objects_then_of_changes(store: Store) -> None:
+    await store.create(CONFIG_MAPS, config_map("before"), "default")
+    copy = informer(store)
+    async with running(copy.run):
+        heard: list[tuple[str, bool]] = []
+        seen = anyio.Event()
+
+        def listen(change: Changed[Document]) -> None:
+            heard.append((change.key[1], change.old is None))
+            if change.key[1] == "after":
+                seen.set()
+
+        copy.on_change(listen)
+        assert heard == [("before", True)]
+        await store.create(CONFIG_MAPS, config_map("after"), "default")
+        with anyio.fail_after(5):
+            await seen.wait()
+        assert heard == [("before", True), ("after", True)]

@@ -1,0 +1,86 @@
+"""The copies of the cluster's objects that the control loops share: each kind is watched and decoded once.
+
+Indexes are named here, next to what they find. `running` is ready when all copies are complete.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Final, TypeVar
+
+from devlet.cluster.client import Cluster
+from devlet.cluster.informer import Indexer, Informer
+from devlet.kit.parts import running
+from devlet.objects import kinds
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.device_class import DeviceClass
+from devlet.objects.documents import Document, view
+from devlet.objects.kinds import Resource
+from devlet.objects.node import Node
+from devlet.objects.pod import Pod
+from devlet.objects.pod_claims import claim_names
+from devlet.objects.slice import ResourceSlice
+from devlet.objects.taint_rule import DeviceTaintRule
+
+__all__ = ["BY_CLAIM", "BY_CONSUMER", "BY_NODE", "BY_OWNER", "BY_TEMPLATE", "Informers"]
+
+BY_CLAIM: Final = "claim"  # pods, by namespace/name of each claim that they use
+BY_TEMPLATE: Final = "template"  # pods, by namespace/name of each template that they use
+BY_NODE: Final = "node"  # pods, by the name of their node
+BY_OWNER: Final = "owner"  # claims, by the UID of their controller
+BY_CONSUMER: Final = "consumer"  # claims, by the UID of each consumer they are reserved for
+
+T = TypeVar("T")
+
+
+class Informers:
+    """Templates are documents, because what is in them is copied. With `rules` False the API has no taint rules."""
+
+    def __init__(self, cluster: Cluster, *, rules: bool = True) -> None:
+        self.pods = _informer(
+            cluster,
+            kinds.PODS,
+            Pod,
+            {BY_CLAIM: _claims_of, BY_TEMPLATE: _templates_of, BY_NODE: lambda pod: (pod.spec.node_name,)},
+        )
+        self.claims = _informer(
+            cluster, kinds.RESOURCE_CLAIMS, ResourceClaim, {BY_OWNER: _owners_of, BY_CONSUMER: _consumers_of}
+        )
+        self.templates: Informer[Document] = Informer(cluster, kinds.RESOURCE_CLAIM_TEMPLATES, lambda found: found)
+        self.nodes = _informer(cluster, kinds.NODES, Node)
+        self.slices = _informer(cluster, kinds.RESOURCE_SLICES, ResourceSlice)
+        self.classes = _informer(cluster, kinds.DEVICE_CLASSES, DeviceClass)
+        self.rules = _informer(cluster, kinds.DEVICE_TAINT_RULES, DeviceTaintRule)
+        self._has_rules = rules
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        parts = [part.run for part in (self.nodes, self.slices, self.classes, self.templates, self.claims, self.pods)]
+        async with AsyncExitStack() as stack:
+            for part in [*parts, *([self.rules.run] if self._has_rules else [])]:
+                await stack.enter_async_context(running(part))
+            yield
+
+
+def _informer(
+    cluster: Cluster, resource: Resource, type_: type[T], indexes: Mapping[str, Indexer[T]] | None = None
+) -> Informer[T]:
+    return Informer(cluster, resource, partial(view, type_), indexes=indexes)
+
+
+def _claims_of(pod: Pod) -> Iterable[str]:
+    return (f"{pod.metadata.namespace}/{name}" for name in claim_names(pod))
+
+
+def _templates_of(pod: Pod) -> Iterable[str]:
+    names = (entry.resource_claim_template_name for entry in pod.spec.resource_claims)
+    return (f"{pod.metadata.namespace}/{name}" for name in names if name)
+
+
+def _owners_of(claim: ResourceClaim) -> Iterable[str]:
+    owner = claim.metadata.controller
+    return (owner.uid,) if owner else ()
+
+
+def _consumers_of(claim: ResourceClaim) -> Iterable[str]:
+    return (consumer.uid for consumer in claim.status.reserved_for)
