@@ -31,17 +31,16 @@ async def test_pods_are_found_by_claim_template_and_node(root: Path) -> None:
 
 
 async def test_claims_are_found_by_owner_and_consumer(root: Path) -> None:
-    claim = {
-        "metadata": {
-            "name": "c",
-            "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u1", "controller": True}],
-        },
-        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "x"}}]}},
-    }
     async with open_store(root / "db") as store:
-        await store.create(kinds.PODS, a_pod(resourceClaimName="c"), "default")
+        pod = await store.create(kinds.PODS, a_pod(resourceClaimName="c"), "default")
+        uid = pod["metadata"]["uid"]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "train", "uid": uid, "controller": True}
+        claim = {
+            "metadata": {"name": "c", "ownerReferences": [owner]},
+            "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "x"}}]}},
+        }
         made = await store.create(kinds.RESOURCE_CLAIMS, claim, "default")
-        reserved = [{"resource": "pods", "name": "p", "uid": "u1"}]
+        reserved = [{"resource": "pods", "name": "train", "uid": uid}]
         await store.update(
             kinds.RESOURCE_CLAIMS,
             {**made, "status": {"allocation": {"devices": {}}, "reservedFor": reserved}},
@@ -49,6 +48,6 @@ async def test_claims_are_found_by_owner_and_consumer(root: Path) -> None:
         )
         informers = Informers(store)
         async with informers.running():
-            assert [found.name for found in informers.claims.by_index(BY_OWNER, "u1")] == ["c"]
-            assert [found.name for found in informers.claims.by_index(BY_CONSUMER, "u1")] == ["c"]
+            assert [found.name for found in informers.claims.by_index(BY_OWNER, uid)] == ["c"]
+            assert [found.name for found in informers.claims.by_index(BY_CONSUMER, uid)] == ["c"]
             assert [pod.name for pod in informers.pods.by_index(BY_CLAIM, "default/c")] == ["train"]
