@@ -124,3 +124,16 @@ async def test_the_same_root_again_has_the_same_objects(peers: "Peers", root: Pa
         await apply(plane, DEVICE_CLASS)
     async with control_plane(peers.binaries, root) as plane:
         assert (await read(plane, "deviceclass", "gpu"))["spec"] == DEVICE_CLASS["spec"]
+
+
+async def test_a_program_that_is_killed_comes_back_where_it_was(peers: "Peers", root: Path) -> None:
+    peers.need("etcd", "kubectl", "kube-apiserver")
+    async with control_plane(peers.binaries, root, fsync=False) as plane:
+        await apply(plane, DEVICE_CLASS)
+        before = plane.pids
+        await plane.kill("kube-apiserver")
+        assert (await plane.kubectl("get", "deviceclass", "gpu")).returncode != 0
+        await plane.start("kube-apiserver")
+        assert (await read(plane, "deviceclass", "gpu"))["spec"] == DEVICE_CLASS["spec"]
+        assert plane.pids["kube-apiserver"] != before["kube-apiserver"]
+        assert plane.pids["etcd"] == before["etcd"]

@@ -18,7 +18,7 @@ from devlet.errors import InvalidInput
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import NodeName
 
-__all__ = ["MODES", "Mode", "nodes_to_find", "place"]
+__all__ = ["MODES", "Mode", "feasible", "nodes_to_find", "place"]
 
 Mode = Literal["fill", "fill-rotate", "scheduler"]
 MODES: Final[tuple[Mode, ...]] = ("fill", "fill-rotate", "scheduler")
@@ -37,7 +37,7 @@ def place(
     start = 0
     for claim in claims:
         wanted = allocator.read([claim])
-        found = _feasible(scan, wanted, start, enough, limits)
+        found = feasible(scan, wanted, start, enough, limits)
         if mode == "scheduler":
             start = (found[-1] + 1 if len(found) == enough else start) % max(len(nodes), 1)
         elif mode == "fill-rotate" and found:
@@ -51,16 +51,23 @@ def place(
         yield outcome.node.name
 
 
-def _feasible(scan: Scan, wanted: Wanted, start: int, enough: int, limits: Limits) -> list[int]:
-    """An error on one node is no answer for the others."""
+def feasible(
+    scan: Scan,
+    wanted: Wanted,
+    start: int,
+    enough: int,
+    limits: Limits = Limits(),
+    admits: Callable[[int], bool] = lambda index: True,
+) -> list[int]:
+    """As `Scan.feasible`, but an error on one node is no answer for the others."""
     try:
-        return scan.feasible(wanted, start, enough, limits)
+        return scan.feasible(wanted, start, enough, limits, admits)
     except Interrupted:
         return []
     except InvalidInput:
         count = len(scan.nodes)
         order = [(start + i) % count for i in range(count)]
-        return list(islice((i for i in order if _fits(scan, wanted, i, limits)), enough))
+        return list(islice((i for i in order if admits(i) and _fits(scan, wanted, i, limits)), enough))
 
 
 def _fits(scan: Scan, wanted: Wanted, index: int, limits: Limits) -> bool:

@@ -5,7 +5,7 @@ selectors is looked up once, then each question costs one operation on bits per 
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain, compress
 from typing import Final, Literal
@@ -69,25 +69,37 @@ class Scan:
             with suppress(InvalidInput):
                 self.allocator.layout(node)
 
-    def feasible(self, wanted: Wanted, start: int, enough: int, limits: Limits = Limits()) -> list[int]:
-        """Indices of the first nodes, from `start` on and around, where the claims fit; no more than `enough`.
+    def feasible(
+        self,
+        wanted: Wanted,
+        start: int,
+        enough: int,
+        limits: Limits = Limits(),
+        admits: Callable[[int], bool] = lambda index: True,
+    ) -> list[int]:
+        """Indices of the first nodes, from `start` on and around, where the claims fit; no more than `enough`. Nodes that
+        `admits` turns down are out of the question.
 
         Raises InvalidInput if they cannot be allocated on any node.
         """
         if wanted.single is None:
-            return self._searched(wanted, start, enough, limits)
-        return self._counted(wanted, start, enough, limits)
+            return self._searched(wanted, start, enough, limits, admits)
+        return self._counted(wanted, start, enough, limits, admits)
 
-    def _searched(self, wanted: Wanted, start: int, enough: int, limits: Limits) -> list[int]:
+    def _searched(
+        self, wanted: Wanted, start: int, enough: int, limits: Limits, admits: Callable[[int], bool]
+    ) -> list[int]:
         found: list[int] = []
         for i in self._around(start):
-            if isinstance(self.allocator.allocate_wanted(self.nodes[i], wanted, limits), Fit):
+            if admits(i) and isinstance(self.allocator.allocate_wanted(self.nodes[i], wanted, limits), Fit):
                 found.append(i)
                 if len(found) >= enough:
                     break
         return found
 
-    def _counted(self, wanted: Wanted, start: int, enough: int, limits: Limits) -> list[int]:
+    def _counted(
+        self, wanted: Wanted, start: int, enough: int, limits: Limits, admits: Callable[[int], bool]
+    ) -> list[int]:
         assert wanted.single is not None
         alternative = wanted.single.alternatives[0]
         number, rows = alternative.count, self._rows_of(alternative.selectors)
@@ -104,7 +116,7 @@ class Scan:
                 fits = free >= number
                 if not free:
                     rows.open[i] = 0
-            if fits:
+            if fits and admits(i):
                 found.append(i)
                 if len(found) >= enough:
                     break

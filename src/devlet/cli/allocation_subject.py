@@ -10,13 +10,12 @@ from devlet.cli.allocation_input import Key, Objects, text_of
 from devlet.cli.session import Document
 from devlet.errors import InvalidInput, NotFound
 from devlet.objects.claim import ResourceClaim
+from devlet.objects.claim_from_template import claim_from_template
 from devlet.objects.node import Node
 from devlet.objects.pod import Pod, PodResourceClaim
 from devlet.objects.pod_claims import is_made_for
 
 __all__ = ["Subject", "claim_subject", "pod_subject"]
-
-ENTRY_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,21 +116,6 @@ def _free_name(objects: Objects, pod: Pod, entry: PodResourceClaim) -> str:
 
 
 def _from_template(template: Document, pod: Pod, entry: PodResourceClaim, name: str) -> Document:
-    wanted = template["spec"].get("metadata") or {}
-    metadata: Document = {
-        "name": name,
-        "namespace": pod.metadata.namespace,
-        "annotations": {**(wanted.get("annotations") or {}), ENTRY_ANNOTATION: entry.name},
-    }
-    if pod.uid:  # a pod in a file may have none, and an owner without one is invalid
-        owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}
-        metadata["ownerReferences"] = [{**owner, "controller": True, "blockOwnerDeletion": True}]
-    if labels := wanted.get("labels"):
-        metadata["labels"] = labels
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": metadata,
-        "spec": template["spec"]["spec"],
-        "status": {},
-    }
+    claim = claim_from_template(template, pod, entry.name)
+    metadata = {"name": name} | {k: v for k, v in claim["metadata"].items() if k != "generateName"}
+    return claim | {"metadata": metadata, "status": {}}

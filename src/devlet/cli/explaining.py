@@ -13,9 +13,9 @@ from devlet.alloc.features import Rules
 from devlet.cli.allocation_input import Key, Objects, text_of
 from devlet.cli.allocation_source import Source
 from devlet.cli.allocation_subject import Subject, claim_subject, pod_subject
-from devlet.cli.search_time import FILTER_TIMEOUT, SearchTime
 from devlet.cli.session import Document
 from devlet.cli.views import allocated, explanation, explanation_document
+from devlet.control.search_time import FILTER_TIMEOUT, SearchTime
 from devlet.errors import InvalidInput, NotFound
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.node import Node

@@ -18,8 +18,8 @@ from devlet.alloc.features import Rules
 from devlet.alloc.placement import MODES, Mode, place
 from devlet.alloc.problems import Problem, answer_problem, read_problem
 from devlet.alloc.scan import Scan
-from devlet.cli.search_time import SearchTime
 from devlet.cli.session import Document
+from devlet.control.search_time import SearchTime
 from devlet.errors import InvalidInput
 
 MAX_LINE_BYTES: Final = 1 << 30

@@ -11,7 +11,7 @@ from devlet.alloc.features import ALL_FEATURES, Rules
 from devlet.alloc.results import allocation_documents
 from devlet.cli.allocation_input import Objects
 from devlet.cli.allocation_subject import Subject, claim_subject, pod_subject
-from devlet.cli.search_time import FILTER_TIMEOUT, SearchTime
+from devlet.control.search_time import FILTER_TIMEOUT, SearchTime
 from devlet.errors import DevletError, InvalidInput
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.node import Node

@@ -6,7 +6,12 @@ switched off because a real kube-controller-manager may do the same work.
 
 from difflib import get_close_matches
 
-NAMES = ("garbage-collector", "namespace", "serviceaccount")
+RESOURCE_CLAIM = "resourceclaim"
+TAINT_EVICTION = "device-taint-eviction"
+SCHEDULER = "scheduler"
+
+CONTROL = (RESOURCE_CLAIM, TAINT_EVICTION, SCHEDULER)  # what `--no-control` switches off
+NAMES = ("garbage-collector", "namespace", "serviceaccount", *CONTROL)
 
 
 def parse(text: str) -> frozenset[str]:

@@ -71,12 +71,19 @@ Change = Found | Gone | Anew
 
 
 class DirWatch:
-    """`skip` says by their names which entries not to look at. For one task, inside `with`."""
+    """`skip` says by their names which entries not to look at. With `contents`, a file that somebody has written to is
+    found again. For one task, inside `with`."""
 
     def __init__(
-        self, root: Path, *, skip: Callable[[str], bool] = lambda name: False, settings: Settings = Settings()
+        self,
+        root: Path,
+        *,
+        skip: Callable[[str], bool] = lambda name: False,
+        settings: Settings = Settings(),
+        contents: bool = False,
     ) -> None:
         self._root = root
+        self._mask = _MASK | (flags.CLOSE_WRITE if contents else 0)
         self._skip = skip
         self._settings = settings
         self._inotify: INotify | None = None
@@ -145,7 +152,7 @@ class DirWatch:
             pass
         elif event.mask & _WENT:
             self._leave(folder / event.name)
-        elif event.mask & _APPEARED:
+        elif event.mask & (_APPEARED | flags.CLOSE_WRITE):
             self._look(folder / event.name)
 
     def _rescan(self, lost: bool = False) -> None:
@@ -253,7 +260,7 @@ class DirWatch:
                 self._unwatch(descriptor)
 
     def _add(self, folder: Path) -> int | None:
-        return None if self._inotify is None else int(self._inotify.add_watch(folder, _MASK))
+        return None if self._inotify is None else int(self._inotify.add_watch(folder, self._mask))
 
     def _unwatch(self, descriptor: int) -> None:
         if self._inotify is not None and descriptor >= 0:

@@ -11,6 +11,8 @@ from typing import Protocol
 from devlet.node import fit
 from devlet.node.rejection import Rejection
 from devlet.node.topology.hints import Provider
+from devlet.objects import host_ports
+from devlet.objects.host_ports import Port
 from devlet.objects.identifiers import PodUID, ResourceName
 from devlet.objects.node import Node
 from devlet.objects.pod import Pod
@@ -32,6 +34,9 @@ class Topology(Protocol):
     async def admit(self, pod: Pod, providers: Sequence[Provider]) -> Rejection | None: ...
 
 
+_NO_PORTS = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+
+
 class Admission:
     """`node` is this node as it is now: its labels and what can be allocated on it."""
 
@@ -41,6 +46,7 @@ class Admission:
         self._node = node
         self._admitted: dict[PodUID, fit.Amounts] = {}
         self._used: fit.Amounts = {}  # their sum, kept: there may be thousands of them
+        self._ports: dict[PodUID, frozenset[Port]] = {}
 
     async def admit(self, pod: Pod) -> Rejection | None:
         """Unavailable if it cannot be written down: then nothing was decided, try again."""
@@ -61,12 +67,20 @@ class Admission:
         self.forget(pod.uid)
         self._admitted[pod.uid] = fit.requests(pod)
         self._used = fit.added(self._used, self._admitted[pod.uid])
+        if ports := host_ports.of_pod(pod):
+            self._ports[pod.uid] = ports
 
     def forget(self, pod: PodUID) -> None:
         self._used = fit.less(self._used, self._admitted.pop(pod, {}))
+        self._ports.pop(pod, None)
 
     def _check(self, pod: Pod) -> Rejection | None:
         node = self._node()
         others = fit.less(self._used, self._admitted.get(pod.uid, {}))
         allocatable = fit.raised(fit.amounts(node.status.allocatable), self._devices.allocated_counts())
-        return fit.mismatch(pod, node) or fit.lacking(pod, others, allocatable)
+        return fit.mismatch(pod, node) or fit.lacking(pod, others, allocatable) or self._port_conflict(pod)
+
+    def _port_conflict(self, pod: Pod) -> Rejection | None:
+        """Two pods cannot have the same port of the host."""
+        used = {port for uid, ports in self._ports.items() if uid != pod.uid for port in ports}
+        return Rejection("NodePorts", _NO_PORTS) if host_ports.conflict(host_ports.of_pod(pod), used) else None

@@ -14,6 +14,11 @@ __all__ = ["DAMAGED", "READY", "conditions", "labels", "node_info", "status_patc
 
 READY = "Ready"
 DAMAGED = "DeviceCheckpointDamaged"
+_PRESSURES = (  # devlet watches none of them, but a condition that a node never reports becomes Unknown when it is lost
+    ("MemoryPressure", "KubeletHasSufficientMemory", "devlet does not watch memory"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "devlet does not watch disks"),
+    ("PIDPressure", "KubeletHasSufficientPID", "devlet does not watch process ids"),
+)
 _DAMAGE_MAX = 32 * 1024  # of a condition's message
 
 
@@ -39,16 +44,16 @@ def node_info(host: Host, runtime: str) -> Document:
 
 def conditions(damage: Sequence[str], now: datetime) -> list[Document]:
     """Those that a node of ours has; the one about damage only while there is some."""
-    at = format_time(now)
-    times = {"lastHeartbeatTime": at, "lastTransitionTime": at}
-    found = [_condition(READY, "KubeletReady", "devlet is posting ready status") | times]
+    found = [_condition(type_, False, reason, message) for type_, reason, message in _PRESSURES]
+    found.append(_condition(READY, True, "KubeletReady", "devlet is posting ready status"))
     if damage:
-        found.append(_condition(DAMAGED, "CheckpointSetAside", "; ".join(damage)[:_DAMAGE_MAX]) | times)
-    return found
+        found.append(_condition(DAMAGED, True, "CheckpointSetAside", "; ".join(damage)[:_DAMAGE_MAX]))
+    at = format_time(now)
+    return [each | {"lastHeartbeatTime": at, "lastTransitionTime": at} for each in found]
 
 
-def _condition(type_: str, reason: str, message: str) -> Document:
-    return {"type": type_, "status": "True", "reason": reason, "message": message}
+def _condition(type_: str, status: bool, reason: str, message: str) -> Document:
+    return {"type": type_, "status": str(status), "reason": reason, "message": message}
 
 
 def status_patch(before: Document, wanted: Document, *, beat: bool) -> Document | None:

@@ -1,7 +1,11 @@
 """The Node object of this node: made if it is missing, and kept equal to what the machine and the plugins have.
 
-Only differences are written, and not more often than every tenth of a second. A Node that somebody deletes is made
-again. Heartbeats are not sent here: Ready says when the node was registered.
+Only differences are written, and not more often than every tenth of a second; every five minutes all conditions are,
+with the time. In between the lease tells that the node lives (`node.lease`). A Node that somebody deletes is made
+again. Its taints are not touched, nor are labels and conditions of others.
+
+Nothing is said when devlet stops. The cluster would put a taint on a node that is not ready, and evict whoever does not
+tolerate it; but pods go on while devlet is restarted. A node that stays away is found out by its lease.
 """
 
 import logging
@@ -40,6 +44,7 @@ class Settings:
     address: str = "127.0.0.1"  # how others reach this node
     max_pods: int = 110  # as the kubelet
     interval: float = 0.1  # seconds between two writes, at least
+    heartbeat: float = 300.0  # seconds between two writes, at most; as the kubelet
     retry: Backoff = field(default=Backoff(0.2, 10.0))
 
 
@@ -81,12 +86,17 @@ class NodeStatus:
         self._nodes = Informer(cluster, NODES, lambda document: document, field_selector=f"metadata.name={name}")
         self._known: Document | None = None
         self._dirty = anyio.Event()
+        self._beat_due = False
+
+    @property
+    def uid(self) -> str | None:
+        """Of the Node; None while there is none."""
+        return self._known["metadata"]["uid"] if self._known else None
 
     @property
     def reference(self) -> ObjectReference:
         """For events about this node."""
-        uid = self._known["metadata"]["uid"] if self._known else self._name
-        return ObjectReference(kind="Node", api_version="v1", name=self._name, uid=uid)
+        return ObjectReference(kind="Node", api_version="v1", name=self._name, uid=self.uid or self._name)
 
     def node(self) -> views.Node:
         """This node as pods see it now: labels, and what can be allocated, published or not."""
@@ -105,11 +115,18 @@ class NodeStatus:
             task_status.started()
             tasks.start_soon(self._follow_devices)
             tasks.start_soon(self._follow_node)
+            tasks.start_soon(self._beat)
             while True:
                 await self._dirty.wait()
                 self._dirty = anyio.Event()
                 await self._until_done()
                 await self._clock.sleep(self._settings.interval)
+
+    async def _beat(self) -> None:
+        while True:
+            await self._clock.sleep(self._settings.heartbeat)
+            self._beat_due = True
+            self._dirty.set()
 
     async def _follow_devices(self) -> None:
         while True:
@@ -151,10 +168,15 @@ class NodeStatus:
             self._tell_reboot(known)
             known = await self._label(known)
         wanted = self._wanted(self._capacity_before(first=first))
-        patch = node_document.status_patch(known, wanted, beat=first)
-        if patch is not None:
-            answer = await self._cluster.patch(NODES, self._name, StrategicMergePatch(patch), subresource="status")
-            self._known = newest(self._known, answer)
+        patch = node_document.status_patch(known, wanted, beat=first or self._beat_due)
+        if patch is None:
+            return
+        answer = await self._cluster.patch(NODES, self._name, StrategicMergePatch(patch), subresource="status")
+        self._known = newest(self._known, answer)
+        if self._beat_due:
+            self._beat_due = False
+            log.debug("node status renewed", extra=facts(node=self._name))
+        else:
             log.info("node status written", extra=facts(node=self._name, keys=",".join(patch["status"])))
 
     async def _create(self) -> None:

@@ -27,15 +27,15 @@ class Kind:
     update_needs_version: bool = False  # PUT without resourceVersion is refused
     list_kind: str = ""
 
-    @property
+    @cached_property
     def storage_version(self) -> str:
         return self.storage or self.api_versions[0]
 
-    @property
+    @cached_property
     def has_status(self) -> bool:
         return "status" in self.subresources
 
-    @property
+    @cached_property
     def key(self) -> str:
         """What the kind is called in storage: the plural with the group of its storage version."""
         return qualified(self.plural, self.storage_version)

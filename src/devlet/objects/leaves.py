@@ -112,18 +112,25 @@ def int_or_string(value: Any, unknown: Unknown) -> int | str:
 
 
 def time(value: Any, _: Unknown) -> str | None:
-    moment = _moment(value, parse_time)
-    return None if moment == ZERO_TIME else format_time(moment)
+    if isinstance(value, str):
+        return _time(value)
+    raise Mismatch(value, "RFC 3339 time")
 
 
 def micro_time(value: Any, _: Unknown) -> str | None:
+    if not isinstance(value, str):
+        raise Mismatch(value, "RFC 3339 time")
     moment = _moment(value, parse_micro_time)
     return None if moment == ZERO_TIME else format_micro_time(moment)
 
 
-def _moment(value: Any, parse: Callable[[object], datetime]) -> datetime:
-    if not isinstance(value, str):
-        raise Mismatch(value, "RFC 3339 time")
+@lru_cache(4096)  # an object has several, and those of the same second are the same
+def _time(value: str) -> str | None:
+    moment = _moment(value, parse_time)
+    return None if moment == ZERO_TIME else format_time(moment)
+
+
+def _moment(value: str, parse: Callable[[object], datetime]) -> datetime:
     try:
         return parse(value)
     except InvalidInput:

@@ -8,7 +8,16 @@ from msgspec import field
 
 from devlet.objects.container import Container, ContainerStatus, ResourceRequirements
 from devlet.objects.identifiers import PodName, PodUID
-from devlet.objects.meta import LocalObjectReference, Nullable, ObjectMeta, QuantityText, Raw, View, empty_if_null
+from devlet.objects.meta import (
+    LocalObjectReference,
+    Nullable,
+    ObjectMeta,
+    ObjectReference,
+    QuantityText,
+    Raw,
+    View,
+    empty_if_null,
+)
 from devlet.objects.node import NodeSelector, NodeSelectorTerm
 
 __all__ = [
@@ -20,6 +29,7 @@ __all__ = [
     "Pod",
     "PodCondition",
     "PodIP",
+    "PodReadinessGate",
     "PodResourceClaim",
     "PodResourceClaimStatus",
     "PodSchedulingGate",
@@ -71,6 +81,10 @@ class PodSchedulingGate(View, frozen=True, kw_only=True):
     name: str = ""
 
 
+class PodReadinessGate(View, frozen=True, kw_only=True):
+    condition_type: str = ""
+
+
 class PodSchedulingGroup(View, frozen=True, kw_only=True):
     pod_group_name: str | None = None
 
@@ -104,6 +118,7 @@ class PodSpec(View, frozen=True, kw_only=True):
     preemption_policy: str | None = None
     overhead: dict[str, QuantityText] = field(default_factory=dict)
     topology_spread_constraints: tuple[Raw, ...] = ()
+    readiness_gates: tuple[PodReadinessGate, ...] = ()
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     scheduling_group: PodSchedulingGroup | None = None
     resource_claims: tuple[PodResourceClaim, ...] = ()
@@ -195,6 +210,14 @@ class Pod(View, frozen=True, kw_only=True):
     def containers(self) -> tuple[Container, ...]:
         """Init containers first, as they are started; without ephemeral ones."""
         return self.spec.init_containers + self.spec.containers
+
+    @property
+    def reference(self) -> ObjectReference:
+        """For events about it."""
+        metadata = self.metadata
+        return ObjectReference(
+            kind="Pod", api_version="v1", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid
+        )
 
     @property
     def is_finished(self) -> bool:

@@ -35,18 +35,18 @@ def parse_micro_time(text: object) -> datetime:
 
 def format_time(moment: datetime) -> str:
     """Write a Time; `moment` must know its zone."""
-    return f"{_utc(moment).isoformat(timespec='seconds')}Z"
+    return f"{_utc(moment).isoformat(timespec='seconds')[:-6]}Z"
 
 
 def format_micro_time(moment: datetime) -> str:
     """Write a MicroTime; `moment` must know its zone."""
-    return f"{_utc(moment).isoformat(timespec='microseconds')}Z"
+    return f"{_utc(moment).isoformat(timespec='microseconds')[:-6]}Z"
 
 
 def _utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ValueError("a time without a zone means nothing here")
-    return moment.astimezone(UTC).replace(tzinfo=None)
+    return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
 
 
 def _zone(sign: str, hours: str, minutes: str) -> timezone:

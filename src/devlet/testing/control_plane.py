@@ -3,6 +3,8 @@ kube-controller-manager, from binaries that `make peers` builds (or any of the s
 
     async with control_plane(Path(".cache/peers/bin"), root) as cp:
         await cp.kubectl("get", "deviceclasses")
+        await cp.kill("kube-apiserver")
+        await cp.start("kube-apiserver")  # on the same port
 
 There is no kubelet: a pod that was scheduled stays Pending until something reports its status. Without the
 controller manager nothing creates service accounts, so their admission check is switched off then.
@@ -14,9 +16,10 @@ import json
 import secrets
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -33,10 +36,13 @@ from devlet.testing.kube_programs import (
     switches,
 )
 from devlet.testing.processes import Ready, RunningProcess, process
+from devlet.testing.restarts import Restarts
 
 __all__ = ["ADMIN", "CONTROLLERS", "FEATURE_GATES", "RUNTIME_CONFIG", "ControlPlane", "control_plane"]
 
 ADMIN = "admin"
+
+Make = Callable[[], AbstractAsyncContextManager[RunningProcess]]
 
 RUNTIME_CONFIG: Mapping[str, bool] = MappingProxyType(
     {f"resource.k8s.io/{version}": True for version in ("v1beta1", "v1beta2", "v1alpha3")}
@@ -46,15 +52,20 @@ _PROGRAMS = ("etcd", "kube-apiserver", "kubectl")
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """A running control plane. `programs` has its processes by name, as in `programs["etcd"].pid`."""
+    """A running control plane."""
 
     endpoint: str
     etcd_endpoint: str
     ca_file: Path
     root: Path
     tokens: Mapping[str, str] = field(repr=False)
-    programs: Mapping[str, RunningProcess]
+    _lives: Mapping[str, Restarts[RunningProcess]] = field(repr=False)
     _kubectl: Path = field(repr=False)
+
+    @property
+    def programs(self) -> dict[str, RunningProcess]:
+        """Its processes by name, as in `programs["etcd"].pid`: those of the last start, which may have ended."""
+        return {name: life.running for name, life in self._lives.items()}
 
     @property
     def token(self) -> str:
@@ -68,6 +79,24 @@ class ControlPlane:
     @property
     def pids(self) -> dict[str, int]:
         return {name: program.pid for name, program in self.programs.items()}
+
+    async def kill(self, program: str) -> None:
+        """With SIGKILL, and until it is gone."""
+        await self._lives[program].kill()
+
+    async def stop(self, program: str) -> None:
+        """In good order, and until it is gone."""
+        await self._lives[program].stop()
+
+    async def start(self, program: str) -> None:
+        """One that was killed or stopped, with the flags it had, until it is ready. The API server and etcd keep their
+        ports, so that clients find them again."""
+        await self._lives[program].start()
+
+    async def restart(self, program: str) -> None:
+        """Kill it and start it again."""
+        await self.kill(program)
+        await self.start(program)
 
     def kubeconfig_of(self, user: str) -> Path:
         """The kubeconfig of the administrator, or of one of the `users` the control plane was started with."""
@@ -115,39 +144,40 @@ async def control_plane(
     for user, token in tokens.items():
         _write_private(_kubeconfig_path(root, user), _kubeconfig(endpoint, ca_file, user, token))
 
-    programs: dict[str, RunningProcess] = {}
-    async with AsyncExitStack() as stack:
+    api_flags = _api_server_flags(root, api_port, etcd_endpoint, runtime_config, feature_gates)
+    if not controller_manager:
+        api_flags.append("--disable-admission-plugins=ServiceAccount")
+    urls = [endpoint + path for path in ("/readyz", "/api/v1/namespaces/default")]
+    admin = _kubeconfig_path(root, ADMIN)
 
-        async def start(name: str, flags: list[str], ready: Ready) -> None:
-            program = process([binaries / name, *flags], log=root / f"{name}.log", ready=ready, timeout=timeout)
-            programs[name] = await stack.enter_async_context(program)
+    def program(name: str, flags: list[str], ready: Ready) -> Make:
+        argv: list[str | Path] = [binaries / name, *flags]
+        return partial(process, argv, log=root / f"{name}.log", ready=ready, timeout=timeout)
 
-        await start("etcd", _etcd_flags(root, client_port, peer_port, fsync), answers(f"{etcd_endpoint}/readyz"))
-        api_flags = _api_server_flags(root, api_port, etcd_endpoint, runtime_config, feature_gates)
-        if not controller_manager:
-            api_flags.append("--disable-admission-plugins=ServiceAccount")
-        paths = ("/readyz", "/api/v1/namespaces/default")
-        await start(
-            "kube-apiserver", api_flags, answers(*(endpoint + p for p in paths), ca_file=ca_file, token=tokens[ADMIN])
+    makes = {
+        "etcd": program("etcd", _etcd_flags(root, client_port, peer_port, fsync), answers(f"{etcd_endpoint}/readyz")),
+        "kube-apiserver": program("kube-apiserver", api_flags, answers(*urls, ca_file=ca_file, token=tokens[ADMIN])),
+    }
+    if scheduler:
+        makes["kube-scheduler"] = partial(
+            kube_scheduler, binaries, root, admin, feature_gates=feature_gates, timeout=timeout
         )
-        admin = _kubeconfig_path(root, ADMIN)
-        if scheduler:
-            programs["kube-scheduler"] = await stack.enter_async_context(
-                kube_scheduler(binaries, root, admin, feature_gates=feature_gates, timeout=timeout)
-            )
-        if controller_manager:
-            programs["kube-controller-manager"] = await stack.enter_async_context(
-                kube_controller_manager(
-                    binaries,
-                    root,
-                    admin,
-                    service_account_key=root / "service-accounts.key",
-                    root_ca=ca_file,
-                    feature_gates=feature_gates,
-                    timeout=timeout,
-                )
-            )
-        yield ControlPlane(endpoint, etcd_endpoint, ca_file, root, tokens, programs, binaries / "kubectl")
+    if controller_manager:
+        makes["kube-controller-manager"] = partial(
+            kube_controller_manager,
+            binaries,
+            root,
+            admin,
+            service_account_key=root / "service-accounts.key",
+            root_ca=ca_file,
+            feature_gates=feature_gates,
+            timeout=timeout,
+        )
+    lives = {name: Restarts(make) for name, make in makes.items()}
+    async with AsyncExitStack() as stack:
+        for life in lives.values():
+            await stack.enter_async_context(life)
+        yield ControlPlane(endpoint, etcd_endpoint, ca_file, root, tokens, lives, binaries / "kubectl")
 
 
 def _check_binaries(binaries: Path, names: Sequence[str]) -> None:

@@ -43,12 +43,20 @@ def test_only_what_differs_is_written() -> None:
 
 
 def test_a_beat_renews_the_heartbeat_and_keeps_the_transition() -> None:
-    (ready,) = changes(wanted(), wanted(LATER), beat=True)["conditions"]
-    assert (ready["lastHeartbeatTime"], ready["lastTransitionTime"]) == ("2025-01-01T00:01:00Z", "2025-01-01T00:00:00Z")
+    renewed = changes(wanted(), wanted(LATER), beat=True)["conditions"]
+    assert {each["type"]: each["status"] for each in renewed} == {
+        "MemoryPressure": "False",
+        "DiskPressure": "False",
+        "PIDPressure": "False",
+        "Ready": "True",
+    }
+    times = {(each["lastHeartbeatTime"], each["lastTransitionTime"]) for each in renewed}
+    assert times == {("2025-01-01T00:01:00Z", "2025-01-01T00:00:00Z")}
 
 
 def test_a_node_that_was_not_ready_becomes_ready_now() -> None:
-    before = wanted() | {"conditions": [{"type": "Ready", "status": "Unknown", "lastTransitionTime": "T0"}]}
+    lost = [each | {"status": "Unknown", "lastTransitionTime": "T0"} for each in conditions((), NOW)[-1:]]
+    before = wanted() | {"conditions": [*conditions((), NOW)[:-1], *lost]}
     (ready,) = changes(before, wanted(LATER))["conditions"]
     assert (ready["status"], ready["lastTransitionTime"]) == ("True", "2025-01-01T00:01:00Z")
 
@@ -60,4 +68,9 @@ def test_damage_is_a_condition_that_goes_with_it() -> None:
 
 
 def test_the_message_about_much_damage_fits_into_a_condition() -> None:
-    assert len(conditions(["x" * 100_000], NOW)[1]["message"]) == 32 * 1024
+    assert len(conditions(["x" * 100_000], NOW)[-1]["message"]) == 32 * 1024
+
+
+def test_an_address_that_changed_is_written_and_those_of_others_stay() -> None:
+    before = wanted() | {"addresses": [{"type": "InternalIP", "address": "10.0.0.9"}, {"type": "ExternalIP"}]}
+    assert changes(before, wanted())["addresses"] == wanted()["addresses"]

@@ -111,7 +111,7 @@ async def test_a_node_registers_itself_when_it_is_missing(machine: Machine) -> N
             "Hostname": "n1",
             "InternalIP": "127.0.0.1",
         }
-        assert status.reference.uid == node["metadata"]["uid"]
+        assert status.reference.uid == node["metadata"]["uid"] == status.uid
 
 
 async def test_devices_of_plugins_are_published_as_they_change(machine: Machine) -> None:
@@ -160,6 +160,51 @@ async def test_a_damaged_checkpoint_is_a_condition_of_the_node(machine: Machine)
         path.unlink()
     async with machine.running():
         assert condition(await machine.node(), "DeviceCheckpointDamaged") is None
+
+
+@pytest.mark.spec("KA-9.3c")
+async def test_conditions_are_renewed_every_five_minutes(machine: Machine) -> None:
+    async with machine.running():
+        before = await machine.node()
+        await machine.clock.sleeping(1)
+        await machine.clock.advance(295)
+
+        def is_renewed(node: Document) -> bool:
+            return all(each["lastHeartbeatTime"] > "2025-01-01T00:04:59Z" for each in node["status"]["conditions"])
+
+        after = await machine.node(is_renewed)
+    assert {each["type"]: each["status"] for each in after["status"]["conditions"]} == {
+        "MemoryPressure": "False",
+        "DiskPressure": "False",
+        "PIDPressure": "False",
+        "Ready": "True",
+    }
+    for type_ in ("Ready", "MemoryPressure"):
+        one, other = condition(before, type_), condition(after, type_)
+        assert one is not None and other is not None and one["lastTransitionTime"] == other["lastTransitionTime"]
+
+
+@pytest.mark.spec("KA-9.3d")
+async def test_a_node_that_was_called_lost_says_that_it_is_ready_and_its_taints_stay(machine: Machine) -> None:
+    taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}
+    async with machine.running():
+        node = await machine.node()
+        lost = [each | {"status": "Unknown", "reason": "NodeStatusUnknown"} for each in node["status"]["conditions"]]
+        await machine.store.patch(NODES, "n1", MergePatch({"spec": {"taints": [taint]}}))
+        await machine.store.patch(NODES, "n1", MergePatch({"status": {"conditions": lost}}), subresource="status")
+
+        def is_back(node: Document) -> bool:
+            ready = condition(node, "Ready")
+            return ready is not None and (ready["status"], ready["reason"]) == ("True", "KubeletReady")
+
+        after = await machine.node(is_back)
+        assert after["spec"]["taints"] == [taint]
+
+
+async def test_a_stop_is_not_told(machine: Machine) -> None:
+    async with machine.running():
+        before = await machine.node()
+    assert await machine.store.get(NODES, "n1") == before
 
 
 async def test_a_node_that_somebody_deletes_is_made_again(machine: Machine) -> None:

@@ -1,9 +1,11 @@
 """Whether an object may be stored: its namespace, its rules, and what other objects have to say."""
 
 from dataclasses import replace
+from functools import cache
 
 from devlet.cluster.client import WriteOptions
 from devlet.cluster.store.ledger import Ledger
+from devlet.cluster.store.records import Record
 from devlet.errors import Cause, Forbidden, InvalidObject, NotFound
 from devlet.objects import validation
 from devlet.objects.conversion import convert_path
@@ -17,7 +19,7 @@ class Admission:
 
     def __init__(self, ledger: Ledger, rules: Rules) -> None:
         self._ledger = ledger
-        self._rules = rules
+        self._rules = cache(lambda api_version: replace(rules, api_version=api_version))
 
     def admit_create(self, resource: Resource, new: Document, options: WriteOptions) -> None:
         namespace = self._namespace(new)
@@ -25,16 +27,17 @@ class Admission:
             _check_alive(resource, new, namespace)
         if resource.kind.kind == "Pod":
             self._set_priority(new)
-        causes = validation.validate_create(new, replace(self._rules, api_version=resource.api_version))
-        causes += validation.admission_errors(new, None, namespace)
+        causes = validation.validate_create(new, self._rules(resource.api_version))
+        causes += validation.admission_errors(new, None, namespace.selectable if namespace else None)
         self._conclude(resource, new, None, causes, options)
 
     def admit_update(
         self, resource: Resource, new: Document, old: Document, subresource: str, options: WriteOptions
     ) -> None:
         validate = validation.validate_status_update if subresource == "status" else validation.validate_update
-        causes = validate(new, old, replace(self._rules, api_version=resource.api_version))
-        causes += validation.admission_errors(new, old, self._namespace(new, required=False))
+        causes = validate(new, old, self._rules(resource.api_version))
+        namespace = self._namespace(new, required=False)
+        causes += validation.admission_errors(new, old, namespace.selectable if namespace else None)
         self._conclude(resource, new, old, causes, options)
 
     def _conclude(
@@ -48,14 +51,14 @@ class Admission:
             for text in validation.warnings(new, old):
                 options.warn(text)
 
-    def _namespace(self, document: Document, *, required: bool = True) -> Document | None:
+    def _namespace(self, document: Document, *, required: bool = True) -> Record | None:
         name = document["metadata"].get("namespace")
         if not name:
             return None
         record = self._ledger.newest(NAMESPACES.kind, ("", name))
         if record is None and required:
             raise NotFound(f'namespaces "{name}" not found', resource="namespaces", name=name)
-        return record.document() if record else None
+        return record
 
     def _set_priority(self, pod: Document) -> None:
         spec = pod["spec"]
@@ -71,11 +74,11 @@ class Admission:
         spec["priority"] = record.document().get("value", 0)
 
 
-def _check_alive(resource: Resource, new: Document, namespace: Document) -> None:
+def _check_alive(resource: Resource, new: Document, namespace: Record) -> None:
     """Nothing new in a namespace that is going away."""
-    if "deletionTimestamp" not in namespace["metadata"]:
+    if namespace.metadata.deletion_timestamp is None:
         return
-    name, where = new["metadata"].get("name", ""), namespace["metadata"]["name"]
+    name, where = new["metadata"].get("name", ""), namespace.metadata.name
     text = f"namespace {where} is being terminated"
     raise Forbidden(
         f'{resource.name} "{name}" is forbidden: unable to create new content in namespace {where} because it is'

@@ -5,6 +5,7 @@ version at once; readers and watchers see it when it is on disk. So a change is 
 and two writers can never both win.
 """
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ class Pending:
 
     record: Record
     deleted: bool
-    finished: anyio.Event = field(default_factory=anyio.Event)
+    finished: asyncio.Event = field(default_factory=asyncio.Event)  # of which there is one per write; anyio's cost more
     error: DevletError | None = None
 
     async def durable(self) -> None:

@@ -4,8 +4,6 @@ Everything between reading the newest state and handing the write to the ledger 
 come in between, so no write needs a retry.
 """
 
-import secrets
-import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -34,6 +32,7 @@ from devlet.cluster.store.bootstrap import bootstrap
 from devlet.cluster.store.collector import Collector
 from devlet.cluster.store.incoming import accept
 from devlet.cluster.store.ledger import Ledger, Pending, open_file
+from devlet.cluster.store.randomness import Randomness
 from devlet.cluster.store.records import Documents, Key, Record, Table
 from devlet.cluster.store.selection import Selection
 from devlet.cluster.store.settings import Settings
@@ -52,7 +51,7 @@ from devlet.kit.clock import Clock, SystemClock
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
 from devlet.objects.kinds import BUILT_IN, POD_DISRUPTION_BUDGETS, Catalogue, Kind, Resource
-from devlet.objects.names import SUFFIX_ALPHABET, generated_name
+from devlet.objects.names import generated_name
 from devlet.objects.patches import apply as server_side_apply
 from devlet.objects.patches import json_patch, managed_fields, merge_patch, strategic_merge
 from devlet.objects.patches.limits import PatchFailed
@@ -72,6 +71,7 @@ class Store:
         self._ledger = ledger
         self._clock = clock
         self._admission = Admission(ledger, rules)
+        self._randomness = Randomness()
 
     @property
     def version(self) -> int:
@@ -223,7 +223,7 @@ class Store:
         sent = dict(new.get("spec") or {}) if resource.kind.kind == "Pod" else {}
         _place(resource, new, namespace)
         self._generate_name(resource, new)
-        strategy.prepare_create(resource.kind, new, uid=str(uuid.uuid4()), now=now)
+        strategy.prepare_create(resource.kind, new, uid=self._randomness.uid(), now=now)
         self._admission.admit_create(resource, new, options)
         key = _key(new)
         if self._ledger.newest(resource.kind, key) is not None:
@@ -280,7 +280,7 @@ class Store:
         if metadata.get("name") or not metadata.get("generateName"):
             return
         for _ in range(_GENERATED_NAME_TRIES):
-            metadata["name"] = generated_name(metadata["generateName"], _suffix())
+            metadata["name"] = generated_name(metadata["generateName"], self._randomness.suffix())
             if self._ledger.newest(resource.kind, _key(new)) is None:
                 return
 
@@ -361,9 +361,10 @@ class Store:
     ) -> Document:
         _check_subresource(resource, subresource)
         old = self._existing(resource, key)
-        guards.check(options, body, old.document())
+        document = old.document()
+        guards.check(options, body, document)
         if subresource == "binding":
-            new = pods.bind(old.document(), body, self._clock.now())
+            new = pods.bind(document, body, self._clock.now())
             if not options.dry_run:
                 await self._ledger.write(resource.kind, key, new).durable()
         elif subresource == "eviction":
@@ -534,10 +535,6 @@ def _unversioned(document: Document) -> Document:
 
 def _manager(options: WriteOptions) -> str:
     return options.field_manager or _DEFAULT_MANAGER
-
-
-def _suffix() -> str:
-    return "".join(secrets.choice(SUFFIX_ALPHABET) for _ in range(5))
 
 
 def _not_found(resource: Resource, name: str) -> NotFound:

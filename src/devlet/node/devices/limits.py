@@ -5,23 +5,14 @@ one) is nothing for device plugins.
 """
 
 from collections import Counter
-from collections.abc import Collection
 
 from devlet.objects.container import Container
-from devlet.objects.identifiers import ContainerName, ResourceName
+from devlet.objects.identifiers import ResourceName
 from devlet.objects.pod import Pod
+from devlet.objects.pod_requests import Claimed, claimed
 from devlet.objects.quantity import Quantity
 
 __all__ = ["claimed", "is_plain_init", "of_container", "of_pod"]
-
-Claimed = Collection[tuple[ContainerName, ResourceName]]
-
-
-def claimed(pod: Pod) -> frozenset[tuple[ContainerName, ResourceName]]:
-    """What resource claims provide."""
-    status = pod.status.extended_resource_claim_status
-    mappings = status.request_mappings if status else ()
-    return frozenset((ContainerName(each.container_name), ResourceName(each.resource_name)) for each in mappings)
 
 
 def of_container(container: Container, claimed: Claimed = ()) -> dict[ResourceName, int]:

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from devlet.objects.documents import Document
+from devlet.objects.pod import Pod
 
-__all__ = ["Condition", "conditions"]
+__all__ = ["Condition", "Facts", "conditions", "documents", "missing_gates"]
 
 SCHEDULED = "PodScheduled"
 READY_TO_START = "PodReadyToStartContainers"
@@ -26,12 +27,14 @@ class Condition(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """`uninitialized` and `unready` are names of containers."""
+    """`uninitialized` and `unready` are names of containers. `gates` says what is missing where others have a say in
+    whether the pod is ready."""
 
     phase: str
     sandbox: bool
     uninitialized: tuple[str, ...]
     unready: tuple[str, ...]
+    gates: tuple[str, ...] = ()
 
 
 def conditions(facts: Facts) -> list[Condition]:
@@ -39,7 +42,7 @@ def conditions(facts: Facts) -> list[Condition]:
     return [
         Condition(READY_TO_START, facts.sandbox),
         _initialized(facts),
-        Condition(READY, ready.status, ready.reason, ready.message),
+        _pod_ready(ready, facts.gates),
         ready,
         Condition(SCHEDULED, True),
     ]
@@ -64,6 +67,25 @@ def _ready(facts: Facts) -> Condition:
         message = f"containers with unready status: [{' '.join(facts.unready)}]"
         return Condition(CONTAINERS_READY, False, "ContainersNotReady", message)
     return Condition(CONTAINERS_READY, True)
+
+
+def _pod_ready(containers: Condition, gates: Sequence[str]) -> Condition:
+    if containers.status and gates:
+        return Condition(READY, False, "ReadinessGatesNotReady", ", ".join(gates))
+    return Condition(READY, containers.status, containers.reason, containers.message)
+
+
+def missing_gates(pod: Pod) -> tuple[str, ...]:
+    """What is said of each readiness gate of the pod that is not open."""
+    known = {each.type: each.status for each in pod.status.conditions}
+    wanted = [each.condition_type for each in pod.spec.readiness_gates]
+    return tuple(_gate(each, known.get(each)) for each in wanted if known.get(each) != "True")
+
+
+def _gate(name: str, status: str | None) -> str:
+    if status is None:
+        return f'corresponding condition of pod readiness gate "{name}" does not exist.'
+    return f'the status of pod readiness gate "{name}" is not "True", but {status}'
 
 
 def documents(wanted: Iterable[Condition], before: Sequence[Document], now: str, generation: int) -> list[Document]:

@@ -18,6 +18,7 @@ from devlet.node.devices.limits import is_plain_init
 from devlet.objects.container import Container, ContainerStateWaiting
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.pod import Pod
+from devlet.objects.timestamps import parse_time
 from devlet.runtime.containers import Run, lost
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Plan",
     "Settings",
     "Start",
+    "deadline",
     "failed",
     "outcome",
     "plan",
@@ -81,6 +83,12 @@ Histories = Mapping[ContainerName, History]
 
 def plan(pod: Pod, runs: Runs, histories: Histories, now: datetime, settings: Settings = Settings()) -> Plan:
     return _Planner(pod, runs, histories, now, settings).plan()
+
+
+def deadline(pod: Pod) -> datetime | None:
+    """When the pod has been on its node for as long as it may."""
+    seconds, since = pod.spec.active_deadline_seconds, pod.status.start_time
+    return parse_time(since) + timedelta(seconds=seconds) if seconds is not None and since else None
 
 
 def started(run: Run | None, history: History, settings: Settings = Settings()) -> History:

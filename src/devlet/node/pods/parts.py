@@ -25,6 +25,7 @@ __all__ = ["ClaimHealth", "Claims", "Devices", "Parts", "Settings"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
+    address: str = ""  # of this node, for the status of pods; empty: they do not say it
     at_once: int = 1024  # pods that are admitted or started at the same time; plugins have limits of their own
     retry: Backoff = field(default=Backoff(0.2, 30.0))  # for a pod's worker that failed
     look_again: float = 10.0  # seconds between two looks at a plugin that is awaited

@@ -30,7 +30,8 @@ _STARTING = ContainerStateWaiting(reason="ContainerCreating")
 
 class Facts(Struct, frozen=True):
     """What is known of a pod. `previous` are the runs before those in `runs`, as far as somebody saw them. `health`
-    gives the devices of a container and how they are."""
+    gives the devices of a container and how they are. `prepared`: its claims, without which no container is made.
+    `address` is that of the node, if it has one."""
 
     admitted: bool
     runs: Mapping[ContainerName, Run]
@@ -38,6 +39,8 @@ class Facts(Struct, frozen=True):
     waiting: Mapping[ContainerName, ContainerStateWaiting]
     outcome: str | None
     health: Callable[[Container], Sequence[ResourceStatus]]
+    prepared: bool = True
+    address: str = ""
 
 
 def phase_of(pod: Pod, facts: Facts) -> str:
@@ -56,12 +59,14 @@ def document(pod: Pod, facts: Facts, before: Document, now: datetime) -> Documen
     phase = phase_of(pod, facts)
     about = conditions.Facts(
         phase,
-        facts.admitted and facts.outcome is None,
+        facts.admitted and facts.prepared and facts.outcome is None,
         tuple(c.name for c in pod.spec.init_containers if not containers.is_initialized(c)),
         tuple(c.name for c in pod.spec.containers if not containers.is_running(c)),
+        conditions.missing_gates(pod),
     )
     return {
         **_common(before, status, phase, now),
+        **_addresses(facts.address),
         "conditions": _conditions(conditions.conditions(about), before, now),
         "initContainerStatuses": [containers.status(c) for c in pod.spec.init_containers],
         "containerStatuses": [containers.status(c) for c in pod.spec.containers],
@@ -106,10 +111,25 @@ def patch(wanted: Document, before: Document) -> Document | None:
     changes: Document = {key: value for key, value in wanted.items() if not _same(value, status.get(key))}
     if "conditions" in changes:
         known = {each.get("type"): each for each in status.get("conditions") or ()}
-        changes["conditions"] = [each for each in wanted["conditions"] if not _same(each, known.get(each["type"]))]
+        changes["conditions"] = [
+            _cleared(known.get(each["type"]) or {}) | each
+            for each in wanted["conditions"]
+            if not _same(each, known.get(each["type"]))
+        ]
         if not changes["conditions"]:
             del changes["conditions"]
+    if "hostIPs" in changes:  # a list that is merged: the address of before would stay
+        changes["hostIPs"] = [{"$patch": "replace"}, *changes["hostIPs"]]
     return {"metadata": {"uid": before["metadata"]["uid"]}, "status": changes} if changes else None
+
+
+def _cleared(condition: Document) -> Document:
+    """What a condition of before says that the one after it may not say: conditions are merged."""
+    return {key: None for key in ("reason", "message") if condition.get(key)}
+
+
+def _addresses(address: str) -> Document:
+    return {"hostIP": address, "hostIPs": [{"ip": address}]} if address else {}
 
 
 def _common(before: Document, status: Document, phase: str, now: datetime) -> Document:

@@ -43,6 +43,7 @@ NOT_STARTED = "CreateContainerConfigError"
 NOT_CREATED = "CreateContainerError"
 NOT_PREPARED = "FailedPrepareDynamicResources"
 NOT_UNPREPARED = "FailedUnprepareDynamicResources"
+LATE = Rejection("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 _SOON = timedelta(seconds=1)  # not to be tried again for every change, where there are many
 
 
@@ -181,6 +182,8 @@ class PodWorker:
     async def _look(self) -> datetime | None:
         """Do what is next. When to look again, if nothing happens before."""
         wake = None
+        if self._is_late():
+            await self._expire()
         if self.stage is Stage.NEW:
             wake = await self._begin()
         if self.stage is Stage.ADMITTED:
@@ -189,7 +192,16 @@ class PodWorker:
             wake = await self._end()
         if self.stage is Stage.ENDED and self.has_work:
             await self._close()
-        return wake
+        return self._not_too_late(wake)
+
+    def _is_late(self) -> bool:
+        """For its activeDeadlineSeconds."""
+        at = lifecycle.deadline(self.pod)
+        return at is not None and self.is_active and not self._must_stop() and at <= self._parts.clock.now()
+
+    def _not_too_late(self, wake: datetime | None) -> datetime | None:
+        at = lifecycle.deadline(self.pod) if self.is_active else None
+        return min((each for each in (wake, at) if each is not None), default=None)
 
     async def _close(self) -> None:
         """What is left to do for a pod that has ended."""
@@ -376,6 +388,8 @@ class PodWorker:
             plan.waiting,
             plan.outcome,
             lambda container: (*parts.devices.statuses(pod.uid, container.name), *parts.claim_health(pod, container)),
+            prepared=self._prepared,
+            address=parts.settings.address,
         )
         return status.document(pod, known, self._object.document, parts.clock.now())
 
@@ -389,8 +403,13 @@ class PodWorker:
         self.stage = Stage.ENDING
         log.info("pod ended", extra=facts(phase=plan.outcome))
 
-    async def _stop(self) -> None:
-        """It was deleted, or somebody declared it finished."""
+    async def _expire(self) -> None:
+        self._object.tell(NORMAL, LATE.reason, LATE.message)
+        await self._stop("Failed")
+        self._final = (self._final or {}) | {"reason": LATE.reason, "message": LATE.message}
+
+    async def _stop(self, outcome: str = "") -> None:
+        """It was deleted, or somebody declared it finished, or its time is over."""
         parts, pod = self._parts, self.pod
         running = [name for name, run in (await parts.runtime.runs(pod)).items() if run.is_running]
         await parts.runtime.stop(pod)
@@ -398,7 +417,7 @@ class PodWorker:
             self._object.tell(NORMAL, "Killing", f"Stopping container {name}", name)
         runs = lifecycle.stopped(pod, await parts.runtime.runs(pod), parts.clock.now())
         ended = [each for each in pod.containers if not each.is_sidecar]
-        outcome = pod.status.phase if pod.is_finished else lifecycle.outcome(ended, runs)
+        outcome = outcome or (pod.status.phase if pod.is_finished else lifecycle.outcome(ended, runs))
         self._final = self._status(Plan(outcome=outcome), runs)
         self.stage = Stage.ENDING
         log.info("pod stopped", extra=facts(phase=outcome))

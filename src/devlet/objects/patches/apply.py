@@ -9,8 +9,9 @@ Management is recorded by path and not converted between API versions.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
 
 from devlet.errors import BadRequest, Cause, Conflict
 from devlet.objects.documents import Document
@@ -30,8 +31,7 @@ _LISTS = (Division.KEYED, Division.SET)
 _NAMES = FieldSet({"f:apiVersion": {}, "f:kind": {}, "f:metadata": {}})
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """`document` includes the new managedFields; if nothing `changed`, it is the live one."""
 
     document: Document
@@ -72,10 +72,10 @@ def apply(
 
 def _settled(others: list[Entry], before: Entry | None, own: Entry, found: Comparison, now: str) -> list[Entry]:
     """All entries afterwards. What changed is no longer the others'; without `force` there is nothing of it."""
-    left = [replace(entry, fields=(entry.fields - found.written).without_below(found.removed)) for entry in others]
+    left = [managed_fields.deprived(entry, found) for entry in others]
     if before is not None and (before.fields, before.api_version) == (own.fields, own.api_version):
         now = before.time
-    return [*left, replace(own, time=now)]
+    return [*left, own.changed(own.fields, now)]
 
 
 def _finished(live: Document | None, merged: Document, entries: list[Entry]) -> Applied:
@@ -148,8 +148,8 @@ def _check_object(config: Any, api_version: str) -> Message | None:
 def _checked(topology: Topology, value: Any, path: str) -> Any:
     """The configuration, if it fits the kind, without what says nothing: nulls, and merged lists without elements."""
     if topology.division in _OBJECTS and isinstance(value, dict):
-        fields = {k: _checked_field(topology, k, v, path) for k, v in value.items() if v is not None}
-        return {k: v for k, v in fields.items() if v is not None}
+        fields = ((k, _checked_field(topology, k, v, path)) for k, v in value.items() if v is not None)
+        return {k: v for k, v in fields if v is not None}
     if topology.division in _LISTS and isinstance(value, list):
         return _checked_list(topology, value, path) or None
     if topology.division in (Division.ATOMIC, Division.UNTYPED):
@@ -164,7 +164,7 @@ def _checked_field(topology: Topology, name: str, value: Any, path: str) -> Any:
     below = topology.child(name)
     if below is None:
         raise BadRequest(f"{path}.{name}: field not declared in schema")
-    return _checked(below, value, f"{path}.{name}")
+    return _checked(below, value, f"{path}.{name}") if below.division is not Division.ATOMIC else value
 
 
 def _checked_list(topology: Topology, items: list[Any], path: str) -> list[Any]:
@@ -224,8 +224,8 @@ def _pruned(topology: Topology, merged: Document, last: FieldSet, entries: Itera
 def _remove(topology: Topology, value: Any, doomed: Tree) -> Any:
     """The value without the members of the tree."""
     if isinstance(value, dict) and topology.division in _OBJECTS:
-        parts: Iterable[tuple[str | None, Any]] = [("f:" + key, key) for key in value]
-        return {k: v for name, k in parts if (v := _rest(topology.child(k), value[k], doomed, name)) is not None}
+        rests = ((k, _rest(topology.child(k), v, doomed, "f:" + k)) for k, v in value.items())
+        return {k: v for k, v in rests if v is not None}
     if isinstance(value, list) and topology.division in _LISTS:
         rest = [_rest(topology.element, item, doomed, topology.name(item)) for item in value]
         return [item for item in rest if item is not None]

@@ -7,15 +7,15 @@ that the node itself belongs to the set besides what is below it. A node with ne
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from devlet.errors import BadRequest
 from devlet.objects.documents import Document
 from devlet.objects.patches.limits import MAX_DEPTH
-from devlet.objects.patches.topology import Division, Topology, of
+from devlet.objects.patches.topology import Topology, of
 from devlet.objects.schema import Message
 
 Tree = Mapping[str, Any]  # never changed once it is part of a set
@@ -25,9 +25,10 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 _INDEX = re.compile(r"i:-?[0-9]{1,18}")
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSet:
-    """`tree` is in normal form: `.` only beside something else, no branch without members."""
+class FieldSet(Struct, frozen=True):
+    """`tree` is in normal form: `.` only beside something else, no branch without members.
+
+    What takes something away returns the set itself if there is nothing to take."""
 
     tree: Tree
 
@@ -40,14 +41,20 @@ class FieldSet:
         return FieldSet(_union(self.tree, other.tree))
 
     def __sub__(self, other: "FieldSet") -> "FieldSet":
-        return FieldSet(_difference(self.tree, other.tree)) if self.tree and other.tree else self
+        return self._or_self(_difference(self.tree, other.tree)) if self._meets(other) else self
 
     def __and__(self, other: "FieldSet") -> "FieldSet":
         return FieldSet(_intersection(self.tree, other.tree))
 
     def without_below(self, other: "FieldSet") -> "FieldSet":
         """The set without the other's members and all that lies below them."""
-        return FieldSet(_prune(self.tree, other.tree)) if self.tree and other.tree else self
+        return self._or_self(_prune(self.tree, other.tree)) if self._meets(other) else self
+
+    def _meets(self, other: "FieldSet") -> bool:
+        return not self.tree.keys().isdisjoint(other.tree)
+
+    def _or_self(self, tree: Tree) -> "FieldSet":
+        return self if tree == self.tree else FieldSet(tree)
 
     def covers(self, other: "FieldSet") -> bool:
         return not other - self
@@ -69,8 +76,7 @@ class FieldSet:
 EMPTY = FieldSet({})
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """What happened to an object: members of `removed` are gone with all that was below them."""
 
     written: FieldSet
@@ -93,7 +99,8 @@ def field_set(document: Document, message: Message | None) -> FieldSet:
 
 def compare(old: Document | None, new: Document, message: Message | None) -> Comparison:
     """Where the two differ. New objects below a field are members together with what is in them."""
-    written, removed = _compare(of(message), old or {}, new)
+    # A write seldom changes more than one of the few members an object has.
+    written, removed = _compare_fields(of(message), old or {}, new, as_a_whole=True)
     return Comparison(FieldSet(written or {}), FieldSet(removed or {}))
 
 
@@ -177,7 +184,7 @@ def _with_parents(tree: Tree) -> dict[str, Any]:
 
 
 def _sorted(tree: Tree) -> Document:
-    return {key: _sorted(tree[key]) for key in sorted(tree)}
+    return {key: _sorted(node) if (node := tree[key]) else {} for key in sorted(tree)}
 
 
 # FieldsV1 from outside.
@@ -234,7 +241,7 @@ def _readable(element: str) -> str:
 
 def _members(topology: Topology, value: Any) -> Tree | None:
     """The node of a value; None if it is an empty list that others may fill."""
-    parts = topology.split(value)
+    parts = topology.split(value) if isinstance(value, dict | list) else None
     if not parts:
         return {} if parts is None or isinstance(value, dict) else None
     result: dict[str, Any] = {}
@@ -248,9 +255,11 @@ def _members(topology: Topology, value: Any) -> Tree | None:
 
 def _compare(topology: Topology, old: Any, new: Any) -> tuple[Tree | None, Tree | None]:
     """What was written and what was removed at and below a value that is there in both."""
-    # Objects with known fields are not compared as a whole: a long list below would be compared on every level.
-    divided = topology.division is Division.STRUCT and isinstance(old, dict) and isinstance(new, dict)
-    if old is new or (not divided and old == new):
+    if old is new:
+        return None, None
+    if topology.has_fields and isinstance(old, dict) and isinstance(new, dict):
+        return _compare_fields(topology, old, new)
+    if old == new:
         return None, None
     before, after = topology.split(old), topology.split(new)
     if before is None or after is None:
@@ -269,13 +278,48 @@ def _compare(topology: Topology, old: Any, new: Any) -> tuple[Tree | None, Tree 
     return written or None, removed or None
 
 
+def _compare_fields(
+    topology: Topology, old: Document, new: Document, *, as_a_whole: bool = False
+) -> tuple[Tree | None, Tree | None]:
+    """As `_compare`. Fields that are objects themselves are compared `as_a_whole` first only where that is asked for:
+    a long list below would be compared on every level."""
+    written: dict[str, Any] = {}
+    removed: dict[str, Any] = {}
+    for key, value in new.items():
+        before = old.get(key)
+        if value is None or value is before or (as_a_whole and value == before):
+            continue
+        below = topology.below(key)
+        if before is None:
+            changed = _added(below, value, implicit=below.implicit)
+        else:
+            changed, gone = _compare(below, before, value)
+            if gone is not None:
+                removed["f:" + key] = gone
+        if changed is not None:
+            written["f:" + key] = changed
+    for key, before in old.items():
+        if before is not None and new.get(key) is None:
+            removed["f:" + key] = {}
+    return written or None, removed or None
+
+
 def _added(topology: Topology, value: Any, *, implicit: bool) -> Tree | None:
-    parts = topology.split(value)
-    if parts is None:
-        return {}
     result: dict[str, Any] = {}
-    for key, (below, part) in parts.items():
-        node = _added(below, part, implicit=implicit and below.implicit)
-        if node is not None:
-            result[key] = node
+    if isinstance(value, dict) and topology.splits_objects:
+        for name, part in value.items():
+            if isinstance(part, dict | list):
+                below = topology.below(name)
+                node = _added(below, part, implicit=implicit and below.implicit)
+                if node is not None:
+                    result["f:" + name] = node
+            elif part is not None:
+                result["f:" + name] = {}
+    elif (parts := topology.split(value)) is not None:
+        for key, (below, part) in parts.items():
+            node = _added(below, part, implicit=implicit and below.implicit)
+            if node is not None:
+                result[key] = node
+    else:
+        return {}
     return _node(not implicit, result)

@@ -5,9 +5,11 @@ may name fields that others have too: that is shared ownership. Only a change of
 An object without entries stays without them on updates: somebody asked for that by clearing the list.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from devlet.errors import BadRequest
 from devlet.objects.documents import Document
@@ -38,21 +40,27 @@ SPEC = FieldSet({"f:spec": {}})
 STATUS = FieldSet({"f:status": {}})
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     manager: str
     operation: str
     api_version: str
     subresource: str
     fields: FieldSet
     time: str = ""
+    raw: Document | None = None  # as it is stored, if it is and nothing has changed since
 
     @property
     def key(self) -> tuple[str, str, str, str]:
         """What there is one entry of. Who applies in another version speaks of the same configuration."""
         return self.manager, self.operation, self.subresource, "" if self.operation == APPLY else self.api_version
 
+    def changed(self, fields: FieldSet, time: str) -> "Entry":
+        same = fields is self.fields and time == self.time
+        return self if same else replace(self, fields=fields, time=time, raw=None)
+
     def encode(self) -> Document:
+        if self.raw is not None:
+            return self.raw
         entry = {
             "manager": self.manager,
             "operation": self.operation,
@@ -95,13 +103,14 @@ def updated(
 def _written(entries: list[Entry], own: Entry, found: Comparison, now: str) -> list[Entry]:
     before = next((entry for entry in entries if entry.key == own.key), own)
     fields = before.fields.without_below(found.removed) | found.written
-    others = [
-        replace(entry, fields=(entry.fields - found.written).without_below(found.removed))
-        for entry in entries
-        if entry.key != own.key
-    ]
+    others = [deprived(entry, found) for entry in entries if entry.key != own.key]
     time = before.time if fields == before.fields else now
-    return [*others, replace(before, fields=fields, time=time)]
+    return [*others, before.changed(fields, time)]
+
+
+def deprived(entry: Entry, found: Comparison) -> Entry:
+    """What is left to somebody after somebody else wrote."""
+    return entry.changed((entry.fields - found.written).without_below(found.removed), entry.time)
 
 
 def _before(old: Document | None, new: Document, subresource: str) -> list[Entry]:
@@ -110,6 +119,8 @@ def _before(old: Document | None, new: Document, subresource: str) -> list[Entry
         sent = metadata(new)["managedFields"]
         if not sent or sent == [{}]:
             return []
+        if sent == metadata(old or {}).get("managedFields"):
+            return stored(old)
         try:
             return decode(sent)
         except BadRequest:
@@ -118,9 +129,10 @@ def _before(old: Document | None, new: Document, subresource: str) -> list[Entry
 
 
 def stored(document: Document | None) -> list[Entry]:
-    """The entries of an object; none if they cannot be read."""
+    """The entries of an object; none if they cannot be read. Their sets are as `encode` wrote them."""
     try:
-        return decode(metadata(document or {}).get("managedFields") or [])
+        raw = metadata(document or {}).get("managedFields") or []
+        return [replace(_decode_entry(entry, FieldSet), raw=entry) for entry in raw]
     except BadRequest:
         return []
 
@@ -128,11 +140,11 @@ def stored(document: Document | None) -> list[Entry]:
 def decode(managed_fields: Any) -> list[Entry]:
     if not isinstance(managed_fields, list):
         raise BadRequest("metadata.managedFields: expected a list")
-    entries = {entry.key: entry for entry in map(_decode_entry, managed_fields)}
+    entries = {entry.key: entry for entry in (_decode_entry(raw, parse) for raw in managed_fields)}
     return list(entries.values())
 
 
-def _decode_entry(raw: Any) -> Entry:
+def _decode_entry(raw: Any, read: Callable[[Any], FieldSet]) -> Entry:
     if not isinstance(raw, dict) or raw.get("operation") not in (APPLY, UPDATE):
         raise BadRequest('metadata.managedFields: each entry must have the operation "Apply" or "Update"')
     if raw.get("fieldsType") != "FieldsV1":
@@ -141,7 +153,7 @@ def _decode_entry(raw: Any) -> Entry:
     if not all(isinstance(name, str) for name in names):
         raise BadRequest("metadata.managedFields: manager, apiVersion, subresource and time must be strings")
     manager, operation, api_version, subresource, time = names
-    return Entry(manager, operation, api_version, subresource, parse(raw.get("fieldsV1") or {}), time)
+    return Entry(manager, operation, api_version, subresource, read(raw.get("fieldsV1") or {}), time)
 
 
 def encode(entries: Iterable[Entry]) -> list[Document]:
@@ -183,7 +195,7 @@ def _capped(entries: list[Entry], own: Entry) -> list[Entry]:
             break
         rest.remove(entry)
         bucket = ancient.get(entry.api_version, Entry(_ANCIENT, UPDATE, entry.api_version, "", EMPTY))
-        ancient[entry.api_version] = replace(bucket, fields=bucket.fields | entry.fields, time=entry.time)
+        ancient[entry.api_version] = bucket.changed(bucket.fields | entry.fields, entry.time)
     return [*rest, *ancient.values()]
 
 

@@ -35,7 +35,7 @@ class Division(Enum):
 class Topology:
     """The division of one value and of what is below it."""
 
-    __slots__ = ("_children", "_element", "_message", "division", "implicit", "keys")
+    __slots__ = ("_children", "_element", "_message", "division", "has_fields", "implicit", "keys", "splits_objects")
 
     def __init__(
         self,
@@ -47,6 +47,8 @@ class Topology:
         implicit: bool = False,
     ) -> None:
         self.division = division
+        self.has_fields = division is Division.STRUCT
+        self.splits_objects = division in (Division.STRUCT, Division.MAP, Division.UNTYPED)
         self.keys = keys
         self.implicit = implicit  # as good as present in an object that does not mention it
         self._message = message
@@ -59,7 +61,7 @@ class Topology:
 
     def child(self, name: str) -> "Topology | None":
         """Of an object's field; None if there is no such field."""
-        if self.division is not Division.STRUCT:
+        if not self.has_fields:
             return self.element
         if name not in self._children:
             if self._message is None:
@@ -71,17 +73,21 @@ class Topology:
             self._children[name] = _of_field(field)
         return self._children[name]
 
+    def below(self, name: str) -> "Topology":
+        """As `child`, for a field that may be unknown to the kind."""
+        return self._children.get(name) or self.child(name) or UNTYPED
+
     def is_field(self, name: str) -> bool:
         """Whether the kind has such a field, in contrast to a free key."""
-        return self.division is Division.STRUCT and (name in self._children or self.child(name) is not None)
+        return self.has_fields and (name in self._children or self.child(name) is not None)
 
     def split(self, value: Any) -> "dict[str, tuple[Topology, Any]] | None":
         """The parts of a value by FieldsV1 path element; None if it is one piece.
 
         A null is nothing, and a list whose elements cannot be told apart is one piece."""
         if isinstance(value, dict):
-            if self.division in (Division.STRUCT, Division.MAP, Division.UNTYPED):
-                return {"f:" + k: (self.child(k) or UNTYPED, v) for k, v in value.items() if v is not None}
+            if self.splits_objects:
+                return {"f:" + k: (self.below(k), v) for k, v in value.items() if v is not None}
         elif isinstance(value, list) and self.division in (Division.KEYED, Division.SET):
             return self._split_list(value)
         return None

@@ -162,7 +162,7 @@ async def test_a_stray_namespace_on_a_cluster_scoped_object_is_dropped(store: St
 @pytest.mark.anyio
 async def test_generated_names_avoid_those_that_are_taken(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     suffixes = iter(["aaaaa", "aaaaa", "bbbbb", *["aaaaa"] * 8])
-    monkeypatch.setattr("devlet.cluster.store.store._suffix", lambda: next(suffixes))
+    monkeypatch.setattr("devlet.cluster.store.randomness.Randomness.suffix", lambda _: next(suffixes))
     made = [
         (await store.create(CONFIG_MAPS, {"metadata": {"generateName": "g-"}}, "default"))["metadata"]["name"]
         for _ in range(2)

@@ -1,4 +1,6 @@
-from devlet.node.pods.conditions import Facts, conditions, documents
+from devlet.node.pods.conditions import Facts, conditions, documents, missing_gates
+from devlet.objects.documents import view
+from devlet.objects.pod import Pod
 
 
 def by_type(facts: Facts) -> dict[str, tuple[bool, str]]:
@@ -34,3 +36,22 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     again = {each["type"]: each for each in documents(conditions(Facts("Running", True, (), ("a",))), first, "T2", 2)}
     assert again["Ready"]["lastTransitionTime"] == "T2" and again["PodScheduled"]["lastTransitionTime"] == "T1"
     assert again["PodScheduled"]["observedGeneration"] == 2
+
+
+def test_a_pod_with_a_closed_gate_is_not_ready_though_its_containers_are() -> None:
+    found = {each.type: each for each in conditions(Facts("Running", True, (), (), ("one", "two")))}
+    assert found["ContainersReady"].status
+    assert (found["Ready"].status, found["Ready"].reason) == (False, "ReadinessGatesNotReady")
+    assert found["Ready"].message == "one, two"
+    unready = {each.type: each for each in conditions(Facts("Running", True, (), ("a",), ("one",)))}
+    assert unready["Ready"].reason == "ContainersNotReady"
+
+
+def test_a_gate_is_open_when_its_condition_is_true() -> None:
+    gates = [{"conditionType": f"example.com/{name}"} for name in ("open", "closed", "missing")]
+    status = [{"type": "example.com/open", "status": "True"}, {"type": "example.com/closed", "status": "Unknown"}]
+    pod = view(Pod, {"spec": {"readinessGates": gates}, "status": {"conditions": status}})
+    assert missing_gates(pod) == (
+        'the status of pod readiness gate "example.com/closed" is not "True", but Unknown',
+        'corresponding condition of pod readiness gate "example.com/missing" does not exist.',
+    )

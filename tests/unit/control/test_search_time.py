@@ -1,4 +1,4 @@
-from devlet.cli.search_time import SearchTime
+from devlet.control.search_time import SearchTime
 
 
 def over(budget: SearchTime) -> bool:

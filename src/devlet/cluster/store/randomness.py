@@ -1,0 +1,37 @@
+"""What nobody can guess: UIDs, and the ends of generated names.
+
+Random bytes are fetched from the system many at a time: a call for each would take longer than checking the object.
+"""
+
+import os
+import uuid
+
+from devlet.objects.names import SUFFIX_ALPHABET, SUFFIX_LENGTH
+
+_BLOCK = 4096
+_SUFFIX_BYTES = 8  # so many more than needed that no suffix is likelier than another
+
+
+class Randomness:
+    def __init__(self) -> None:
+        self._block = b""
+        self._used = 0
+
+    def uid(self) -> str:
+        return str(uuid.UUID(bytes=self._take(16), version=4))
+
+    def suffix(self) -> str:
+        """The end of a generated name."""
+        number = int.from_bytes(self._take(_SUFFIX_BYTES), "big")
+        letters = []
+        for _ in range(SUFFIX_LENGTH):
+            number, letter = divmod(number, len(SUFFIX_ALPHABET))
+            letters.append(SUFFIX_ALPHABET[letter])
+        return "".join(letters)
+
+    def _take(self, count: int) -> bytes:
+        if self._used + count > len(self._block):
+            self._block, self._used = os.urandom(_BLOCK), 0
+        taken = self._block[self._used : self._used + count]
+        self._used += count
+        return taken

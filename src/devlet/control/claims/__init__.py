@@ -1,0 +1,1 @@
+"""The claim controller: claims are made for pods, reserved, released and removed."""

@@ -1,0 +1,121 @@
+"""Claims whose consumers are done are released, and deleted if nobody is left who could want them.
+
+Each write says which version it is about: whoever reserves the claim in the meantime wins, and it is looked at again.
+"""
+
+import logging
+
+from devlet.cluster.client import Cluster, DeleteOptions, MergePatch, Preconditions
+from devlet.control.claims import release
+from devlet.control.claims.pod_fates import Fate, PodFates
+from devlet.control.claims.pod_needs import Claims, is_surplus
+from devlet.control.claims.release import Release
+from devlet.control.informers import Informers
+from devlet.errors import NotFound
+from devlet.kit.facts import facts
+from devlet.objects.claim import ConsumerReference, ResourceClaim
+from devlet.objects.claim_from_template import DELETE_PROTECTION
+from devlet.objects.documents import Document
+from devlet.objects.kinds import RESOURCE_CLAIMS
+
+__all__ = ["ClaimSync", "reserved_for"]
+
+log = logging.getLogger(__name__)
+
+
+class ClaimSync:
+    def __init__(self, cluster: Cluster, informers: Informers, fates: PodFates, claims: Claims) -> None:
+        self._cluster = cluster
+        self._informers = informers
+        self._fates = fates
+        self._claims = claims
+
+    def needs_work(self, claim: ResourceClaim) -> bool:
+        """Without a question to anybody, so it may be that `sync` finds nothing to do."""
+        fates = self._known(claim)
+        return Fate.UNKNOWN in fates.values() or self._plan(claim, fates) is not None
+
+    async def sync(self, namespace: str, name: str) -> None:
+        claim = self._informers.claims.get(name, namespace)
+        if claim is None:
+            return
+        fates = self._known(claim)
+        for uid in [uid for uid, fate in fates.items() if fate is Fate.UNKNOWN]:
+            fates[uid] = await self._fates.learned(namespace, _pod_names(claim)[uid], uid)
+        if (plan := self._plan(claim, fates)) is not None:
+            try:
+                await self._carry_out(claim, plan)
+            except NotFound:
+                log.debug("claim was gone already", extra=facts(claim=f"{namespace}/{name}"))
+
+    def _known(self, claim: ResourceClaim) -> dict[str, Fate]:
+        """Owners of whose name there is no pod at all are left to the garbage collector."""
+        namespace, names = claim.metadata.namespace, _pod_names(claim)
+        fates = {uid: self._fates.known(namespace, name, uid) for uid, name in names.items()}
+        owner = release.owning_pod(claim)
+        consumers = {consumer.uid for consumer in claim.status.reserved_for}
+        if owner and owner.uid not in consumers and fates[owner.uid] is Fate.UNKNOWN:
+            if self._informers.pods.get(owner.name, namespace) is None:
+                del fates[owner.uid]
+        return fates
+
+    def _plan(self, claim: ResourceClaim, fates: dict[str, Fate]) -> Release | None:
+        owner = release.owning_pod(claim)
+        pod = self._informers.pods.get(owner.name, claim.metadata.namespace) if owner else None
+        return release.plan(claim, fates, surplus=pod is not None and is_surplus(claim, pod, self._claims))
+
+    async def _carry_out(self, claim: ResourceClaim, plan: Release) -> None:
+        version = claim.metadata.resource_version
+        if plan.kept is not None:
+            version = _version(await self._write_status(claim, plan.kept, deallocate=plan.deallocate))
+        left = await self._delete(claim, version) if plan.delete else version
+        if plan.unprotect and left:
+            await self._unprotect(claim, left)
+        where = f"{claim.metadata.namespace}/{claim.name}"
+        log.info("claim released", extra=facts(claim=where, deallocated=plan.deallocate, deleted=plan.delete))
+
+    async def _write_status(
+        self, claim: ResourceClaim, kept: tuple[ConsumerReference, ...], *, deallocate: bool
+    ) -> Document:
+        status: Document = {"reservedFor": reserved_for(kept) or None}
+        if deallocate:
+            status["allocation"] = None
+        patch = MergePatch({"metadata": _guard(claim, claim.metadata.resource_version), "status": status})
+        return await self._cluster.patch(
+            RESOURCE_CLAIMS, claim.name, patch, claim.metadata.namespace, subresource="status"
+        )
+
+    async def _delete(self, claim: ResourceClaim, version: str) -> str | None:
+        """The version of what is left, None if nothing is."""
+        options = DeleteOptions(preconditions=Preconditions(claim.uid, version))
+        left = await self._cluster.delete(RESOURCE_CLAIMS, claim.name, claim.metadata.namespace, options)
+        return _version(left) if left["kind"] == RESOURCE_CLAIMS.kind.kind else None
+
+    async def _unprotect(self, claim: ResourceClaim, version: str) -> None:
+        others = [name for name in claim.metadata.finalizers if name != DELETE_PROTECTION]
+        patch = MergePatch({"metadata": {**_guard(claim, version), "finalizers": others or None}})
+        await self._cluster.patch(RESOURCE_CLAIMS, claim.name, patch, claim.metadata.namespace)
+
+
+def reserved_for(consumers: tuple[ConsumerReference, ...]) -> list[Document]:
+    """As documents have it."""
+    return [
+        ({"apiGroup": c.api_group} if c.api_group else {}) | {"resource": c.resource, "name": c.name, "uid": c.uid}
+        for c in consumers
+    ]
+
+
+def _pod_names(claim: ResourceClaim) -> dict[str, str]:
+    """Of consumers and owner, by UID."""
+    names = {consumer.uid: consumer.name for consumer in claim.status.reserved_for if release.is_pod(consumer)}
+    owner = release.owning_pod(claim)
+    return names | ({owner.uid: owner.name} if owner else {})
+
+
+def _guard(claim: ResourceClaim, version: str) -> Document:
+    return {"uid": claim.uid, "resourceVersion": version}
+
+
+def _version(document: Document) -> str:
+    version: str = document["metadata"]["resourceVersion"]
+    return version

@@ -1,0 +1,142 @@
+"""The claim controller: whatever changes about pods, claims and templates, the pods and claims concerned are looked at.
+
+Looking is cheap, as all is in memory; only what needs work goes into the queue. What is in the queue may be out of date
+when its turn comes, so the work decides afresh.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import anyio
+from anyio.abc import TaskStatus
+
+from devlet.cluster.client import Cluster
+from devlet.cluster.events import Recorder
+from devlet.cluster.informer import Changed
+from devlet.control.claims.claim_sync import ClaimSync
+from devlet.control.claims.known_claims import KnownClaims
+from devlet.control.claims.metrics import ClaimMetrics
+from devlet.control.claims.pod_fates import PodFates
+from devlet.control.claims.pod_sync import PodSync
+from devlet.control.informers import BY_CLAIM, BY_CONSUMER, BY_OWNER, BY_TEMPLATE, Informers
+from devlet.errors import Conflict, DevletError
+from devlet.kit.backoff import Backoff
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.kit.metrics import Registry
+from devlet.kit.work_queue import WorkQueue
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.documents import Document
+from devlet.objects.pod import Pod
+
+__all__ = ["ClaimController", "Settings"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    workers: int = 50
+    retry: Backoff = field(default=Backoff(0.005, 300.0))
+    removed_pods: int = 10_000  # that are remembered; the API is asked about others
+
+
+class _Work(NamedTuple):
+    kind: str
+    namespace: str
+    name: str
+
+
+class ClaimController:
+    """The informers run elsewhere, and are complete when `run` begins."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        informers: Informers,
+        recorder: Recorder,
+        clock: Clock,
+        metrics: Registry,
+        settings: Settings = Settings(),
+    ) -> None:
+        self._informers = informers
+        self._fates = PodFates(cluster, informers.pods, settings.removed_pods)
+        self._known = KnownClaims(informers.claims)
+        self._claims = ClaimSync(cluster, informers, self._fates, self._known)
+        self._pods = PodSync(cluster, informers, self._known, recorder, ClaimMetrics(metrics, informers.claims))
+        self._queue: WorkQueue[_Work] = WorkQueue(
+            self._sync, clock, workers=settings.workers, backoff=settings.retry, failed=_failed
+        )
+        self._running = False
+        self._listening = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is being done or waits to be; something may be tried again later."""
+        return self._queue.is_idle
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        self._running = True
+        try:
+            self._look_at_everything()
+            await self._queue.run(task_status=task_status)
+        finally:
+            self._running = False
+
+    def _look_at_everything(self) -> None:
+        if self._listening:
+            for claim in self._informers.claims.all():
+                self._look_at_claim(claim)
+            for pod in self._informers.pods.all():
+                self._look_at_pod(pod)
+        else:
+            self._listening = True  # listeners are told of what is there, too
+            self._informers.claims.on_change(self._claim_changed)
+            self._informers.pods.on_change(self._pod_changed)
+            self._informers.templates.on_change(self._template_changed)
+
+    def _claim_changed(self, change: Changed[ResourceClaim]) -> None:
+        self._known.delivered(change)
+        if change.new is not None:
+            self._look_at_claim(change.new)
+        for pod in self._informers.pods.by_index(BY_CLAIM, "/".join(change.key)):
+            self._look_at_pod(pod)
+
+    def _pod_changed(self, change: Changed[Pod]) -> None:
+        old, new = change.old, change.new
+        if old is not None and (new is None or new.uid != old.uid):
+            self._fates.removed(old)
+            self._look_at_claims_of(old)
+        if new is not None:
+            self._look_at_claims_of(new)
+            self._look_at_pod(new)
+
+    def _template_changed(self, change: Changed[Document]) -> None:
+        if change.new is not None:
+            for pod in self._informers.pods.by_index(BY_TEMPLATE, "/".join(change.key)):
+                self._look_at_pod(pod)
+
+    def _look_at_claims_of(self, pod: Pod) -> None:
+        for index in (BY_CONSUMER, BY_OWNER):
+            for claim in self._informers.claims.by_index(index, pod.uid):
+                self._look_at_claim(claim)
+
+    def _look_at_claim(self, claim: ResourceClaim) -> None:
+        if self._running and self._claims.needs_work(claim):
+            self._queue.add(_Work("claim", claim.metadata.namespace, claim.metadata.name))
+
+    def _look_at_pod(self, pod: Pod) -> None:
+        if self._running and self._pods.needs_work(pod):
+            self._queue.add(_Work("pod", pod.metadata.namespace, pod.metadata.name))
+
+    async def _sync(self, work: _Work) -> None:
+        part = self._pods if work.kind == "pod" else self._claims
+        await part.sync(work.namespace, work.name)
+
+
+def _failed(work: _Work, error: Exception) -> None:
+    if isinstance(error, Conflict):
+        log.debug("somebody else was faster", extra=facts(**{work.kind: f"{work.namespace}/{work.name}"}))
+    elif isinstance(error, DevletError):
+        log.warning("claims not settled", extra=facts(**{work.kind: f"{work.namespace}/{work.name}"}, err=error))

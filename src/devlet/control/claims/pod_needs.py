@@ -1,0 +1,71 @@
+"""Which claims of a pod are missing, and which it may not use yet: pure decisions over the claims that we know of."""
+
+from typing import Protocol
+
+from devlet.control.claims.pod_fates import may_start
+from devlet.errors import InvalidInput, NotFound
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.claim_from_template import ENTRY_ANNOTATION, is_generated_for
+from devlet.objects.pod import Pod, PodResourceClaim
+from devlet.objects.pod_claims import is_made_for, is_reserved_for, resolve
+
+__all__ = ["Claims", "is_surplus", "missing", "recorded_name", "unreserved"]
+
+
+class Claims(Protocol):
+    def get(self, name: str, namespace: str = "") -> ResourceClaim | None: ...
+
+
+def missing(pod: Pod, claims: Claims) -> list[PodResourceClaim]:
+    """The entries for which a claim has to be made: not recorded, or recorded and gone or made for somebody else. An
+    entry that we do not understand is among them, so that somebody hears of it."""
+    if not may_start(pod):
+        return []
+    return [entry for entry in pod.spec.resource_claims if _is_missing(pod, entry, claims)]
+
+
+def _is_missing(pod: Pod, entry: PodResourceClaim, claims: Claims) -> bool:
+    try:
+        found = resolve(pod, entry)
+    except (InvalidInput, NotFound):
+        return True
+    if found.name is None or not found.must_be_owned:
+        return False
+    claim = claims.get(found.name, pod.metadata.namespace)
+    return claim is None or not is_made_for(claim, pod)
+
+
+def unreserved(pod: Pod, claims: Claims) -> list[ResourceClaim]:
+    """Of a pod that has a node already: its allocated claims that are not reserved for it."""
+    if not pod.spec.node_name or not may_start(pod):
+        return []
+    used = {claim.name: claim for entry in pod.spec.resource_claims if (claim := _usable(pod, entry, claims))}
+    return [claim for claim in used.values() if not is_reserved_for(claim, pod)]
+
+
+def _usable(pod: Pod, entry: PodResourceClaim, claims: Claims) -> ResourceClaim | None:
+    try:
+        found = resolve(pod, entry)
+    except (InvalidInput, NotFound):
+        return None
+    claim = claims.get(found.name, pod.metadata.namespace) if found.name else None
+    if claim is None or claim.status.allocation is None or claim.metadata.is_deleting:
+        return None
+    return claim if not found.must_be_owned or is_made_for(claim, pod) else None
+
+
+def recorded_name(pod: Pod, entry_name: str) -> str | None:
+    return next((s.resource_claim_name for s in pod.status.resource_claim_statuses if s.name == entry_name), None)
+
+
+def is_surplus(claim: ResourceClaim, pod: Pod, claims: Claims) -> bool:
+    """Whether it was made for an entry of the pod that has another claim, made for it as well: two controllers were at
+    work, or one that could not know what it had done before."""
+    entry_name = claim.metadata.annotations.get(ENTRY_ANNOTATION, "")
+    if not is_generated_for(claim.metadata, pod, entry_name):
+        return False
+    name = recorded_name(pod, entry_name)
+    other = claims.get(name, claim.metadata.namespace) if name and name != claim.name else None
+    if other is None or other.metadata.is_deleting:
+        return False
+    return is_generated_for(other.metadata, pod, entry_name)

@@ -1,0 +1,184 @@
+"""A decision becomes true: claims are written, devices get ready, the pod is bound.
+
+    reserve claims ─▶ wait for devices that have to be attached first ─▶ bind the pod
+         └──────────── anything fails: give the claims back ────────────┘
+
+A crash between two of these leaves claims that are reserved for a pod without a node: the next attempt finds them, and
+with them the node where the pod has to go. Whoever is cancelled writes nothing more: somebody else may lead by now.
+"""
+
+import logging
+from dataclasses import dataclass, field
+
+import anyio
+
+from devlet.cluster.client import Cluster, DeleteOptions, MergePatch, Preconditions
+from devlet.control.scheduler.binding_conditions import BindingConditions
+from devlet.control.scheduler.claim_book import ClaimBook, ClaimKey
+from devlet.control.scheduler.claim_writes import ClaimWriter
+from devlet.control.scheduler.extended_resources import ExtendedClaim
+from devlet.control.scheduler.placing import Assignment, Granted
+from devlet.control.scheduler.subject import Subject
+from devlet.errors import Conflict, DevletError, NotFound
+from devlet.kit.facts import facts
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.claim_from_template import DELETE_PROTECTION
+from devlet.objects.documents import Document, view
+from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
+from devlet.objects.pod import Pod
+
+__all__ = ["Binder", "remove_claim"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Written:
+    """What there is to take back: claims that are reserved, whether they got their devices here, and one made here."""
+
+    reserved: list[tuple[ResourceClaim, bool]] = field(default_factory=list)
+    made: ResourceClaim | None = None
+
+
+class Binder:
+    """Claims that are in flight stay so until they are written or given back."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        book: ClaimBook,
+        writer: ClaimWriter,
+        conditions: BindingConditions,
+        undo_timeout: float,
+    ) -> None:
+        self._cluster = cluster
+        self._book = book
+        self._writer = writer
+        self._conditions = conditions
+        self._undo_timeout = undo_timeout
+
+    async def bind(self, subject: Subject, assignment: Assignment) -> None:
+        """Raises DevletError, and then nothing of it is left, as far as the cluster could be reached."""
+        written = _Written()
+        try:
+            await self._write_claims(subject, assignment, written)
+            await self._conditions.met(subject.pod, [claim for claim, _ in written.reserved] + subject.reserved)
+            if not subject.node:
+                await self._bind(subject.pod, assignment.node)
+        except DevletError:
+            with anyio.move_on_after(self._undo_timeout):
+                await self._take_back(subject.pod, written)
+            raise
+        finally:
+            for granted in assignment.granted:
+                self._book.drop(granted.key)
+
+    # Claims
+
+    async def _write_claims(self, subject: Subject, assignment: Assignment, written: _Written) -> None:
+        work: list[tuple[ResourceClaim, Document | None]] = [(claim, None) for claim in subject.unreserved]
+        extended = assignment.extended
+        for granted in assignment.granted:
+            if extended is not None and granted.claim is extended.claim:
+                written.made = await self._make(subject.pod, extended, granted)
+                work.append((written.made, granted.allocation))
+                await self._tell(subject.pod, extended, written.made)
+            else:
+                work.append((granted.claim, granted.allocation))
+        if len(work) == 1:
+            return await self._reserve(subject.pod, *work[0], written)
+        async with anyio.create_task_group() as tasks:
+            problems: list[DevletError] = []
+            for claim, allocation in work:
+                tasks.start_soon(self._try_reserve, subject.pod, claim, allocation, written, problems)
+        if problems:
+            raise problems[0]
+
+    async def _try_reserve(
+        self,
+        pod: Pod,
+        claim: ResourceClaim,
+        allocation: Document | None,
+        written: _Written,
+        problems: list[DevletError],
+    ) -> None:
+        try:
+            await self._reserve(pod, claim, allocation, written)
+        except DevletError as e:
+            problems.append(e)
+
+    async def _reserve(self, pod: Pod, claim: ResourceClaim, allocation: Document | None, written: _Written) -> None:
+        answer = await self._writer.reserve(claim, pod, allocation)
+        if answer is not None:
+            claim = self._book.wrote(answer)
+        written.reserved.append((claim, allocation is not None))
+
+    async def _make(self, pod: Pod, extended: ExtendedClaim, granted: Granted) -> ResourceClaim:
+        """The claim for extended resources: from now on it has what was given to it before it had a name."""
+        namespace, document = pod.metadata.namespace, extended.document(pod)
+        made = view(ResourceClaim, await self._cluster.create(RESOURCE_CLAIMS, document, namespace))
+        self._book.reserve(_key(made), granted.results)
+        self._book.drop(granted.key)
+        return made
+
+    async def _tell(self, pod: Pod, extended: ExtendedClaim, made: ResourceClaim) -> None:
+        patch = extended.pod_status(pod, made.name)
+        await self._cluster.patch(PODS, pod.name, MergePatch(patch), pod.metadata.namespace, subresource="status")
+
+    async def _take_back(self, pod: Pod, written: _Written) -> None:
+        for claim, allocated in written.reserved:
+            try:
+                answer = await self._writer.give_back(claim, pod, deallocate=allocated)
+            except NotFound:
+                continue
+            except DevletError as e:
+                log.warning("claim not given back", extra=facts(claim=claim.name, pod=pod.name, err=e))
+                continue
+            if answer is not None:
+                self._book.wrote(answer)
+        if written.made is not None:
+            self._book.drop(_key(written.made))
+            try:
+                await remove_claim(self._cluster, written.made)
+            except DevletError as e:
+                log.warning("claim not removed", extra=facts(claim=written.made.name, pod=pod.name, err=e))
+
+    # The pod
+
+    async def _bind(self, pod: Pod, node: str) -> None:
+        metadata = pod.metadata
+        binding: Document = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        try:
+            await self._cluster.create(PODS, binding, metadata.namespace, name=metadata.name, subresource="binding")
+        except Conflict:
+            if not await self._is_bound(pod, node):
+                raise
+
+    async def _is_bound(self, pod: Pod, node: str) -> bool:
+        """An answer that was lost on the way looks like a conflict when it is asked for again."""
+        found = await self._cluster.get(PODS, pod.metadata.name, pod.metadata.namespace)
+        return bool(found["metadata"]["uid"] == pod.uid and found["spec"].get("nodeName") == node)
+
+
+async def remove_claim(cluster: Cluster, claim: ResourceClaim) -> None:
+    """A claim for extended resources that nobody uses: without devices and finalizer, then deleted."""
+    metadata = claim.metadata
+    options = DeleteOptions(preconditions=Preconditions(uid=metadata.uid))
+    left = [each for each in metadata.finalizers if each != DELETE_PROTECTION]
+    free = {"metadata": {"uid": metadata.uid}, "status": {"allocation": None, "reservedFor": None, "devices": None}}
+    loose = {"metadata": {"uid": metadata.uid, "finalizers": left or None}}
+    try:
+        await cluster.patch(RESOURCE_CLAIMS, metadata.name, MergePatch(free), metadata.namespace, subresource="status")
+        await cluster.patch(RESOURCE_CLAIMS, metadata.name, MergePatch(loose), metadata.namespace)
+        await cluster.delete(RESOURCE_CLAIMS, metadata.name, metadata.namespace, options)
+    except NotFound:
+        pass
+
+
+def _key(claim: ResourceClaim) -> ClaimKey:
+    return claim.metadata.namespace, claim.metadata.name

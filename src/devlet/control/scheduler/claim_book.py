@@ -1,0 +1,87 @@
+"""The claims as the scheduler knows them: what the cluster says, what it wrote itself and has not heard of again, and
+what it has given away but not written yet.
+
+One owner: everything that the allocator hears about who holds what comes from here. A claim that is in flight keeps
+what it was given until it is either seen or dropped.
+"""
+
+from collections.abc import Callable, Sequence
+
+from devlet.cluster.informer import Changed, Informer
+from devlet.control.scheduler.devices import Devices
+from devlet.objects.claim import DeviceResult, ResourceClaim
+from devlet.objects.documents import Document, view
+
+__all__ = ["ClaimBook", "ClaimKey"]
+
+ClaimKey = tuple[str, str]  # namespace, name
+
+
+class ClaimBook:
+    """`freed` is called when devices have become free."""
+
+    def __init__(
+        self, claims: Informer[ResourceClaim], devices: Devices, freed: Callable[[], None] = lambda: None
+    ) -> None:
+        self._claims = claims
+        self._devices = devices
+        self._freed = freed
+        self._written: dict[ClaimKey, ResourceClaim] = {}
+        self._in_flight: dict[ClaimKey, Sequence[DeviceResult]] = {}
+        self._held: dict[ClaimKey, Sequence[DeviceResult]] = {}
+        claims.on_change(self._changed)
+
+    def get(self, namespace: str, name: str) -> ResourceClaim | None:
+        return self._written.get((namespace, name)) or self._claims.get(name, namespace)
+
+    def is_in_flight(self, key: ClaimKey) -> bool:
+        return key in self._in_flight
+
+    def reserve(self, key: ClaimKey, results: Sequence[DeviceResult]) -> None:
+        """These devices are given to the claim; it is not written yet."""
+        self._in_flight[key] = results
+        self._hold(key, results)
+
+    def drop(self, key: ClaimKey) -> None:
+        """What was in flight is not, any more: the claim has what it says."""
+        if self._in_flight.pop(key, None) is not None:
+            self._settle(key)
+
+    def wrote(self, document: Document) -> ResourceClaim:
+        """The answer to a write of ours: what is in flight has arrived."""
+        claim = view(ResourceClaim, document)
+        key = (claim.metadata.namespace, claim.metadata.name)
+        self._in_flight.pop(key, None)
+        seen = self._claims.get(key[1], key[0])
+        if seen is None or _version(seen) < _version(claim):
+            self._written[key] = claim
+        self._settle(key)
+        return claim
+
+    def _changed(self, change: Changed[ResourceClaim]) -> None:
+        written = self._written.get(change.key)
+        if written is not None and (change.new is None or _version(change.new) >= _version(written)):
+            del self._written[change.key]
+        self._settle(change.key)
+
+    def _settle(self, key: ClaimKey) -> None:
+        if key not in self._in_flight:
+            claim = self.get(*key)
+            self._hold(key, claim.results if claim else ())
+
+    def _hold(self, key: ClaimKey, results: Sequence[DeviceResult]) -> None:
+        before = self._held.get(key, ())
+        if before == results:
+            return
+        if results:
+            self._held[key] = results
+            self._devices.hold(key, results)
+        else:
+            del self._held[key]
+            self._devices.release(key)
+        if before:
+            self._freed()
+
+
+def _version(claim: ResourceClaim) -> int:
+    return int(claim.metadata.resource_version or 0)

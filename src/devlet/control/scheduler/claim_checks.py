@@ -1,0 +1,164 @@
+"""Whether a pod's claims allow it to be scheduled, and on which nodes. Pure: claims and classes are looked up for it.
+
+"No" is a text that says why, the one that the reference has; an empty text is "yes". All of these can change without
+the pod: it waits for the object that the text names.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Final, Literal
+
+import msgspec
+
+from devlet.errors import InvalidInput, NotFound
+from devlet.objects import node_selectors, pod_claims
+from devlet.objects.claim import AllocatedDeviceStatus, DeviceRequest, DeviceResult, ResourceClaim
+from devlet.objects.identifiers import DeviceClassName
+from devlet.objects.meta import Condition
+from devlet.objects.node import NodeSelector
+from devlet.objects.pod import Pod, PodResourceClaim
+from devlet.objects.timestamps import parse_time
+
+__all__ = [
+    "IN_FLIGHT",
+    "Binding",
+    "binding",
+    "deadline",
+    "has_conditions",
+    "is_expired",
+    "is_usable_on",
+    "missing_class",
+    "resolve",
+]
+
+IN_FLIGHT: Final = "resource claim {}/{} is in the process of being allocated"
+
+_FAILED: Final = "device binding failed: claim={}, reason={}, message={}"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """How far the devices of a claim are. `message` says what failed, or what is waited for."""
+
+    state: Literal["ready", "pending", "failed"]
+    message: str = ""
+
+
+_READY: Final = Binding("ready")
+
+
+def resolve(pod: Pod, get_claim: Callable[[str, str], ResourceClaim | None]) -> list[ResourceClaim] | str:
+    """The claims of the pod's entries, each once, or why the pod has to wait. `get_claim` takes namespace and name."""
+    found: dict[str, ResourceClaim] = {}
+    for entry in pod.spec.resource_claims:
+        one = _resolved(pod, entry, get_claim)
+        if isinstance(one, str):
+            return one
+        if one is not None:
+            found[one.name] = one
+    return list(found.values())
+
+
+def missing_class(claim: ResourceClaim, has_class: Callable[[DeviceClassName], bool]) -> str:
+    """Why the claim cannot be allocated on any node: the first request whose class does not exist."""
+    for request in claim.spec.devices.requests:
+        for name, class_name in _classes(request):
+            if not class_name:
+                return f"request {name}: unsupported request type"
+            if not has_class(class_name):
+                return f"request {name}: device class {class_name} does not exist"
+        if request.exactly is None and not request.first_available:
+            where = f"resource claim {claim.metadata.namespace}/{claim.name}, request {request.name}"
+            return f"{where}: unknown request type"
+    return ""
+
+
+def is_usable_on(claim: ResourceClaim, node: str, labels: Mapping[str, str]) -> bool:
+    """Whether the devices of the claim can be used on the node. InvalidInput: its allocation cannot be read."""
+    allocation = claim.status.allocation
+    if allocation is None or allocation.node_selector is None:
+        return True
+    return _parsed(allocation.node_selector).matches_node(node, labels)
+
+
+def has_conditions(claim: ResourceClaim) -> bool:
+    """Whether something has to be waited for after the claim was allocated."""
+    return any(result.binding_conditions for result in claim.results)
+
+
+def binding(claim: ResourceClaim) -> Binding:
+    """What fails counts before what is still open, wherever it is in the list."""
+    open_: list[str] = []
+    for result in claim.results:
+        if not result.binding_conditions:
+            continue
+        status = _status(claim, result)
+        conditions = status.conditions if status else ()
+        if failure := _true(conditions, result.binding_failure_conditions):
+            message = _FAILED.format(claim.name, failure.reason, msgspec.json.encode(failure.message).decode())
+            return Binding("failed", message)
+        open_ += (f"{result.identity}: {name}" for name in result.binding_conditions if not _true(conditions, (name,)))
+    return Binding("pending", f"claim {claim.name} waits for {', '.join(open_)}") if open_ else _READY
+
+
+def deadline(claim: ResourceClaim, timeout: float) -> datetime | None:
+    """Until when the conditions must be met; None if there are none, or if the time does not run yet."""
+    stamp = claim.status.allocation.allocation_timestamp if claim.status.allocation else None
+    if stamp is None or not has_conditions(claim):
+        return None
+    return parse_time(stamp) + timedelta(seconds=timeout)
+
+
+def is_expired(claim: ResourceClaim, timeout: float, now: datetime) -> bool:
+    """Whether conditions are not met in time. A failure is none of that."""
+    until = deadline(claim, timeout)
+    return until is not None and until < now and binding(claim).state == "pending"
+
+
+def _resolved(
+    pod: Pod, entry: PodResourceClaim, get_claim: Callable[[str, str], ResourceClaim | None]
+) -> ResourceClaim | str | None:
+    namespace, subject = pod.metadata.namespace, f'pod "{pod.metadata.namespace}/{pod.name}"'
+    try:
+        known = pod_claims.resolve(pod, entry)
+    except NotFound:
+        return f"{subject}: {pod_claims.NOT_CREATED}"
+    except InvalidInput:
+        return f'{subject}, spec.resourceClaim "{entry.name}": none of the supported fields are set'
+    if known.name is None:
+        return None
+    claim = get_claim(namespace, known.name)
+    if claim is None:
+        return f'could not find ResourceClaim "{namespace}/{known.name}"'
+    if claim.metadata.is_deleting:
+        return f'resourceclaim "{claim.name}" is being deleted'
+    if known.must_be_owned and not pod_claims.is_made_for(claim, pod):
+        made = f"ResourceClaim {namespace}/{claim.name} was not created for Pod {namespace}/{pod.name}"
+        return f"{made} (Pod is not owner)"
+    return claim
+
+
+def _classes(request: DeviceRequest) -> list[tuple[str, DeviceClassName]]:
+    if request.exactly is not None:
+        return [(request.name, request.exactly.device_class_name)]
+    return [(f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available]
+
+
+@lru_cache(1024)
+def _parsed(selector: NodeSelector) -> node_selectors.NodeSelector:
+    document = msgspec.json.decode(msgspec.json.encode(selector))
+    return node_selectors.parse(document, "status.allocation.nodeSelector")
+
+
+def _status(claim: ResourceClaim, result: DeviceResult) -> AllocatedDeviceStatus | None:
+    """Two shares of one device have a status each."""
+    for status in claim.status.devices:
+        if status.identity == result.identity and (status.share_id or None) == (result.share_id or None):
+            return status
+    return None
+
+
+def _true(conditions: tuple[Condition, ...], types: tuple[str, ...]) -> Condition | None:
+    return next((each for each in conditions if each.type in types and each.status == "True"), None)

@@ -1,0 +1,144 @@
+"""How the scheduler writes to claims: allocation and reservation in one write, and back.
+
+Every write names the version that it was decided on. If somebody else wrote meanwhile the claim is read again, and the
+write repeated if it still makes sense.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from devlet.cluster.client import Cluster, MergePatch
+from devlet.errors import Conflict, NotFound
+from devlet.kit.clock import Clock
+from devlet.objects.claim import ConsumerReference, ResourceClaim
+from devlet.objects.claim_from_template import DELETE_PROTECTION
+from devlet.objects.documents import Document, view
+from devlet.objects.kinds import RESOURCE_CLAIMS
+from devlet.objects.pod import Pod
+from devlet.objects.timestamps import format_time
+
+__all__ = ["ClaimWriter"]
+
+CONSUMERS_MAX = 256
+
+Decide = Callable[[ResourceClaim], Document | None]
+"""The new status of a claim as a merge patch, given the claim as it is; None: nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimWriter:
+    """Answers are the documents as they were stored; `tries` is how often a claim is read again."""
+
+    cluster: Cluster
+    clock: Clock
+    tries: int = 5
+
+    async def reserve(self, claim: ResourceClaim, pod: Pod, allocation: Document | None) -> Document | None:
+        """Let the pod use the claim; `allocation` if it has no devices yet. None if there was nothing to do.
+
+        Raises Conflict if the claim has gone, or has other devices by now."""
+
+        def decide(now: ResourceClaim) -> Document | None:
+            if now.metadata.is_deleting:
+                raise Conflict(f"claim {now.name} is being deleted")
+            if allocation is not None and now.status.allocation is not None:
+                raise Conflict(f"claim {now.name} was allocated by somebody else")
+            if allocation is None and now.status.allocation is None:
+                raise Conflict(f"claim {now.name} was deallocated")
+            return _with_pod(now, pod, self._stamped(allocation))
+
+        if allocation is not None and DELETE_PROTECTION not in claim.metadata.finalizers:
+            claim = await self._protect(claim)
+        return await self._write(claim, decide)
+
+    async def give_back(self, claim: ResourceClaim, pod: Pod, *, deallocate: bool) -> Document | None:
+        """The pod does not use the claim after all. `deallocate`: nor does it need its devices, if nobody else does."""
+
+        def decide(now: ResourceClaim) -> Document | None:
+            others = [each for each in now.status.reserved_for if each.uid != pod.uid]
+            if len(others) == len(now.status.reserved_for) and not (deallocate and not others):
+                return None
+            return _status(others, free=deallocate and not others)
+
+        return await self._write(claim, decide)
+
+    async def deallocate(self, claim: ResourceClaim, pod: Pod) -> Document | None:
+        """Take its devices away. Raises Conflict if somebody besides the pod uses it."""
+
+        def decide(now: ResourceClaim) -> Document | None:
+            if now.status.allocation is None:
+                return None
+            if any(each.uid != pod.uid for each in now.status.reserved_for):
+                raise Conflict(f"claim {now.name} is used by somebody else")
+            return _status([], free=True)
+
+        return await self._write(claim, decide)
+
+    async def _protect(self, claim: ResourceClaim) -> ResourceClaim:
+        """It must not vanish while it has devices."""
+        for _ in range(self.tries):
+            if claim.metadata.is_deleting:
+                raise Conflict(f"claim {claim.name} is being deleted")
+            if DELETE_PROTECTION in claim.metadata.finalizers:
+                return claim
+            patch = {"metadata": {**_guard(claim), "finalizers": [*claim.metadata.finalizers, DELETE_PROTECTION]}}
+            try:
+                return view(ResourceClaim, await self._patch(claim, patch))
+            except Conflict:
+                claim = await self._read(claim)
+        raise Conflict(f"claim {claim.name} is written by others all the time")
+
+    async def _write(self, claim: ResourceClaim, decide: Decide) -> Document | None:
+        for _ in range(self.tries):
+            if (status := decide(claim)) is None:
+                return None
+            try:
+                return await self._patch(claim, {"metadata": _guard(claim), "status": status}, "status")
+            except Conflict:
+                claim = await self._read(claim)
+        raise Conflict(f"claim {claim.name} is written by others all the time")
+
+    async def _patch(self, claim: ResourceClaim, patch: Document, subresource: str = "") -> Document:
+        metadata = claim.metadata
+        return await self.cluster.patch(
+            RESOURCE_CLAIMS, metadata.name, MergePatch(patch), metadata.namespace, subresource=subresource
+        )
+
+    async def _read(self, claim: ResourceClaim) -> ResourceClaim:
+        found = view(
+            ResourceClaim, await self.cluster.get(RESOURCE_CLAIMS, claim.metadata.name, claim.metadata.namespace)
+        )
+        if found.uid != claim.uid:
+            raise NotFound(f"claim {claim.name} was replaced by another of that name")
+        return found
+
+    def _stamped(self, allocation: Document | None) -> Document | None:
+        return allocation and {**allocation, "allocationTimestamp": format_time(self.clock.now())}
+
+
+def _with_pod(claim: ResourceClaim, pod: Pod, allocation: Document | None) -> Document | None:
+    reserved = claim.status.reserved_for
+    if any(each.uid == pod.uid for each in reserved):
+        return {"allocation": allocation} if allocation is not None else None
+    if len(reserved) >= CONSUMERS_MAX:
+        raise Conflict(f"claim {claim.name} is used by {CONSUMERS_MAX} pods already, which is the most that it can be")
+    consumer = ConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
+    patch: Document = {"reservedFor": [*map(_document, reserved), _document(consumer)]}
+    return patch | ({"allocation": allocation} if allocation is not None else {})
+
+
+def _status(reserved: list[ConsumerReference], *, free: bool) -> Document:
+    """What a driver said about devices goes with them."""
+    patch: Document = {"reservedFor": [_document(each) for each in reserved] or None}
+    return patch | ({"allocation": None, "devices": None} if free else {})
+
+
+def _document(consumer: ConsumerReference) -> Document:
+    found: Document = msgspec.to_builtins(consumer)
+    return {key: value for key, value in found.items() if value}
+
+
+def _guard(claim: ResourceClaim) -> Document:
+    return {"uid": claim.uid, "resourceVersion": claim.metadata.resource_version}

@@ -1,0 +1,80 @@
+"""Which nodes a pod accepts and prefers, by its own words: name, selector, node affinity and tolerations. Pure.
+
+Pods of one kind share one choice, so that it is read once and what was found out about a choice can be remembered
+under it: equal choices are usually, not always, the same object.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from devlet.control.scheduler import taints
+from devlet.objects import node_selectors
+from devlet.objects.meta import View
+from devlet.objects.node import Taint
+from devlet.objects.node_selectors import NodeSelector, Term
+from devlet.objects.pod import NodeAffinity, Pod, PreferredSchedulingTerm, Toleration
+
+__all__ = ["NodeChoice", "of_pod"]
+
+_AFFINITY: Final = "spec.affinity.nodeAffinity"
+_REQUIRED: Final = f"{_AFFINITY}.requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = f"{_AFFINITY}.preferredDuringSchedulingIgnoredDuringExecution"
+
+_CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_GIVEN: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")  # tolerated by each pod, by default
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeChoice:
+    """`required` is None if labels and names do not matter; `preferred` has weights."""
+
+    node_name: str
+    node_selector: tuple[tuple[str, str], ...]
+    required: NodeSelector | None
+    preferred: tuple[tuple[int, Term], ...]
+    tolerations: tuple[Toleration, ...]
+    ignores_cordon: bool
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it says nothing beyond the tolerations that every pod gets."""
+        chooses = self.node_name or self.node_selector or self.required or self.preferred
+        return not chooses and all(_is_given(toleration) for toleration in self.tolerations)
+
+
+def of_pod(pod: Pod) -> NodeChoice:
+    """InvalidInput names the field that cannot be read."""
+    spec = pod.spec
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    return _choice(spec.node_name, tuple(spec.node_selector.items()), affinity, spec.tolerations)
+
+
+@lru_cache(4096)
+def _choice(
+    node_name: str,
+    node_selector: tuple[tuple[str, str], ...],
+    affinity: NodeAffinity | None,
+    tolerations: tuple[Toleration, ...],
+) -> NodeChoice:
+    affinity = affinity or NodeAffinity()
+    required = node_selectors.parse(_document(affinity.required), _REQUIRED) if affinity.required else None
+    preferred = [_preferred(term, f"{_PREFERRED}[{i}].preference") for i, term in enumerate(affinity.preferred)]
+    ignores_cordon = not taints.untolerated([_CORDON], tolerations)
+    return NodeChoice(node_name, node_selector, required, tuple(filter(None, preferred)), tolerations, ignores_cordon)
+
+
+def _preferred(term: PreferredSchedulingTerm, path: str) -> tuple[int, Term] | None:
+    """None for a term without weight or requirements: it prefers nothing."""
+    parsed = node_selectors.parse_term(_document(term.preference), path) if term.weight else None
+    return (term.weight, parsed) if parsed else None
+
+
+def _document(view: View) -> object:
+    return msgspec.json.decode(msgspec.json.encode(view))
+
+
+def _is_given(toleration: Toleration) -> bool:
+    return toleration.key in _GIVEN and toleration.operator == "Exists" and toleration.effect == "NoExecute"

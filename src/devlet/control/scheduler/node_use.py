@@ -1,0 +1,72 @@
+"""What the pods of one node use of it. One owner, the scheduler; who adds a pod says what it takes."""
+
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+from devlet.control.scheduler.ports import Port
+from devlet.objects.identifiers import PodUID, ResourceName
+
+__all__ = ["CPU", "MEMORY", "NodeUse", "presumed"]
+
+CPU: Final = ResourceName("cpu")
+MEMORY: Final = ResourceName("memory")
+
+# For comparing nodes, a pod that does not say what it needs is taken to need this much, as in the reference.
+_PRESUMED_CPU: Final = 100
+_PRESUMED_MEMORY: Final = 200 << 20
+
+K = TypeVar("K")
+
+_Taken = tuple[Mapping[ResourceName, int], frozenset[Port]]
+
+
+def presumed(amounts: Mapping[ResourceName, int]) -> tuple[int, int]:
+    """Thousandths of a cpu and bytes of memory."""
+    return amounts.get(CPU, _PRESUMED_CPU), amounts.get(MEMORY, _PRESUMED_MEMORY)
+
+
+class NodeUse:
+    """`used` is exact and without zeros; `cpu` and `memory` are presumed."""
+
+    __slots__ = ("_pods", "cpu", "memory", "ports", "used")
+
+    def __init__(self) -> None:
+        self.used: dict[ResourceName, int] = {}
+        self.ports: dict[Port, int] = {}  # and how many pods have each: two may, that came by other ways
+        self.cpu = 0
+        self.memory = 0
+        self._pods: dict[PodUID, _Taken] = {}
+
+    @property
+    def count(self) -> int:
+        return len(self._pods)
+
+    def has(self, pod: PodUID) -> bool:
+        return pod in self._pods
+
+    def add(self, pod: PodUID, amounts: Mapping[ResourceName, int], ports: frozenset[Port] = frozenset()) -> None:
+        """What it took before is forgotten."""
+        self.remove(pod)
+        self._pods[pod] = (amounts, ports)
+        self._change(amounts, ports, 1)
+
+    def remove(self, pod: PodUID) -> None:
+        """Nothing happens if it is not there."""
+        if taken := self._pods.pop(pod, None):
+            self._change(*taken, -1)
+
+    def _change(self, amounts: Mapping[ResourceName, int], ports: frozenset[Port], sign: int) -> None:
+        cpu, memory = presumed(amounts)
+        self.cpu += sign * cpu
+        self.memory += sign * memory
+        for name, amount in amounts.items():
+            _shift(self.used, name, sign * amount)
+        for port in ports:
+            _shift(self.ports, port, sign)
+
+
+def _shift(totals: dict[K, int], key: K, by: int) -> None:
+    if total := totals.get(key, 0) + by:
+        totals[key] = total
+    else:
+        totals.pop(key, None)

@@ -1,0 +1,208 @@
+"""Where a pod goes and what its claims get there: the decision, and nothing but that.
+
+The time for it is for each node; who finds nothing in a short time may ask again with more. Why there is no place for a
+pod is a question for `reasons`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+import msgspec
+
+from devlet.alloc import Fit, Limits, Wanted, allocation_documents
+from devlet.alloc.placement import feasible, nodes_to_find
+from devlet.control.scheduler import claim_checks, fit
+from devlet.control.scheduler.claim_book import ClaimKey
+from devlet.control.scheduler.devices import Devices
+from devlet.control.scheduler.extended_resources import UNSTORED_NAME, ExtendedClaim
+from devlet.control.scheduler.nodes import NodeEntry, NodeTable
+from devlet.control.scheduler.subject import Subject
+from devlet.control.search_time import SearchTime
+from devlet.errors import InvalidInput
+from devlet.objects.claim import DeviceResult, ResourceClaim
+from devlet.objects.documents import Document
+from devlet.objects.identifiers import NodeName, ResourceName
+
+__all__ = ["Assignment", "Granted", "Placer", "obstacles"]
+
+SUBREQUESTS_MAX = 8  # of a prioritized list
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What an unallocated claim gets: the allocation as it is written, and as others have to respect it."""
+
+    claim: ResourceClaim
+    allocation: Document
+    results: tuple[DeviceResult, ...]
+
+    @property
+    def key(self) -> ClaimKey:
+        """Of what is in flight. A claim that is not made yet has no name of its own: its UID has the pod's in it."""
+        metadata = self.claim.metadata
+        return metadata.namespace, metadata.uid if metadata.name == UNSTORED_NAME else metadata.name
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`extended` is the claim that has to be made for extended resources; what it gets is the last of `granted`."""
+
+    node: NodeName
+    granted: tuple[Granted, ...] = ()
+    extended: ExtendedClaim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """What to look for on which nodes: those where DRA provides the same extended resources."""
+
+    wanted: Wanted | None
+    extended: ExtendedClaim | None
+    admits: Callable[[int], bool]
+
+
+class Placer:
+    """`start` moves on with each pod, so that they are spread."""
+
+    def __init__(self, table: NodeTable, devices: Devices, candidates: int) -> None:
+        self._table = table
+        self._devices = devices
+        self._candidates = candidates
+        self._start = 0
+
+    def place(self, subject: Subject, time: SearchTime) -> Assignment | None:
+        """None: nowhere, or not within the time; `time.exceeded` tells."""
+        for offer in self._offers(subject, time):
+            if assignment := self._best(subject, offer, time.limits):
+                return assignment
+        return None
+
+    def _offers(self, subject: Subject, time: SearchTime) -> Iterator[_Offer]:
+        if not subject.extended:
+            yield self._offer(subject, time, None)
+            return
+        for provided in self._provided(subject):
+            yield self._offer(subject, time, subject.extended_claim(provided), provided)
+
+    def _provided(self, subject: Subject) -> Sequence[frozenset[ResourceName]]:
+        """The different answers of nodes to which of the pod's extended resources DRA provides there."""
+        found = dict.fromkeys(subject.provided_on(entry.view) for entry in self._table.entries)
+        return sorted(found, key=len)
+
+    def _offer(
+        self,
+        subject: Subject,
+        time: SearchTime,
+        extended: ExtendedClaim | None,
+        provided: frozenset[ResourceName] | None = None,
+    ) -> _Offer:
+        claims = [*subject.waiting, *([extended.claim] if extended else [])]
+        wanted = self._devices.allocator.read(claims) if claims else None
+        entries = self._table.entries
+
+        def admits(index: int) -> bool:
+            entry = entries[index]
+            time.restart()
+            if provided is not None and subject.provided_on(entry.view) != provided:
+                return False
+            return not obstacles(subject, entry)
+
+        return _Offer(wanted, extended, admits)
+
+    def _best(self, subject: Subject, offer: _Offer, limits: Limits) -> Assignment | None:
+        """Errors of allocations that cannot be written (a node selector that cannot be merged) rule a node out."""
+        found = self._feasible(subject, offer, limits)
+        ranked = sorted(found, key=lambda i: self._rank(subject, offer, i, limits), reverse=True)
+        for index in ranked:
+            entry = self._table.entries[index]
+            try:
+                granted = self._grant(entry, offer, limits)
+            except InvalidInput:
+                continue
+            if granted is not None:
+                return Assignment(entry.name, granted, offer.extended)
+        return None
+
+    def _feasible(self, subject: Subject, offer: _Offer, limits: Limits) -> list[int]:
+        count = len(self._table.entries)
+        if not count:
+            return []
+        enough = nodes_to_find(count) if self._is_choosy(subject, offer) else min(self._candidates, count)
+        if offer.wanted is not None:
+            found = feasible(self._table.scan, offer.wanted, self._start, enough, limits, offer.admits)
+        else:
+            found = self._around(enough, offer.admits)
+        if len(found) == enough:
+            self._start = (found[-1] + 1) % count
+        return found
+
+    def _around(self, enough: int, admits: Callable[[int], bool]) -> list[int]:
+        count, found = len(self._table.entries), list[int]()
+        for offset in range(count):
+            if admits(index := (self._start + offset) % count):
+                found.append(index)
+                if len(found) == enough:
+                    break
+        return found
+
+    def _is_choosy(self, subject: Subject, offer: _Offer) -> bool:
+        """Whether some nodes suit it better than others, apart from how full they are."""
+        return subject.needs.has_preferences or bool(offer.wanted and _has_alternatives(offer.wanted))
+
+    def _rank(self, subject: Subject, offer: _Offer, index: int, limits: Limits) -> tuple[int, int]:
+        entry = self._table.entries[index]
+        room = fit.score(subject.needs, entry.view, entry.use)
+        if not self._is_choosy(subject, offer):
+            return -fit.discouraged(subject.needs, entry.view), room
+        wishes = self._alternatives(offer, entry, limits) + fit.preference(subject.needs, entry.view)
+        return wishes - fit.discouraged(subject.needs, entry.view), room
+
+    def _alternatives(self, offer: _Offer, entry: NodeEntry, limits: Limits) -> int:
+        """The earlier the chosen alternatives, the more."""
+        if offer.wanted is None or not _has_alternatives(offer.wanted):
+            return 0
+        outcome = self._devices.allocator.allocate_wanted(entry.node, offer.wanted, limits)
+        if not isinstance(outcome, Fit):
+            return 0
+        chosen = {each.step.full_name for claim in outcome.chosen for each in claim}
+        return sum(
+            SUBREQUESTS_MAX - next((i for i, each in enumerate(request.alternatives) if each.full_name in chosen), 0)
+            for requests in offer.wanted.requests
+            for request in requests
+            if request.is_list
+        )
+
+    def _grant(self, entry: NodeEntry, offer: _Offer, limits: Limits) -> tuple[Granted, ...] | None:
+        if offer.wanted is None:
+            return ()
+        allocator = self._devices.allocator
+        outcome = allocator.allocate_wanted(entry.node, offer.wanted, limits)
+        if not isinstance(outcome, Fit):
+            return None
+        documents = allocation_documents(outcome, allocator.features, allocator.rules, lambda: str(uuid4()))
+        return tuple(
+            Granted(claim, document, _results(document))
+            for claim, document in zip(outcome.claims, documents, strict=True)
+        )
+
+
+def obstacles(subject: Subject, entry: NodeEntry) -> tuple[str, ...]:
+    """Why the node is out of the question, whatever devices are free on it. A pod that has its node already is not
+    asked whether it fits there: that is the node's business."""
+    if subject.node:
+        return () if subject.node == entry.name else (fit.OTHER_NODE,)
+    if reason := fit.mismatch(subject.needs, entry.view):
+        return (reason,)
+    for claim in subject.allocated:
+        if not claim_checks.is_usable_on(claim, entry.name, entry.view.labels):
+            return (f"the devices of claim {claim.name} cannot be used there",)
+    return fit.lacking(subject.needs, entry.view, entry.use, subject.provided_on(entry.view))
+
+
+def _results(allocation: Document) -> tuple[DeviceResult, ...]:
+    return msgspec.convert(allocation["devices"].get("results") or (), tuple[DeviceResult, ...])
+
+
+def _has_alternatives(wanted: Wanted) -> bool:
+    return any(request.is_list for requests in wanted.requests for request in requests)

@@ -1,0 +1,78 @@
+"""Why a pod has no node, in one line: how many nodes each reason keeps away, as people know it from kube-scheduler.
+
+    0/3 nodes are available: 2 Insufficient cpu; 1 wants 2 gpu.example.com devices, of which 1 is free
+
+What is about devices comes from `alloc.explain`, which is made of the same parts as the search.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from devlet.alloc.explain import explain
+from devlet.control.scheduler.devices import Devices
+from devlet.control.scheduler.nodes import NodeEntry, NodeTable
+from devlet.control.scheduler.placing import obstacles
+from devlet.control.scheduler.subject import Subject
+from devlet.control.search_time import SearchTime
+from devlet.objects.claim import ResourceClaim
+
+__all__ = ["NO_NODES", "reason"]
+
+NO_NODES = "no nodes available to schedule pods"
+REASONS_MAX = 8  # that are told
+LENGTH_MAX = 1000  # an event has room for 1,024 characters
+
+
+def reason(subject: Subject, table: NodeTable, devices: Devices, seconds: float) -> str:
+    """Empty if there is a place for it by now."""
+    entries = table.entries
+    if not entries:
+        return NO_NODES
+    counts: Counter[str] = Counter()
+    possible: list[NodeEntry] = []
+    for entry in entries:
+        found = obstacles(subject, entry)
+        counts.update(found)
+        if not found:
+            possible.append(entry)
+    for claims, group in _groups(subject, possible):
+        causes = _causes(claims, group, devices, seconds)
+        if causes is None:
+            return ""
+        counts.update(causes)
+    return _text(len(entries), counts)
+
+
+def _groups(subject: Subject, entries: Sequence[NodeEntry]) -> Iterator[tuple[list[ResourceClaim], list[NodeEntry]]]:
+    """Nodes with what has to be allocated there: DRA may not provide the same extended resources everywhere."""
+    groups: dict[frozenset[str], list[NodeEntry]] = {}
+    for entry in entries:
+        groups.setdefault(frozenset(subject.provided_on(entry.view)), []).append(entry)
+    for group in groups.values():
+        extended = subject.extended_claim(subject.provided_on(group[0].view)) if subject.extended else None
+        yield [*subject.waiting, *([extended.claim] if extended else [])], group
+
+
+def _causes(
+    claims: Sequence[ResourceClaim], entries: Sequence[NodeEntry], devices: Devices, seconds: float
+) -> Counter[str] | None:
+    """None if there is a node where all of them fit."""
+    if not claims:
+        return None
+    time = SearchTime(seconds)
+    found = explain(devices.allocator, [entry.node for entry in entries], claims, limits=lambda: time.limits)
+    if found.fits:
+        return None
+    only = {report.conflict.cause: report.text for report in found.nodes if report.conflict}
+    counts: Counter[str] = Counter()
+    for cause, number in found.causes:
+        told = only.get(cause, cause) if number == 1 else cause  # what differs from node to node
+        counts[(told or "cannot allocate all claims").splitlines()[0]] += number
+    return counts
+
+
+def _text(nodes: int, counts: Counter[str]) -> str:
+    told = [f"{number} {cause}" for cause, number in counts.most_common(REASONS_MAX)]
+    rest = sum(counts.values()) - sum(number for _, number in counts.most_common(REASONS_MAX))
+    text = f"0/{nodes} nodes are available: {'; '.join([*told, f'{rest} for other reasons'] if rest else told)}"
+    return text if len(text) <= LENGTH_MAX else f"{text[: LENGTH_MAX - 1]}…"

@@ -1,0 +1,125 @@
+"""What pods that wait are told: the condition PodScheduled and the event FailedScheduling, when the reason is new.
+
+To find a reason may take longer than to find that there is no place. So it is done when nobody else has a turn, in a
+thread, and once for all that has happened until then.
+"""
+
+import logging
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskStatus
+
+from devlet.cluster.client import Cluster, StrategicMergePatch
+from devlet.cluster.events import WARNING, Recorder
+from devlet.errors import DevletError, NotFound
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.objects.documents import Document
+from devlet.objects.identifiers import PodUID
+from devlet.objects.kinds import PODS
+from devlet.objects.pod import Pod
+from devlet.objects.timestamps import format_time
+
+__all__ = ["FAILED", "UNSCHEDULABLE", "Reporter"]
+
+log = logging.getLogger(__name__)
+
+FAILED = "FailedScheduling"
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULED = "PodScheduled"
+
+
+class Waiting(Protocol):
+    """Those who wait, and why."""
+
+    def waiting_pod(self, uid: PodUID) -> Pod | None: ...
+
+    async def reason(self, uid: PodUID) -> str: ...
+
+
+class Reporter:
+    def __init__(self, cluster: Cluster, recorder: Recorder, clock: Clock, waiting: Waiting) -> None:
+        self._cluster = cluster
+        self._recorder = recorder
+        self._clock = clock
+        self._waiting = waiting
+        self._due: dict[PodUID, float] = {}
+        self._told: dict[PodUID, str] = {}
+        self._added = anyio.Event()
+
+    def ask(self, pod: PodUID, after: float = 0.0) -> None:
+        """Let it be told why it waits, if it still does after so many seconds."""
+        self._due.setdefault(pod, self._clock.monotonic() + after)
+        self._added.set()
+
+    def forget(self, pod: PodUID) -> None:
+        self._due.pop(pod, None)
+        self._told.pop(pod, None)
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            self._added = anyio.Event()
+            if not (due := self._next()):
+                await self._rest()
+            elif self._due.pop(due, None) is not None:
+                await self._report(due)
+
+    def _next(self) -> PodUID | None:
+        now = self._clock.monotonic()
+        return next((pod for pod, at in self._due.items() if at <= now), None)
+
+    async def _rest(self) -> None:
+        async with anyio.create_task_group() as tasks:
+
+            async def alarm(seconds: float) -> None:
+                await self._clock.sleep(seconds)
+                tasks.cancel_scope.cancel()
+
+            if self._due:
+                tasks.start_soon(alarm, min(self._due.values()) - self._clock.monotonic())
+            await self._added.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _report(self, uid: PodUID) -> None:
+        if self._waiting.waiting_pod(uid) is None:
+            return
+        reason = await self._waiting.reason(uid)
+        pod = self._waiting.waiting_pod(uid)
+        if pod is None or not reason or reason == self._told.get(uid, _said(pod)):
+            return
+        self._told[uid] = reason
+        self._recorder.record(pod.reference, WARNING, FAILED, reason)
+        try:
+            await self._write(pod, reason)
+        except NotFound:
+            self.forget(uid)
+        except DevletError as e:
+            log.warning("reason not written", extra=facts(pod=f"{pod.metadata.namespace}/{pod.name}", err=e))
+
+    async def _write(self, pod: Pod, reason: str) -> None:
+        known = next((each for each in pod.status.conditions if each.type == SCHEDULED), None)
+        since = known.last_transition_time if known and known.status == "False" else None
+        condition: Document = {
+            "type": SCHEDULED,
+            "status": "False",
+            "reason": UNSCHEDULABLE,
+            "message": reason,
+            "lastProbeTime": None,
+            "lastTransitionTime": since or format_time(self._clock.now()),
+        }
+        if pod.metadata.generation:
+            condition["observedGeneration"] = pod.metadata.generation
+        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        await self._cluster.patch(
+            PODS, pod.name, StrategicMergePatch(patch), pod.metadata.namespace, subresource="status"
+        )
+
+
+def _said(pod: Pod) -> str:
+    """What an earlier scheduler told it."""
+    for condition in pod.status.conditions:
+        if condition.type == SCHEDULED and condition.status == "False" and condition.reason == UNSCHEDULABLE:
+            return condition.message
+    return ""

@@ -1,0 +1,368 @@
+"""Pods that wait get a node, and their claims devices.
+
+    pods ──▶ queue ──▶ attempt: subject ─▶ placer ──▶ binder ──▶ claims reserved, pod bound
+               ▲                        │ nowhere
+               └── nodes, room, devices ┴─▶ waits, and is told why
+
+One pod is decided on at a time, many are bound at the same time: what was decided counts from that moment on, written
+or not. Everything is woken by what the informers tell; nothing is polled.
+"""
+
+import logging
+import random
+from dataclasses import dataclass
+from functools import partial
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+from anyio.lowlevel import checkpoint
+
+from devlet.cluster.client import Cluster
+from devlet.cluster.events import NORMAL, Recorder
+from devlet.cluster.informer import Changed
+from devlet.control.informers import BY_CLAIM, BY_OWNER, Informers
+from devlet.control.scheduler import claim_checks, extended_resources, fit, reasons
+from devlet.control.scheduler.binding import Binder, remove_claim
+from devlet.control.scheduler.binding_conditions import BindingConditions
+from devlet.control.scheduler.claim_book import ClaimBook
+from devlet.control.scheduler.claim_writes import ClaimWriter
+from devlet.control.scheduler.devices import Devices
+from devlet.control.scheduler.extended_resources import Classes
+from devlet.control.scheduler.metrics import SchedulerMetrics
+from devlet.control.scheduler.nodes import NodeTable
+from devlet.control.scheduler.placing import Assignment, Placer
+from devlet.control.scheduler.queue import PodQueue, Wake
+from devlet.control.scheduler.reporting import Reporter
+from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.subject import Subject, read_subject
+from devlet.control.scheduler.unblocking import Unblocker
+from devlet.control.search_time import SearchTime
+from devlet.control.slice_tracker import SliceTracker
+from devlet.errors import DevletError, InvalidInput
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.kit.metrics import Registry
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.device_class import DeviceClass
+from devlet.objects.identifiers import NodeName, PodUID
+from devlet.objects.node import Node
+from devlet.objects.pod import Pod
+from devlet.objects.slice import ResourceSlice
+
+__all__ = ["Scheduler", "Settings"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _No:
+    """It has no place now. `text` is why, unless that has yet to be found out."""
+
+    for_: Wake
+    text: str = ""
+    patience: float = 0.0  # seconds before it is told
+
+
+class Scheduler:
+    """The informers must be complete before `run`, or devices could be given away that somebody has."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        informers: Informers,
+        recorder: Recorder,
+        clock: Clock,
+        metrics: Registry,
+        settings: Settings = Settings(),
+    ) -> None:
+        self._cluster = cluster
+        self._informers = informers
+        self._recorder = recorder
+        self._clock = clock
+        self._settings = settings
+        self._metrics = SchedulerMetrics(metrics)
+        self._queue = PodQueue()
+        self._devices = Devices()
+        self._book = ClaimBook(informers.claims, self._devices, partial(self._queue.happened, Wake.DEVICES))
+        self._table = NodeTable(self._devices.allocator)
+        self._placer = Placer(self._table, self._devices, settings.candidates)
+        self._classes: Classes | None = None
+        self._pods: dict[PodUID, Pod] = {}
+        self._no: dict[PodUID, _No] = {}
+        self._failures: dict[PodUID, int] = {}
+        self._binding: set[PodUID] = set()
+        self._limiter = anyio.CapacityLimiter(settings.at_once)
+        writer = ClaimWriter(cluster, clock, settings.write_tries)
+        self._conditions = BindingConditions(self._book, recorder, self._metrics, clock, settings.binding_timeout)
+        self._binder = Binder(cluster, self._book, writer, self._conditions, settings.undo_timeout)
+        self._unblocker = Unblocker(self._book, self._devices, self._placer, writer, clock, settings)
+        self._reporter = Reporter(cluster, recorder, clock, self)
+        self._metrics.show_pending(lambda: {"active": self._queue.ready, "unschedulable": len(self._queue.waiting)})
+        informers.nodes.on_change(self._node_changed)
+        informers.classes.on_change(self._class_changed)
+        self._tracker = SliceTracker(informers, self._slice_changed)
+        informers.claims.on_change(self._claim_changed)
+        informers.pods.on_change(self._pod_changed)
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._reporter.run)
+            task_status.started()
+            while True:
+                uid = await self._queue.pop()
+                await checkpoint()  # or else a long queue keeps everybody from their turn
+                await self._devices.idle()
+                await self._attempt(uid, tasks)
+
+    # Who waits, for the reporter
+
+    def waiting_pod(self, uid: PodUID) -> Pod | None:
+        return self._pods.get(uid) if uid in self._queue.waiting else None
+
+    async def reason(self, uid: PodUID) -> str:
+        no, pod = self._no.get(uid), self._pods.get(uid)
+        if no is None or pod is None or no.text:
+            return no.text if no else ""
+        subject = self._read(pod)
+        if not isinstance(subject, Subject):
+            return subject.text
+        while self._queue.ready:
+            await self._clock.sleep(0.01)
+        find = partial(reasons.reason, subject, self._table, self._devices, self._settings.explain_timeout)
+        return await self._devices.apart(find)
+
+    # One attempt
+
+    async def _attempt(self, uid: PodUID, tasks: TaskGroup) -> None:
+        pod = self._pods.get(uid)
+        if pod is None or uid in self._binding:
+            return
+        began = self._clock.monotonic()
+        try:
+            found = await self._decide(pod)
+        except InvalidInput as e:
+            found = _No(Wake.ANYTHING, str(e))
+        except DevletError as e:
+            return self._failed(pod, e, tasks)
+        if isinstance(found, _No):
+            self._metrics.attempted("unschedulable", self._clock.monotonic() - began)
+            return self._put_off(uid, found)
+        subject, assignment = found
+        self._assume(subject, assignment)
+        self._metrics.attempted("scheduled", self._clock.monotonic() - began)
+        tasks.start_soon(self._bind, subject, assignment, tasks)
+
+    async def _decide(self, pod: Pod) -> tuple[Subject, Assignment] | _No:
+        subject = self._read(pod)
+        if isinstance(subject, _No):
+            return subject
+        if no := self._obstacle(subject):
+            return no
+        if await self._unblocker.drop_failed(subject):
+            return _No(Wake.DEVICES)
+        if subject.extended and await self._remove_left_over(pod):
+            return _No(Wake.DEVICES)
+        if assignment := await self._place(subject):
+            return subject, assignment
+        if await self._unblocker.unblock(subject):
+            return _No(Wake.DEVICES)
+        return _No(Wake.ANYTHING)
+
+    def _read(self, pod: Pod) -> Subject | _No:
+        found = read_subject(pod, self._book.get, self._extended_classes())
+        return _No(Wake.ITSELF, found, self._settings.report_after) if isinstance(found, str) else found
+
+    def _obstacle(self, subject: Subject) -> _No | None:
+        """What keeps it from every node."""
+        classes = self._devices.allocator.inventory.classes
+        for claim in subject.waiting:
+            key = (claim.metadata.namespace, claim.metadata.name)
+            if self._book.is_in_flight(key):
+                return _No(Wake.ITSELF, claim_checks.IN_FLIGHT.format(*key), self._settings.report_after)
+            if text := claim_checks.missing_class(claim, lambda name: name in classes):
+                return _No(Wake.DEVICES, text)
+        return None
+
+    async def _place(self, subject: Subject) -> Assignment | None:
+        """On the spot, as long as it does not take long."""
+        quick = SearchTime(self._settings.quick)
+        if (found := self._placer.place(subject, quick)) or not quick.exceeded:
+            return found
+        long = SearchTime(self._settings.filter_timeout)
+        return await self._devices.apart(partial(self._placer.place, subject, long))
+
+    async def _remove_left_over(self, pod: Pod) -> bool:
+        """A claim that an earlier attempt made for extended resources, and did not live to use."""
+        claims = self._informers.claims.by_index(BY_OWNER, pod.uid)
+        if (claim := extended_resources.existing(pod, claims)) is None:
+            return False
+        await remove_claim(self._cluster, claim)
+        return True
+
+    def _put_off(self, uid: PodUID, no: _No) -> None:
+        self._failures.pop(uid, None)
+        self._no[uid] = no
+        self._queue.wait(uid, no.for_)
+        self._reporter.ask(uid, no.patience)
+
+    def _failed(self, pod: Pod, error: DevletError, tasks: TaskGroup) -> None:
+        """Something went wrong that has nothing to do with room or devices: try again after a while."""
+        attempt = self._failures.get(pod.uid, 0)
+        self._failures[pod.uid] = attempt + 1
+        delay = self._settings.retry.delay(attempt, random.random)
+        log.warning("pod not scheduled", extra=facts(pod=_name(pod), err=error, delay=delay))
+        self._metrics.attempted("error")
+        self._no[pod.uid] = _No(Wake.ANYTHING, str(error))
+        self._queue.wait(pod.uid, Wake.ITSELF)
+        self._reporter.ask(pod.uid)
+        tasks.start_soon(self._wake_later, pod.uid, delay)
+
+    async def _wake_later(self, uid: PodUID, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self._queue.wake(uid)
+
+    # What was decided
+
+    def _assume(self, subject: Subject, assignment: Assignment) -> None:
+        uid = subject.pod.uid
+        self._binding.add(uid)
+        provided = subject.provided_on(entry.view) if (entry := self._table.get(assignment.node)) else frozenset()
+        self._table.occupy(uid, assignment.node, subject.needs.without(provided))
+        for granted in assignment.granted:
+            self._book.reserve(granted.key, granted.results)
+
+    async def _bind(self, subject: Subject, assignment: Assignment, tasks: TaskGroup) -> None:
+        pod = subject.pod
+        try:
+            async with self._limiter:
+                await self._binder.bind(subject, assignment)
+        except DevletError as e:
+            self._binding.discard(pod.uid)
+            if not subject.node and self._table.leave(pod.uid):
+                self._queue.happened(Wake.ROOM)
+            if pod.uid in self._pods:
+                self._failed(self._pods[pod.uid], e, tasks)
+            return
+        self._bound(subject, assignment.node)
+
+    def _bound(self, subject: Subject, node: NodeName) -> None:
+        pod = subject.pod
+        self._binding.discard(pod.uid)
+        self._forget(pod.uid)
+        log.info("pod scheduled", extra=facts(pod=_name(pod), node=node))
+        if not subject.node:
+            message = f"Successfully assigned {_name(pod)} to {node}"
+            self._recorder.record(pod.reference, NORMAL, "Scheduled", message)
+
+    def _forget(self, uid: PodUID) -> None:
+        self._queue.remove(uid)
+        self._reporter.forget(uid)
+        self._no.pop(uid, None)
+        self._failures.pop(uid, None)
+        self._pods.pop(uid, None)
+
+    # What happens
+
+    def _pod_changed(self, change: Changed[Pod]) -> None:
+        old, new = change.old, change.new
+        if old is not None and (new is None or new.uid != old.uid):
+            self._gone(old.uid)
+            old = None
+        if new is None:
+            return
+        self._count(old, new)
+        if not self._is_waiting(new):
+            if new.uid not in self._binding:
+                self._forget(new.uid)
+            return
+        is_new = new.uid not in self._pods
+        self._pods[new.uid] = new
+        if new.uid not in self._binding and (is_new or old is None or _concerns(old, new)):
+            self._queue.put(new.uid, new.spec.priority or 0)
+
+    def _gone(self, uid: PodUID) -> None:
+        self._forget(uid)
+        if self._table.leave(uid):
+            self._queue.happened(Wake.ROOM)
+
+    def _count(self, old: Pod | None, new: Pod) -> None:
+        """What it uses of its node; who is not bound yet was counted when that was decided."""
+        if new.is_finished:
+            if self._table.leave(new.uid):
+                self._queue.happened(Wake.ROOM)
+        elif new.spec.node_name and self._table.where(new.uid) != new.spec.node_name:
+            try:
+                needs = fit.needs_of(new)
+            except InvalidInput as e:
+                log.warning("pod not counted", extra=facts(pod=_name(new), err=e))
+                return
+            self._table.occupy(new.uid, NodeName(new.spec.node_name), needs)
+
+    def _is_waiting(self, pod: Pod) -> bool:
+        spec = pod.spec
+        if pod.metadata.is_deleting or pod.is_finished or spec.scheduler_name not in self._settings.names:
+            return False
+        if spec.node_name:
+            return self._lacks_claims(pod)
+        return not spec.scheduling_gates
+
+    def _lacks_claims(self, pod: Pod) -> bool:
+        """Whether it was put on a node without somebody seeing to its claims."""
+        if not pod.spec.resource_claims or pod.uid in self._binding:
+            return False
+        claims = claim_checks.resolve(pod, self._book.get)
+        return isinstance(claims, str) or any(claim.status.allocation is None for claim in claims)
+
+    def _claim_changed(self, change: Changed[ResourceClaim]) -> None:
+        self._conditions.changed(change.key)
+        for pod in self._informers.pods.by_index(BY_CLAIM, "/".join(change.key)):
+            if pod.uid not in self._binding and pod.uid in self._queue and _matters(change, pod):
+                self._queue.wake(pod.uid)
+
+    def _node_changed(self, change: Changed[Node]) -> None:
+        if change.new is None:
+            self._table.remove(NodeName(change.key[1]))
+            return
+        try:
+            changed = self._table.put(change.new)
+        except InvalidInput as e:
+            self._table.remove(NodeName(change.key[1]))
+            log.warning("node left out", extra=facts(node=change.key[1], err=e))
+            return
+        if changed:
+            self._queue.happened(Wake.NODES)
+
+    def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        self._devices.see_slice(old, new)
+        self._queue.happened(Wake.DEVICES)
+
+    def _class_changed(self, change: Changed[DeviceClass]) -> None:
+        self._classes = None
+        self._devices.see_class(change.old, change.new)
+        self._queue.happened(Wake.DEVICES)
+
+    def _extended_classes(self) -> Classes:
+        if self._classes is None:
+            self._classes = extended_resources.classes_by_resource(self._informers.classes.all())
+        return self._classes
+
+
+def _concerns(old: Pod, new: Pod) -> bool:
+    """Whether a change may make a difference. What we write into its status ourselves does not."""
+    return (
+        old.status.resource_claim_statuses != new.status.resource_claim_statuses
+        or old.metadata.generation != new.metadata.generation
+        or old.spec != new.spec
+    )
+
+
+def _matters(change: Changed[ResourceClaim], pod: Pod) -> bool:
+    """Whether a pod that waits may be helped by a change of its claim."""
+    old, new = change.old, change.new
+    if old is None or new is None or old.uid != new.uid:
+        return True
+    return old.status != new.status or old.metadata.is_deleting != new.metadata.is_deleting
+
+
+def _name(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.name}"

@@ -1,0 +1,71 @@
+"""A pod that waits for a node, with everything that decides where it can go. A value: made anew for each attempt."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from devlet.control.scheduler import claim_checks, extended_resources, fit
+from devlet.control.scheduler.extended_resources import Classes, ExtendedClaim
+from devlet.control.scheduler.fit import NodeView, PodNeeds
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.identifiers import ResourceName
+from devlet.objects.pod import Pod
+from devlet.objects.pod_claims import is_reserved_for
+
+__all__ = ["Subject", "read_subject"]
+
+GetClaim = Callable[[str, str], ResourceClaim | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """`extended` are resources that DRA may provide, by `classes`, where a node does not."""
+
+    pod: Pod
+    needs: PodNeeds
+    claims: tuple[ResourceClaim, ...] = ()
+    extended: frozenset[ResourceName] = frozenset()
+    classes: Classes | None = None
+
+    @property
+    def node(self) -> str:
+        """Where it is already, by somebody else's decision."""
+        return self.pod.spec.node_name
+
+    @property
+    def waiting(self) -> list[ResourceClaim]:
+        """Claims that have no devices yet."""
+        return [claim for claim in self.claims if claim.status.allocation is None]
+
+    @property
+    def allocated(self) -> list[ResourceClaim]:
+        return [claim for claim in self.claims if claim.status.allocation is not None]
+
+    @property
+    def unreserved(self) -> list[ResourceClaim]:
+        """Claims with devices that the pod may not use yet."""
+        return [claim for claim in self.allocated if not is_reserved_for(claim, self.pod)]
+
+    @property
+    def reserved(self) -> list[ResourceClaim]:
+        return [claim for claim in self.allocated if is_reserved_for(claim, self.pod)]
+
+    def with_claims(self, claims: tuple[ResourceClaim, ...]) -> "Subject":
+        """As if its claims were these."""
+        return replace(self, claims=claims)
+
+    def provided_on(self, node: NodeView) -> frozenset[ResourceName]:
+        """The extended resources that DRA provides on the node."""
+        return extended_resources.provided(self.extended, node.allocatable) if self.extended else self.extended
+
+    def extended_claim(self, provided: frozenset[ResourceName]) -> ExtendedClaim | None:
+        return extended_resources.extended_claim(self.pod, provided, self.classes or {})
+
+
+def read_subject(pod: Pod, get_claim: GetClaim, classes: Classes) -> Subject | str:
+    """Or why its claims are not ready to be looked at. InvalidInput if what it says about nodes cannot be read."""
+    needs = fit.needs_of(pod)
+    claims = claim_checks.resolve(pod, get_claim)
+    if isinstance(claims, str):
+        return claims
+    extended = extended_resources.wanted(needs.amounts, classes) if classes and not pod.spec.node_name else frozenset()
+    return Subject(pod, needs, tuple(claims), extended, classes)

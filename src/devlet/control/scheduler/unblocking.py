@@ -1,0 +1,91 @@
+"""Claims that have devices which stand in the way: allocated for a node where their pod cannot run, or never attached.
+
+Nobody but the pod uses them, so their devices can be taken back and others looked for. Of several such claims only
+those are deallocated that make a difference.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from msgspec.structs import replace
+
+from devlet.control.scheduler import claim_checks
+from devlet.control.scheduler.claim_book import ClaimBook
+from devlet.control.scheduler.claim_writes import ClaimWriter
+from devlet.control.scheduler.devices import Devices
+from devlet.control.scheduler.placing import Placer
+from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.subject import Subject
+from devlet.control.search_time import SearchTime
+from devlet.kit.clock import Clock
+from devlet.objects.claim import ResourceClaim, ResourceClaimStatus
+
+__all__ = ["Unblocker"]
+
+Claims = Sequence[ResourceClaim]
+
+
+@dataclass(frozen=True, slots=True)
+class Unblocker:
+    book: ClaimBook
+    devices: Devices
+    placer: Placer
+    writer: ClaimWriter
+    clock: Clock
+    settings: Settings
+
+    async def drop_failed(self, subject: Subject) -> bool:
+        """Take back devices that could not be attached. Whether there were any."""
+        failed = [claim for claim in _free_to_drop(subject) if self._has_failed(claim)]
+        await self._deallocate(subject, failed)
+        return bool(failed)
+
+    async def unblock(self, subject: Subject) -> bool:
+        """Take back devices if the pod would have a place then. Whether that is so."""
+        for freed in _choices(_free_to_drop(subject)):
+            if self._would_help(subject, freed):
+                await self._deallocate(subject, freed)
+                return True
+        return False
+
+    def _has_failed(self, claim: ResourceClaim) -> bool:
+        if not claim_checks.has_conditions(claim):
+            return False
+        expired = claim_checks.is_expired(claim, self.settings.binding_timeout, self.clock.now())
+        return expired or claim_checks.binding(claim).state == "failed"
+
+    def _would_help(self, subject: Subject, freed: Claims) -> bool:
+        names = {claim.name for claim in freed}
+        claims = tuple(_without_devices(claim) if claim.name in names else claim for claim in subject.claims)
+        for claim in freed:
+            self.devices.release((claim.metadata.namespace, claim.metadata.name))
+        try:
+            return self.placer.place(subject.with_claims(claims), SearchTime(self.settings.quick)) is not None
+        finally:
+            for claim in freed:
+                self.devices.hold((claim.metadata.namespace, claim.metadata.name), claim.results)
+
+    async def _deallocate(self, subject: Subject, claims: Claims) -> None:
+        for claim in claims:
+            if (answer := await self.writer.deallocate(claim, subject.pod)) is not None:
+                self.book.wrote(answer)
+
+
+def _free_to_drop(subject: Subject) -> list[ResourceClaim]:
+    mine = subject.pod.uid
+    return [
+        claim
+        for claim in (subject.allocated if not subject.node else ())
+        if all(each.uid == mine for each in claim.status.reserved_for)
+    ]
+
+
+def _choices(claims: Claims) -> Iterator[Claims]:
+    """One of them, or all."""
+    singles = ([claim] for claim in claims)
+    return chain(singles, [claims] if len(claims) > 1 else [])
+
+
+def _without_devices(claim: ResourceClaim) -> ResourceClaim:
+    return replace(claim, status=ResourceClaimStatus())

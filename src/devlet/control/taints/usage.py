@@ -1,0 +1,75 @@
+"""Who uses which devices: pods, through the claims that are reserved for them.
+
+Claims that were made for extended resources are claims like all others here; the reference leaves them out.
+
+A pod that has no node, has ended or is being deleted uses nothing that it would have to leave.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from devlet.cluster.informer import Key
+from devlet.control.informers import BY_CLAIM, Informers
+from devlet.control.taints.device_taints import NO_EXECUTE, DeviceTaints, Taint, TaintsOf
+from devlet.control.taints.evictions import Eviction, eviction
+from devlet.control.taints.holders import Holders
+from devlet.control.taints.rule_status import Counts
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.identifiers import DeviceIdentity
+from devlet.objects.pod import Pod
+from devlet.objects.pod_claims import claim_names, is_reserved_for
+from devlet.objects.taint_rule import DeviceTaintRule, DeviceTaintSelector
+
+__all__ = ["Usage"]
+
+
+class Usage:
+    def __init__(self, informers: Informers, *, workloads: bool) -> None:
+        self._informers = informers
+        self._workloads = workloads
+        self._holders = Holders()
+        informers.claims.on_change(self._holders.put)
+
+    def users(self, selector: DeviceTaintSelector) -> list[Pod]:
+        """Pods that name a claim with such a device."""
+        return [pod for claim in self._holders.of(selector) for pod in self.users_of(claim)]
+
+    def users_of(self, claim: Key) -> list[Pod]:
+        namespace, name = claim
+        return self._informers.pods.by_index(BY_CLAIM, f"{namespace}/{name}")
+
+    def eviction(self, pod: Pod, taints_of: TaintsOf) -> Eviction | None:
+        if not pod.spec.node_name or pod.metadata.is_deleting or pod.is_finished:
+            return None
+        found = self._claims((pod.metadata.namespace, name) for name in claim_names(pod))
+        return eviction((claim for claim in found if self._may_use(pod, claim)), taints_of)
+
+    def _may_use(self, pod: Pod, claim: ResourceClaim) -> bool:
+        return is_reserved_for(claim, pod, workloads=self._workloads)
+
+    def _claims(self, keys: Iterable[Key]) -> Iterator[ResourceClaim]:
+        return (claim for namespace, name in keys if (claim := self._informers.claims.get(name, namespace)))
+
+    def dry_run(self, rule: DeviceTaintRule, taints: DeviceTaints) -> Counts:
+        """What the rule would do if its effect was NoExecute."""
+        selector = rule.spec.device_selector
+        if selector is None:
+            return Counts()
+        users = {pod.uid: pod for pod in self.users(selector)}.values()
+        claims = self._claims(self._holders.of(selector))
+        return Counts(
+            namespaces=[pod.metadata.namespace for pod in users if self.eviction(pod, _only(rule))],
+            published=sum(map(rule.matches, self._published(taints))),
+            allocated=sum(rule.matches(result.identity) for claim in claims for result in claim.results),
+        )
+
+    def _published(self, taints: DeviceTaints) -> Iterator[DeviceIdentity]:
+        for slice_ in self._informers.slices.all():
+            if taints.is_published(slice_):
+                yield from map(slice_.identity, slice_.spec.devices)
+
+
+def _only(rule: DeviceTaintRule) -> TaintsOf:
+    taint = Taint(replace(rule.spec.taint, effect=NO_EXECUTE), rule.metadata.name)
+    return lambda device: (taint,) if rule.matches(device) else ()

@@ -1,0 +1,70 @@
+"""The control loops, put together: they share one copy of the cluster's objects and one recorder of events.
+
+Whoever runs them on a cluster where others may do the same gives them a cluster that refuses writes once they no longer
+lead (`control.leader_election`).
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import anyio
+from anyio.abc import TaskStatus
+
+from devlet.cluster.client import Cluster
+from devlet.cluster.events import Recorder
+from devlet.control.claims.controller import ClaimController
+from devlet.control.informers import Informers
+from devlet.control.scheduler.scheduler import Scheduler
+from devlet.control.scheduler.settings import Settings as SchedulerSettings
+from devlet.control.taints.controller import TaintController
+from devlet.daemon import controllers as names
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.kit.metrics import Registry
+from devlet.kit.parts import running
+
+__all__ = ["COMPONENT", "ControlLoops"]
+
+log = logging.getLogger(__name__)
+
+COMPONENT = "devlet-control"
+
+Part = Callable[..., Awaitable[None]]
+
+
+class ControlLoops:
+    """`controllers` are the names of those that run; others are left alone. `rules`: the API has device taint rules.
+    Runs once: make another one to run again."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        metrics: Registry,
+        *,
+        controllers: frozenset[str],
+        host: str,
+        scheduler_names: frozenset[str] = SchedulerSettings().names,
+        rules: bool = True,
+    ) -> None:
+        self._informers = Informers(cluster, rules=rules)
+        self._recorder = Recorder(cluster, COMPONENT, host, clock)
+        shared = (cluster, self._informers, self._recorder, clock, metrics)
+        made: dict[str, Callable[[], Part]] = {
+            names.RESOURCE_CLAIM: lambda: ClaimController(*shared).run,
+            names.TAINT_EVICTION: lambda: TaintController(*shared).run,
+            names.SCHEDULER: lambda: Scheduler(*shared, SchedulerSettings(names=scheduler_names)).run,
+        }
+        self._parts = {name: make() for name, make in made.items() if name in controllers}
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Ready when everything is known and the loops have begun."""
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(running(self._recorder.run))
+            await stack.enter_async_context(self._informers.running())
+            for part in self._parts.values():
+                await stack.enter_async_context(running(part))
+            log.info("control loops started", extra=facts(controllers=",".join(self._parts)))
+            task_status.started()
+            await anyio.sleep_forever()

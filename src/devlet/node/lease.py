@@ -1,0 +1,119 @@
+"""The lease that says that this node is alive: kube-node-lease/NODE, renewed every ten seconds.
+
+A cluster calls a node unreachable when it sees neither renewals nor news of the Node's status for some fifty seconds,
+so a renewal that fails is tried again quickly, and for as long as it takes. The log tells of the first failure and of
+the end of a series. The lease is owned by the Node and goes with it. When devlet stops it says nothing: a restart is
+over before the lease is.
+"""
+
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import anyio
+from anyio.abc import TaskStatus
+
+from devlet.cluster.client import Cluster
+from devlet.errors import AlreadyExists, Conflict, DevletError, NotFound, Unavailable
+from devlet.kit.backoff import Backoff
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.objects.documents import Document
+from devlet.objects.identifiers import NodeName
+from devlet.objects.kinds import LEASES
+from devlet.objects.timestamps import format_micro_time
+
+__all__ = ["NAMESPACE", "NodeLease", "Settings", "renewed"]
+
+log = logging.getLogger(__name__)
+
+NAMESPACE = "kube-node-lease"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    duration: int = 40  # seconds, as the kubelet
+    interval: float = 10.0  # seconds from one renewal to the next
+    timeout: float = 10.0  # seconds for one try
+    retry: Backoff = field(default=Backoff(0.2, 7.0))  # as the kubelet
+
+
+class NodeLease:
+    """`owner` is the UID of the Node, None while there is none."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        name: NodeName,
+        owner: Callable[[], str | None],
+        clock: Clock,
+        settings: Settings = Settings(),
+    ) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._owner = owner
+        self._clock = clock
+        self._settings = settings
+        self._known: Document | None = None  # as it was written last
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled. Ready at once: nobody waits for a heartbeat."""
+        task_status.started()
+        while True:
+            await self._until_renewed()
+            await self._clock.sleep(self._settings.interval)
+
+    async def _until_renewed(self) -> None:
+        failures = 0
+        for delay in self._settings.retry.delays(random.random):
+            try:
+                await self._renew()
+            except DevletError as e:
+                log.log(
+                    logging.DEBUG if failures else logging.WARNING, "lease not renewed", extra=facts(err=e, delay=delay)
+                )
+                failures += 1
+                await self._clock.sleep(delay)
+            else:
+                break
+        if failures:
+            log.info("lease renewed again", extra=facts(failures=failures))
+
+    async def _renew(self) -> None:
+        try:
+            with anyio.fail_after(self._settings.timeout):
+                self._known = await self._written()
+        except TimeoutError as e:
+            raise Unavailable(f"lease {NAMESPACE}/{self._name}: no answer in {self._settings.timeout:g} s") from e
+
+    async def _written(self) -> Document:
+        known, self._known = self._known, None
+        try:
+            return await self._write(known or await self._read())
+        except (NotFound, AlreadyExists, Conflict):  # somebody else was there: look again
+            return await self._write(await self._read())
+
+    async def _write(self, before: Document | None) -> Document:
+        now = format_micro_time(self._clock.now())
+        wanted = renewed(before, self._name, self._owner(), self._settings.duration, now)
+        if before is None:
+            return await self._cluster.create(LEASES, wanted, NAMESPACE)
+        return await self._cluster.update(LEASES, wanted)
+
+    async def _read(self) -> Document | None:
+        try:
+            return await self._cluster.get(LEASES, self._name, NAMESPACE)
+        except NotFound:
+            return None
+
+
+def renewed(before: Document | None, name: str, owner: str | None, duration: int, now: str) -> Document:
+    """The lease to write. What others put there stays, except for owners that were Nodes of this name before."""
+    metadata = dict((before or {}).get("metadata") or {"name": name, "namespace": NAMESPACE})
+    if owner is not None:
+        others = [each for each in metadata.get("ownerReferences") or () if each.get("kind") != "Node"]
+        node = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": owner}
+        metadata["ownerReferences"] = [*others, node]
+    spec = {"holderIdentity": name, "leaseDurationSeconds": duration, "renewTime": now}
+    return {**(before or {}), "metadata": metadata, "spec": {**((before or {}).get("spec") or {}), **spec}}

@@ -1,0 +1,40 @@
+"""Ports of the host that a pod wants, and whether others leave them free. Pure.
+
+The address 0.0.0.0 stands for all addresses of the node: a port there excludes the same port everywhere.
+"""
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+from devlet.objects.pod import Pod
+
+__all__ = ["Port", "conflict", "of_pod"]
+
+_EVERY_ADDRESS: Final = "0.0.0.0"
+
+
+class Port(NamedTuple):
+    address: str
+    protocol: str
+    number: int
+
+
+def of_pod(pod: Pod) -> frozenset[Port]:
+    """Of the containers that stay; an init container is gone before they start."""
+    sidecars = (container for container in pod.spec.init_containers if container.is_sidecar)
+    return frozenset(
+        Port(port.host_ip or _EVERY_ADDRESS, port.protocol or "TCP", port.host_port)
+        for container in (*sidecars, *pod.spec.containers)
+        for port in container.ports
+        if port.host_port > 0
+    )
+
+
+def conflict(wanted: Collection[Port], used: Collection[Port]) -> bool:
+    return any(_excludes(one, other) for one in wanted for other in used)
+
+
+def _excludes(one: Port, other: Port) -> bool:
+    if (one.number, one.protocol) != (other.number, other.protocol):
+        return False
+    return one.address == other.address or _EVERY_ADDRESS in (one.address, other.address)

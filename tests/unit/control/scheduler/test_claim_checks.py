@@ -1,0 +1,229 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from devlet.control.scheduler.claim_checks import (
+    Binding,
+    binding,
+    deadline,
+    has_conditions,
+    is_expired,
+    is_usable_on,
+    missing_class,
+    resolve,
+)
+from devlet.errors import InvalidInput
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.documents import Document, view
+from devlet.objects.pod import Pod
+
+OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "pod-uid", "controller": True}
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def claim(
+    name: str = "c", spec: Document | None = None, status: Document | None = None, **metadata: Any
+) -> ResourceClaim:
+    metadata = {"name": name, "namespace": "ns", **metadata}
+    return view(ResourceClaim, {"metadata": metadata, "spec": spec or {}, "status": status or {}})
+
+
+def pod(*entries: Document, made: dict[str, str | None] | None = None) -> Pod:
+    statuses = [{"name": name, "resourceClaimName": found} for name, found in (made or {}).items()]
+    return view(
+        Pod,
+        {
+            "metadata": {"name": "p", "namespace": "ns", "uid": "pod-uid"},
+            "spec": {"resourceClaims": list(entries)},
+            "status": {"resourceClaimStatuses": statuses},
+        },
+    )
+
+
+def resolved(one: Pod, *claims: ResourceClaim) -> list[ResourceClaim] | str:
+    known = {(each.metadata.namespace, each.metadata.name): each for each in claims}
+    return resolve(one, lambda namespace, name: known.get((namespace, name)))
+
+
+NAMED = {"name": "n", "resourceClaimName": "c"}
+FROM_TEMPLATE = {"name": "t", "resourceClaimTemplateName": "template"}
+
+
+# Before anything else
+
+
+@pytest.mark.spec("DA-5.2a")
+def test_claims_are_found_by_name_or_by_what_was_made_from_a_template() -> None:
+    named, made = claim("c"), claim("t-1", ownerReferences=[OWNER])
+    assert resolved(pod(NAMED, FROM_TEMPLATE, made={"t": "t-1"}), named, made) == [named, made]
+    assert resolved(pod()) == []
+
+
+@pytest.mark.spec("DA-5.2a")
+def test_an_entry_for_which_no_claim_was_necessary_is_passed_over() -> None:
+    assert resolved(pod(FROM_TEMPLATE, made={"t": None})) == []
+
+
+def test_a_claim_that_is_there_under_two_names_is_one_claim() -> None:
+    one = claim("c")
+    assert resolved(pod(NAMED, NAMED | {"name": "again"}), one) == [one]
+
+
+@pytest.mark.spec("DA-5.2b")
+@pytest.mark.parametrize(
+    ("one", "claims", "reason"),
+    [
+        (pod(FROM_TEMPLATE), [], 'pod "ns/p": ResourceClaim not created yet'),
+        (pod({"name": "x"}), [], 'pod "ns/p", spec.resourceClaim "x": none of the supported fields are set'),
+        (pod(NAMED), [], 'could not find ResourceClaim "ns/c"'),
+        (pod(NAMED), [claim(deletionTimestamp="2026-01-01T00:00:00Z")], 'resourceclaim "c" is being deleted'),
+        (
+            pod(FROM_TEMPLATE, made={"t": "c"}),
+            [claim(ownerReferences=[OWNER | {"uid": "other"}])],
+            "ResourceClaim ns/c was not created for Pod ns/p (Pod is not owner)",
+        ),
+        (
+            pod(FROM_TEMPLATE, made={"t": "c"}),
+            [claim()],
+            "ResourceClaim ns/c was not created for Pod ns/p (Pod is not owner)",
+        ),
+    ],
+)
+def test_a_pod_waits_for_its_claims_and_says_for_which(one: Pod, claims: list[ResourceClaim], reason: str) -> None:
+    assert resolved(one, *claims) == reason
+
+
+# Classes
+
+
+def request(name: str, *classes: str, exactly: bool = True) -> Document:
+    if exactly:
+        return {"name": name, "exactly": {"deviceClassName": classes[0]}}
+    return {"name": name, "firstAvailable": [{"name": f"s{i}", "deviceClassName": c} for i, c in enumerate(classes)]}
+
+
+@pytest.mark.spec("DA-5.3a")
+@pytest.mark.parametrize(
+    ("requests", "reason"),
+    [
+        ([], ""),
+        ([request("r", "gpu")], ""),
+        ([request("q", "gpu"), request("r", "none")], "request r: device class none does not exist"),
+        ([request("r", "gpu", "nic", exactly=False)], ""),
+        ([request("r", "gpu", "none", exactly=False)], "request r/s1: device class none does not exist"),
+        ([request("r", "")], "request r: unsupported request type"),
+        ([{"name": "r"}], "resource claim ns/c, request r: unknown request type"),
+    ],
+)
+def test_a_claim_waits_for_the_classes_of_its_requests(requests: list[Document], reason: str) -> None:
+    assert missing_class(claim(spec={"devices": {"requests": requests}}), {"gpu", "nic"}.__contains__) == reason
+
+
+# Where
+
+
+def selecting(*terms: Document) -> Document:
+    return {"allocation": {"nodeSelector": {"nodeSelectorTerms": list(terms)}}}
+
+
+@pytest.mark.spec("DA-5.4a")
+def test_allocated_devices_can_be_used_where_their_node_selector_says() -> None:
+    by_name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+    by_label = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    assert is_usable_on(claim(), "n1", {})
+    assert is_usable_on(claim(status={"allocation": {}}), "n1", {})
+    assert is_usable_on(claim(status=selecting(by_name)), "n1", {})
+    assert not is_usable_on(claim(status=selecting(by_name)), "n2", {})
+    assert is_usable_on(claim(status=selecting(by_name, by_label)), "n2", {"zone": "a"})
+    assert not is_usable_on(claim(status=selecting()), "n1", {})
+
+
+def test_a_node_selector_that_cannot_be_read_is_named() -> None:
+    broken = claim(status=selecting({"matchExpressions": [{"key": "zone", "operator": "Near"}]}))
+    with pytest.raises(InvalidInput, match=r"status\.allocation\.nodeSelector\.nodeSelectorTerms\[0\]"):
+        is_usable_on(broken, "n1", {})
+
+
+# Binding conditions
+
+
+def result(device: str = "d1", share: str | None = None, **more: Any) -> Document:
+    made = {"request": "r", "driver": "drv", "pool": "p", "device": device, "bindingConditions": ["Ready", "Attached"]}
+    return made | {"bindingFailureConditions": ["Broken"], "shareID": share} | more
+
+
+def device(name: str = "d1", share: str | None = None, driver: str = "drv", **conditions: str) -> Document:
+    told = [
+        {"type": type_, "status": status, "reason": "Why", "message": 'it "broke"'}
+        for type_, status in conditions.items()
+    ]
+    return {"driver": driver, "pool": "p", "device": name, "shareID": share, "conditions": told}
+
+
+def allocated(*results: Document, devices: list[Document] | None = None, at: str | None = None) -> ResourceClaim:
+    allocation = {"devices": {"results": list(results)}, "allocationTimestamp": at}
+    return claim(status={"allocation": allocation, "devices": devices or []})
+
+
+GOOD = {"Ready": "True", "Attached": "True"}
+
+
+@pytest.mark.spec("DA-5.7a")
+def test_devices_are_ready_when_all_their_conditions_are_true() -> None:
+    assert binding(allocated(result(), devices=[device(**GOOD)])) == Binding("ready")
+    assert binding(allocated(result(bindingConditions=[]))) == Binding("ready")
+    assert binding(claim()) == Binding("ready")
+
+
+@pytest.mark.spec("DA-5.7a")
+@pytest.mark.parametrize(
+    "devices",
+    [
+        [],
+        [device(Ready="True")],
+        [device(Ready="True", Attached="False")],
+        [device("d2", **GOOD)],
+        [device(driver="other", **GOOD)],
+    ],
+)
+def test_what_the_driver_has_not_said_of_this_very_device_is_waited_for(devices: list[Document]) -> None:
+    found = binding(allocated(result(), devices=devices))
+    assert found.state == "pending"
+    assert found.message.endswith("drv/p/d1: Attached")
+
+
+@pytest.mark.spec("DA-5.7b")
+def test_a_failure_is_told_with_its_reason_even_if_another_device_is_not_ready_yet() -> None:
+    found = binding(allocated(result("d0"), result(), devices=[device(Broken="True", **GOOD)]))
+    assert found == Binding("failed", r'device binding failed: claim=c, reason=Why, message="it \"broke\""')
+    assert binding(allocated(result(), devices=[device(Broken="False", **GOOD)])).state == "ready"
+
+
+@pytest.mark.spec("DA-11.19")
+def test_two_shares_of_a_device_have_their_own_conditions() -> None:
+    one, other = result(share="s1"), result(share="s2")
+    assert binding(allocated(one, other, devices=[device(share="s1", **GOOD)])).state == "pending"
+    both = [device(share="s1", **GOOD), device(share="s2", **GOOD)]
+    assert binding(allocated(one, other, devices=both)).state == "ready"
+    assert binding(allocated(one, devices=[device(**GOOD)])).state == "pending"
+    failed = [device(share="s2", Broken="True")]
+    assert binding(allocated(one, devices=[device(share="s1", **GOOD), *failed])).state == "ready"
+
+
+@pytest.mark.spec("DA-5.4b")
+def test_conditions_have_until_the_time_is_over_since_the_allocation() -> None:
+    waiting = allocated(result(), at="2026-01-01T00:00:00Z")
+    assert deadline(waiting, 600) == START + timedelta(minutes=10)
+    assert not is_expired(waiting, 600, START + timedelta(minutes=10))
+    assert is_expired(waiting, 600, START + timedelta(minutes=10, seconds=1))
+    ready = allocated(result(), devices=[device(**GOOD)], at="2026-01-01T00:00:00Z")
+    assert not is_expired(ready, 600, START + timedelta(hours=1))
+
+
+def test_no_time_runs_without_conditions_or_before_the_allocation_is_written() -> None:
+    assert deadline(allocated(result()), 600) is None
+    assert deadline(allocated(result(bindingConditions=[]), at="2026-01-01T00:00:00Z"), 600) is None
+    assert deadline(claim(), 600) is None
+    assert has_conditions(allocated(result()))
+    assert not has_conditions(allocated(result(bindingConditions=[])))

@@ -1,0 +1,75 @@
+from typing import Any
+
+import pytest
+
+from devlet.control.scheduler.node_choice import of_pod
+from devlet.errors import InvalidInput
+from devlet.objects.documents import Document, view
+from devlet.objects.pod import Pod
+
+GIVEN = [
+    {"key": f"node.kubernetes.io/{state}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for state in ("not-ready", "unreachable")
+]
+
+
+def pod(**spec: Any) -> Pod:
+    return view(Pod, {"metadata": {"name": "p"}, "spec": spec})
+
+
+def affinity(required: list[Document] | None = None, preferred: list[Document] | None = None) -> Document:
+    terms: Document = {"preferredDuringSchedulingIgnoredDuringExecution": preferred or []}
+    if required is not None:
+        terms["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": required}
+    return {"nodeAffinity": terms}
+
+
+def term(key: str, operator: str, *values: str) -> Document:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+def test_pods_of_one_kind_share_one_choice() -> None:
+    spec: Document = {"nodeSelector": {"a": "b"}, "affinity": affinity([term("zone", "In", "x")])}
+    assert of_pod(pod(**spec)) is of_pod(pod(**spec))
+    assert of_pod(pod(**spec)) is not of_pod(pod())
+
+
+def test_a_pod_with_the_tolerations_that_all_get_is_plain() -> None:
+    assert of_pod(pod()).is_plain
+    assert of_pod(pod(tolerations=GIVEN)).is_plain
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodeName": "n1"},
+        {"nodeSelector": {"a": "b"}},
+        {"affinity": affinity([term("zone", "Exists")])},
+        {"affinity": affinity(preferred=[{"weight": 1, "preference": term("zone", "Exists")}])},
+        {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
+    ],
+)
+def test_a_pod_that_says_something_about_nodes_is_not_plain(spec: Document) -> None:
+    assert not of_pod(pod(**spec)).is_plain
+
+
+def test_a_preference_without_weight_or_requirements_prefers_nothing() -> None:
+    preferred = [{"weight": 0, "preference": term("zone", "Exists")}, {"weight": 5, "preference": {}}]
+    assert of_pod(pod(affinity=affinity(preferred=preferred))).preferred == ()
+
+
+def test_a_term_that_cannot_be_read_is_named() -> None:
+    where = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[1]"
+    with pytest.raises(InvalidInput) as e:
+        of_pod(pod(affinity=affinity([term("zone", "Exists"), term("zone", "Near", "x")])))
+    assert str(e.value).startswith(f"{where}.matchExpressions[0].operator")
+    with pytest.raises(InvalidInput) as e:
+        of_pod(pod(affinity=affinity(preferred=[{"weight": 1, "preference": term("zone", "Near", "x")}])))
+    preferred = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference"
+    assert str(e.value).startswith(f"{preferred}.matchExpressions[0].operator")
+
+
+def test_who_tolerates_the_taint_of_a_cordoned_node_ignores_that_it_is() -> None:
+    assert not of_pod(pod(tolerations=GIVEN)).ignores_cordon
+    assert of_pod(pod(tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])).ignores_cordon
+    assert of_pod(pod(tolerations=[{"operator": "Exists"}])).ignores_cordon

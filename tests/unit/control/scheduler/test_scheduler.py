@@ -1,0 +1,191 @@
+"""The scheduler and the claim controller on a real store."""
+
+import pytest
+
+from devlet.objects import kinds
+from devlet.testing.workloads import claim, device_class, node, pod, slice_of, template, wish
+from tests.unit.control.scheduler.conftest import World
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_pod_with_a_template_gets_a_claim_a_device_and_a_node(world: World) -> None:
+    await world.add(node("n1"), device_class(), slice_of("n1", 2), template("one"))
+    async with world.scheduling():
+        await world.add(pod("train", template="one"))
+        assert await world.bound("train") == {"train": "n1"}
+        found = await world.pod("train")
+        name = found["status"]["resourceClaimStatuses"][0]["resourceClaimName"]
+        made = await world.claim(name)
+        assert made["status"]["reservedFor"] == [{"resource": "pods", "name": "train", "uid": found["metadata"]["uid"]}]
+        assert made["status"]["allocation"]["devices"]["results"][0]["pool"] == "n1"
+        assert made["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+
+
+async def test_a_pod_without_claims_gets_a_node(world: World) -> None:
+    await world.add(node("n1"))
+    async with world.scheduling():
+        await world.add(pod("plain", requests={"cpu": "1"}))
+        assert await world.bound("plain") == {"plain": "n1"}
+
+
+async def test_a_pod_that_does_not_fit_says_why_and_is_scheduled_when_it_does(world: World) -> None:
+    await world.add(node("n1"), device_class(), slice_of("n1", 1), template("one"))
+    async with world.scheduling():
+        await world.add(pod("first", template="one"))
+        await world.bound("first")
+        await world.add(pod("second", template="one"))
+        assert (await world.told("second")).startswith("0/1 nodes are available: 1 ")
+        await world.remove("first")
+        assert await world.bound("second") == {"second": "n1"}
+
+
+async def test_the_reason_is_an_event_too(world: World) -> None:
+    await world.add(node("n1"))
+    async with world.scheduling():
+        await world.add(pod("large", requests={"cpu": "5"}))
+        assert await world.told("large") == "0/1 nodes are available: 1 Insufficient cpu"
+    events = await world.events("FailedScheduling")
+    assert [each["message"] for each in events] == ["0/1 nodes are available: 1 Insufficient cpu"]
+
+
+async def test_no_device_is_given_twice(world: World) -> None:
+    await world.add(*(node(f"n{i}") for i in range(4)), device_class(), template("one"))
+    await world.add(*(slice_of(f"n{i}", 5) for i in range(4)))
+    async with world.scheduling():
+        await world.add(*(pod(f"p{i}", template="one") for i in range(20)))
+        placed = await world.bound(*(f"p{i}" for i in range(20)))
+        assert len(await world.devices()) == 20
+        assert {name: list(placed.values()).count(name) for name in set(placed.values())} == {
+            f"n{i}": 5 for i in range(4)
+        }
+
+
+async def test_pods_that_share_a_claim_are_on_one_node(world: World) -> None:
+    await world.add(node("n1"), node("n2"), device_class(), slice_of("n1", 1), slice_of("n2", 1), claim("shared"))
+    async with world.scheduling():
+        await world.add(pod("a", claim="shared"), pod("b", claim="shared"))
+        placed = await world.bound("a", "b")
+        assert placed["a"] == placed["b"]
+        assert len((await world.claim("shared"))["status"]["reservedFor"]) == 2
+
+
+async def test_a_pod_on_a_node_of_somebodys_choice_has_its_claim_allocated_there(world: World) -> None:
+    await world.add(node("n1"), node("n2"), device_class(), slice_of("n1", 1), slice_of("n2", 1), template("one"))
+    async with world.scheduling():
+        await world.add(pod("placed", template="one", nodeName="n2"))
+
+        async def devices() -> dict[str, str]:
+            return await world.devices()
+
+        from devlet.testing.waiting import until
+
+        assert list(await until(devices, within=10)) == ["gpu.example.com/n2/gpu-0"]
+
+
+async def test_a_pod_waits_for_a_claim_that_does_not_exist_and_says_so(world: World) -> None:
+    await world.add(node("n1"), device_class(), slice_of("n1", 1))
+    async with world.scheduling():
+        await world.add(pod("train", claim="later"))
+        await world.told("train", 'could not find ResourceClaim "default/later"')
+        await world.add(claim("later"))
+        assert await world.bound("train") == {"train": "n1"}
+
+
+async def test_a_class_that_comes_later_helps(world: World) -> None:
+    await world.add(node("n1"), slice_of("n1", 1), claim("c"))
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await world.told("train", "request gpu: device class gpu.example.com does not exist")
+        await world.add(device_class())
+        assert await world.bound("train") == {"train": "n1"}
+
+
+async def test_claims_that_were_reserved_before_a_crash_lead_to_their_node(world: World) -> None:
+    await world.add(node("n1"), node("n2"), device_class(), slice_of("n2", 1), claim("c"), pod("train", claim="c"))
+    uid = (await world.pod("train"))["metadata"]["uid"]
+    result = {"request": "gpu", "driver": "gpu.example.com", "pool": "n2", "device": "gpu-0"}
+    where = {"key": "metadata.name", "operator": "In", "values": ["n2"]}
+    allocation = {
+        "devices": {"results": [result]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [where]}]},
+    }
+    reserved = [{"resource": "pods", "name": "train", "uid": uid}]
+    await world.status("c", {"allocation": allocation, "reservedFor": reserved})
+    async with world.scheduling():
+        assert await world.bound("train") == {"train": "n2"}
+
+
+async def test_devices_for_a_node_where_the_pod_cannot_run_are_taken_back(world: World) -> None:
+    await world.add(node("n1"), node("n2"), device_class(), slice_of("n1", 1), slice_of("n2", 1), claim("c"))
+    result = {"request": "gpu", "driver": "gpu.example.com", "pool": "n2", "device": "gpu-0"}
+    where = {"key": "metadata.name", "operator": "In", "values": ["n2"]}
+    allocation = {
+        "devices": {"results": [result]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [where]}]},
+    }
+    await world.status("c", {"allocation": allocation})
+    async with world.scheduling():
+        await world.add(pod("train", claim="c", nodeSelector={"kubernetes.io/hostname": "n1"}))
+        assert await world.bound("train") == {"train": "n1"}
+        assert list(await world.devices()) == ["gpu.example.com/n1/gpu-0"]
+
+
+async def test_the_first_alternative_is_preferred_wherever_it_is(world: World) -> None:
+    big = {"name": "big", "deviceClassName": "gpu.example.com", "count": 2}
+    small = {"name": "small", "deviceClassName": "gpu.example.com"}
+    await world.add(node("n1"), node("n2"), device_class(), slice_of("n1", 1), slice_of("n2", 2))
+    await world.add(claim("c", {"name": "gpu", "firstAvailable": [big, small]}))
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        assert await world.bound("train") == {"train": "n2"}
+        results = (await world.claim("c"))["status"]["allocation"]["devices"]["results"]
+        assert {each["request"] for each in results} == {"gpu/big"}
+
+
+async def test_an_extended_resource_is_provided_by_a_claim_where_the_node_has_none(world: World) -> None:
+    await world.add(node("n1"), device_class(extended="example.com/gpu"), slice_of("n1", 2))
+    async with world.scheduling():
+        await world.add(pod("train", requests={"example.com/gpu": "2"}))
+        assert await world.bound("train") == {"train": "n1"}
+        status = (await world.pod("train"))["status"]["extendedResourceClaimStatus"]
+        made = await world.claim(status["resourceClaimName"])
+        assert len(made["status"]["allocation"]["devices"]["results"]) == 2
+        await world.remove("train")
+        await world.gone(kinds.RESOURCE_CLAIMS, made["metadata"]["name"])
+
+
+async def test_devices_that_have_to_be_attached_are_waited_for(world: World) -> None:
+    attached = {"name": "gpu-0", "bindsToNode": True, "bindingConditions": ["attached"]}
+    attached["bindingFailureConditions"] = ["broken"]
+    await world.add(node("n1"), device_class(), slice_of("n1", [attached]), claim("c"))
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+
+        async def pending() -> list[object]:
+            return list(await world.events("BindingConditionsPending"))
+
+        from devlet.testing.waiting import until
+
+        await until(pending, within=10)
+        assert "nodeName" not in (await world.pod("train"))["spec"]
+        condition = {
+            "type": "attached",
+            "status": "True",
+            "reason": "Done",
+            "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        device = {"driver": "gpu.example.com", "pool": "n1", "device": "gpu-0", "conditions": [condition]}
+        await world.status("c", {"devices": [device]})
+        assert await world.bound("train") == {"train": "n1"}
+
+
+async def test_a_pod_that_needs_two_devices_of_one_is_told_what_there_is(world: World) -> None:
+    await world.add(node("n1"), device_class(), slice_of("n1", 1), claim("c", wish(count=2)))
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        text = await world.told("train")
+        assert text.startswith("0/1 nodes are available: 1 ") and "2" in text
+        await world.change(slice_of("n1", 2, generation=2))
+        assert await world.bound("train") == {"train": "n1"}

@@ -1,0 +1,496 @@
+"""Each candidate has a clock of its own, which can run faster or slower, jump, or stand still with its process."""
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from devlet.cluster.client import Cluster
+from devlet.cluster.store.store import Store, open_store
+from devlet.control.fenced_cluster import FencedCluster
+from devlet.control.leader_election import LeaderElection, Settings, unique_identity
+from devlet.errors import DevletError, InvalidInput, NotFound, Unavailable
+from devlet.kit.clock import SystemClock
+from devlet.kit.parts import running
+from devlet.objects.documents import Document
+from devlet.objects.kinds import CONFIG_MAPS, LEASES
+from devlet.testing.cluster_contract.specimens import config_map
+from devlet.testing.fake_clock import FakeClock
+
+pytestmark = pytest.mark.anyio
+
+NAME = "devlet-scheduler"
+SPACE = "kube-system"
+
+
+@pytest.fixture(autouse=True)
+def no_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random, "random", lambda: 0.0)
+
+
+@pytest.fixture
+async def store(root: Path, anyio_backend: str) -> AsyncIterator[Store]:
+    async with open_store(root / "cluster.db") as store:
+        yield store
+
+
+class OwnClock:
+    """A candidate's view of the common time. While `paused` its process does not run, but time passes."""
+
+    def __init__(self, time: FakeClock, rate: float = 1.0) -> None:
+        self._time = time
+        self._rate = rate
+        self.ahead = timedelta()  # of the time of day alone
+        self._running = anyio.Event()
+        self._running.set()
+
+    def now(self) -> datetime:
+        return self._time.now() + self.ahead
+
+    def monotonic(self) -> float:
+        return 7.0 + self._time.monotonic() * self._rate
+
+    async def sleep(self, seconds: float) -> None:
+        await self._time.sleep(seconds / self._rate)
+        await self._running.wait()
+
+    def pause(self) -> None:
+        if self._running.is_set():
+            self._running = anyio.Event()
+
+    def resume(self) -> None:
+        self._running.set()
+
+
+class Line:
+    """Between a candidate and the cluster. It may be cut: before a request arrives, or before the answer to a write
+    does."""
+
+    busy = 0  # requests under way on all lines, without those that hang
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._inner = FencedCluster(cluster, lambda: None)
+        self.cut = ""  # "request" or "answer"
+        self.hangs = False
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._inner, name)
+        return partial(self._call, method, name)
+
+    async def _call(self, method: Callable[..., Awaitable[Any]], name: str, *args: Any, **options: Any) -> Any:
+        if self.cut == "request":
+            raise Unavailable("cut off")
+        Line.busy += 1
+        try:
+            answer = await method(*args, **options)
+        finally:
+            Line.busy -= 1
+        if self.hangs:
+            await anyio.sleep_forever()
+        if self.cut == "answer" and name != "get":
+            raise Unavailable("cut off")
+        return answer
+
+
+class Candidate:
+    def __init__(self, name: str, store: Cluster, time: FakeClock, rate: float = 1.0) -> None:
+        self.name = name
+        self.clock = OwnClock(time, rate)
+        self.line: Any = Line(store)
+        self.leaders: list[str] = []
+        self.terms = 0
+        self.working = False
+        self.cluster: Cluster | None = None
+        self.end = anyio.Event()
+        self.election = LeaderElection(self.line, self.clock, NAME, name, changed=self.leaders.append)
+
+    async def work(self, cluster: Cluster) -> None:
+        self.terms, self.cluster, self.working = self.terms + 1, cluster, True
+        try:
+            await self.end.wait()
+        finally:
+            self.working = False
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        await self.election.lead(self.work, task_status=task_status)
+
+    @property
+    def may_write(self) -> bool:
+        return self.election.leading
+
+    @property
+    def state(self) -> str:
+        return "leads" if self.working else "waits"
+
+
+async def settle() -> None:
+    """Until everybody sleeps. Writes are done by a thread, so turns of the loop alone do not tell."""
+    quiet = 0
+    while quiet < 30:
+        await checkpoint()
+        quiet = 0 if Line.busy else quiet + 1
+
+
+async def lease(store: Store) -> Document:
+    return await store.get(LEASES, NAME, SPACE)
+
+
+async def spec(store: Store) -> Document:
+    found: Document = (await lease(store))["spec"]
+    return found
+
+
+@asynccontextmanager
+async def candidates(store: Store, clock: FakeClock, *names: str) -> AsyncIterator[list[Candidate]]:
+    found = [Candidate(name, store, clock) for name in names]
+    async with anyio.create_task_group() as tasks:
+        for candidate in found:
+            await tasks.start(candidate.run)
+        await settle()
+        yield found
+        tasks.cancel_scope.cancel()
+
+
+async def advance(clock: FakeClock, seconds: float, step: float = 0.5) -> None:
+    for _ in range(round(seconds / step)):
+        await clock.advance(step)
+        await settle()
+
+
+async def test_the_first_candidate_makes_the_lease_and_leads(store: Store) -> None:
+    clock = FakeClock()
+    async with candidates(store, clock, "a") as [a]:
+        assert a.state == "leads"
+        assert a.leaders == ["a"]
+        assert await spec(store) == {
+            "holderIdentity": "a",
+            "leaseDurationSeconds": 15,
+            "acquireTime": "2025-01-01T00:00:00.000000Z",
+            "renewTime": "2025-01-01T00:00:00.000000Z",
+            "leaseTransitions": 0,
+        }
+
+
+async def test_the_leader_renews_and_keeps_when_it_was_acquired(store: Store) -> None:
+    clock = FakeClock()
+    async with candidates(store, clock, "a"):
+        await advance(clock, 60)
+        found = await spec(store)
+        assert (found["acquireTime"], found["renewTime"]) == (
+            "2025-01-01T00:00:00.000000Z",
+            "2025-01-01T00:01:00.000000Z",
+        )
+        assert found["leaseTransitions"] == 0
+
+
+async def test_a_second_candidate_stands_by_and_knows_who_leads(store: Store) -> None:
+    clock = FakeClock()
+    async with candidates(store, clock, "a", "b") as [a, b]:
+        await advance(clock, 60)
+        assert (a.state, b.state) == ("leads", "waits")
+        assert b.leaders == ["a"]
+
+
+async def test_a_leader_that_stops_gives_the_lease_back_and_another_takes_it_at_its_next_look(store: Store) -> None:
+    clock = FakeClock()
+    a, b = Candidate("a", store, clock), Candidate("b", store, clock)
+    async with anyio.create_task_group() as tasks:
+        async with running(a.run):
+            await tasks.start(b.run)
+            await advance(clock, 3)
+        found = await spec(store)
+        assert (found["holderIdentity"], found["leaseDurationSeconds"]) == ("", 1)
+        await advance(clock, 2)
+        assert b.state == "leads"
+        found = await spec(store)
+        assert (found["holderIdentity"], found["leaseTransitions"]) == ("b", 1)
+        tasks.cancel_scope.cancel()
+
+
+async def test_the_lease_of_a_leader_that_was_killed_is_taken_after_its_duration(store: Store) -> None:
+    clock = FakeClock()
+    async with candidates(store, clock, "a", "b") as [a, b]:
+        await advance(clock, 4)
+        a.clock.pause()
+        await advance(clock, 14)
+        assert b.state == "waits"
+        await advance(clock, 5)
+        assert b.state == "leads"
+
+
+async def test_the_duration_that_counts_is_that_of_the_lease(store: Store) -> None:
+    clock = FakeClock()
+    old = {"holderIdentity": "client-go", "leaseDurationSeconds": 60, "renewTime": "2020-01-01T00:00:00.000000Z"}
+    await store.create(LEASES, {"metadata": {"name": NAME}, "spec": old | {"leaseTransitions": 4}}, SPACE)
+    async with candidates(store, clock, "b") as [b]:
+        assert b.leaders == ["client-go"]
+        await advance(clock, 58)
+        assert b.state == "waits", "the time in the lease is of another clock"
+        await advance(clock, 4)
+        assert b.state == "leads"
+        assert (await spec(store))["leaseTransitions"] == 5
+
+
+async def test_a_leader_that_cannot_renew_stops_before_another_leads(store: Store) -> None:
+    clock = FakeClock()
+    async with candidates(store, clock, "a", "b") as [a, b]:
+        await advance(clock, 4)
+        a.line.cut = "request"
+        await advance(clock, 9.5)
+        assert (a.state, b.state) == ("leads", "waits")
+        await advance(clock, 0.5)
+        assert (a.state, b.state) == ("waits", "waits")
+        await advance(clock, 9)
+        assert (a.state, b.state) == ("waits", "leads")
+        assert a.leaders == ["a", ""]
+
+
+async def test_who_lost_the_lease_stands_by_and_may_lead_again(store: Store) -> None:
+    clock = FakeClock()
+    async with candidates(store, clock, "a", "b") as [a, b]:
+        a.line.cut = "request"
+        await advance(clock, 20)
+        a.line.cut, b.line.cut = "", "request"
+        await advance(clock, 25)
+        assert (a.working, a.terms, b.working) == (True, 2, False)
+        assert a.leaders == ["a", "", "b", "a"]
+
+
+async def test_a_server_that_never_answers_is_like_one_that_is_away(store: Store) -> None:
+    clock = FakeClock()
+    async with candidates(store, clock, "a") as [a]:
+        await advance(clock, 4)
+        a.line.hangs = True
+        await advance(clock, 10)
+        assert a.state == "waits"
+        a.line.hangs = False
+        await advance(clock, 10)
+        assert a.state == "leads"
+
+
+async def test_a_renewal_whose_answer_was_lost_does_not_cost_the_lease(store: Store) -> None:
+    clock = FakeClock()
+    async with candidates(store, clock, "a") as [a]:
+        a.line.cut = "answer"
+        await advance(clock, 4)
+        a.line.cut = ""
+        await advance(clock, 30)
+        assert (a.working, a.terms) == (True, 1)
+        assert (await spec(store))["leaseTransitions"] == 0
+
+
+async def test_a_lease_taken_without_hearing_of_it_is_led_only_after_another_write(store: Store) -> None:
+    clock = FakeClock()
+    a = Candidate("a", store, clock)
+    a.line.cut = "answer"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(a.run)
+        await advance(clock, 4)
+        assert (await spec(store))["holderIdentity"] == "a"
+        assert a.state == "waits"
+        a.line.cut = ""
+        await advance(clock, 4)
+        assert a.state == "leads"
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_leader_that_sees_another_holder_stops_at_once(store: Store) -> None:
+    clock = FakeClock()
+    async with candidates(store, clock, "a") as [a]:
+        found = await lease(store)
+        await store.update(LEASES, found | {"spec": found["spec"] | {"holderIdentity": "somebody"}})
+        await advance(clock, 2)
+        assert a.state == "waits"
+        assert a.leaders == ["a", "somebody"]
+
+
+async def test_somebody_elses_change_that_leaves_the_holder_is_no_loss(store: Store) -> None:
+    clock = FakeClock()
+    async with candidates(store, clock, "a") as [a]:
+        found = await lease(store)
+        await store.update(LEASES, found | {"metadata": found["metadata"] | {"labels": {"team": "x"}}})
+        await advance(clock, 30)
+        assert (a.working, a.terms) == (True, 1)
+        assert (await lease(store))["metadata"]["labels"] == {"team": "x"}
+
+
+async def test_a_lease_that_is_deleted_is_made_again_by_its_leader(store: Store) -> None:
+    clock = FakeClock()
+    async with candidates(store, clock, "a", "b") as [a, b]:
+        await store.delete(LEASES, NAME, SPACE)
+        await advance(clock, 60)
+        assert (a.working, a.terms, b.working) == (True, 1, False)
+
+
+async def test_nobody_takes_a_deleted_lease_before_its_leader_has_stopped(store: Store) -> None:
+    clock = FakeClock()
+    async with candidates(store, clock, "a", "b") as [a, b]:
+        await advance(clock, 2)
+        a.line.cut = "request"
+        await store.delete(LEASES, NAME, SPACE)
+        await advance(clock, 9)
+        assert (a.state, b.state) == ("leads", "waits")
+        await advance(clock, 9)
+        assert (a.state, b.state) == ("waits", "leads")
+
+
+async def test_a_process_that_was_stopped_writes_nothing_when_it_goes_on(store: Store) -> None:
+    clock = FakeClock()
+    async with candidates(store, clock, "a", "b") as [a, b]:
+        a.clock.pause()
+        await advance(clock, 30)
+        assert b.state == "leads"
+        assert a.state == "leads", "nothing could run that would have cancelled it"
+        assert a.cluster is not None
+        with pytest.raises(Unavailable, match="lease kube-system/devlet-scheduler is not held any more"):
+            await a.cluster.create(CONFIG_MAPS, config_map("late"), "default")
+        a.clock.resume()
+        await advance(clock, 3)
+        assert a.state == "waits"
+        assert a.leaders == ["a", "", "b"]
+
+
+async def test_a_machine_that_slept_knows_it_from_the_time_of_day(store: Store) -> None:
+    clock = FakeClock()
+    async with candidates(store, clock, "a") as [a]:
+        a.clock.ahead = timedelta(minutes=5)
+        assert not a.may_write
+
+
+async def test_a_time_of_day_that_jumps_ahead_takes_no_lease(store: Store) -> None:
+    clock = FakeClock()
+    async with candidates(store, clock, "a", "b") as [a, b]:
+        b.clock.ahead = timedelta(hours=5)
+        await advance(clock, 30)
+        assert (a.state, b.state) == ("leads", "waits")
+
+
+async def test_a_part_that_ends_by_itself_ends_the_leading_and_the_lease_is_given_back(store: Store) -> None:
+    clock = FakeClock()
+    a = Candidate("a", store, clock)
+    a.end.set()
+    await a.run()
+    assert (await spec(store))["holderIdentity"] == ""
+
+
+async def test_a_part_that_fails_is_heard_of_and_the_lease_is_given_back(store: Store) -> None:
+    async def fail(cluster: Cluster) -> None:
+        raise DevletError("broken")
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await LeaderElection(store, SystemClock(), NAME, "a").lead(fail)
+    assert "broken" in str(caught.value.exceptions[0])
+    assert (await spec(store))["holderIdentity"] == ""
+
+
+async def test_the_lease_is_given_back_only_after_the_part_has_ended(store: Store) -> None:
+    seen: list[str] = []
+
+    async def work(cluster: Cluster) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await cluster.create(CONFIG_MAPS, config_map("last"), "default")
+                seen.append((await spec(store))["holderIdentity"])
+
+    async with running(partial(LeaderElection(store, SystemClock(), NAME, "a").lead, work)):
+        await settle()
+        while not (await store.list(LEASES, SPACE)).items:
+            await checkpoint()
+        await settle()
+    assert seen == ["a"]
+    assert (await spec(store))["holderIdentity"] == ""
+
+
+async def test_a_candidate_waits_for_a_cluster_that_is_away(store: Store) -> None:
+    clock = FakeClock()
+    a = Candidate("a", store, clock)
+    a.line.cut = "request"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(a.run)
+        await advance(clock, 30)
+        with pytest.raises(NotFound):
+            await lease(store)
+        a.line.cut = ""
+        await advance(clock, 3)
+        assert a.state == "leads"
+        tasks.cancel_scope.cancel()
+
+
+def test_two_processes_of_one_host_are_two() -> None:
+    assert unique_identity("h").startswith("h_")
+    assert unique_identity("h") != unique_identity("h")
+
+
+def test_times_that_cannot_keep_two_leaders_apart_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="retry < renew deadline < lease duration"):
+        Settings(duration=10, renew_deadline=10)
+
+
+# A candidate's step: its process stops or goes on, its line is cut or mended, or its lease is deleted by somebody.
+STEPS = st.tuples(
+    st.integers(0, 2),
+    st.sampled_from(["pause", "resume", "request", "answer", "hang", "mend", "mend", "delete"]),
+    st.sampled_from([1, 2, 4, 9, 14, 16]),
+)
+
+
+async def step(candidate: Candidate, action: str, store: Store) -> None:
+    line = candidate.line
+    match action:
+        case "pause":
+            candidate.clock.pause()
+        case "resume":
+            candidate.clock.resume()
+        case "request" | "answer":
+            line.cut = action
+        case "hang":
+            line.hangs = True
+        case "mend":
+            line.cut, line.hangs = "", False
+        case "delete":
+            try:
+                await store.delete(LEASES, NAME, SPACE)
+            except NotFound:
+                pass
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(st.lists(STEPS, min_size=1, max_size=10), st.lists(st.floats(0.9, 1.1), min_size=3, max_size=3))
+def test_there_are_never_two_who_may_write(
+    root: Path, no_jitter: None, steps: list[tuple[int, str, int]], rates: list[float]
+) -> None:
+    path = root / f"{len(list(root.iterdir()))}.db"
+
+    async def scenario() -> None:
+        clock = FakeClock()
+        async with open_store(path) as store, anyio.create_task_group() as tasks:
+            found = [Candidate(name, store, clock, rate) for name, rate in zip("abc", rates, strict=True)]
+            for candidate in found:
+                tasks.start_soon(candidate.run)
+            await settle()
+            for index, action, seconds in steps:
+                await step(found[index], action, store)
+                for _ in range(seconds):
+                    await clock.advance(1)
+                    await settle()
+                    assert sum(candidate.may_write for candidate in found) <= 1
+                    assert sum(candidate.working and candidate.may_write for candidate in found) <= 1
+            for candidate in found:
+                await step(candidate, "resume", store)
+                await step(candidate, "mend", store)
+            await advance(clock, 40)
+            assert [candidate.working for candidate in found].count(True) == 1
+            tasks.cancel_scope.cancel()
+
+    anyio.run(scenario)
