@@ -37,7 +37,7 @@ def are_built() -> bool:
 async def embedded(directory: Path) -> AsyncIterator[Target]:
     """`devlet up`: store, API, scheduler and claim controller in one process, which is not this one."""
     with _short_link(directory) as root:
-        async with embedded_api(root) as api:
+        async with embedded_api(root, control=True) as api:
             yield Target(api.endpoint, api.ca_file, api.token, api.kubeconfig)
 
 

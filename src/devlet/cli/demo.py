@@ -1,5 +1,7 @@
 """`devlet demo`: the tour, live on a terminal or as its final state."""
 
+import logging
+import os
 import sys
 from functools import partial
 
@@ -10,21 +12,30 @@ from devlet.demo import plain
 from devlet.demo.board import Board
 from devlet.demo.tour import ABOUT, tour
 
-_SECONDS_PER_STEP = 0.8
+_SECONDS_PER_STEP = 2.0
 
 
 @click.command(epilog="\b\nExamples:\n  devlet demo\n  devlet demo --once")
 @click.option("--once", is_flag=True, help="Print the final state and exit; so it is where output is not a terminal.")
 def command(once: bool) -> None:
-    """Show on this machine what devlet does so far.
+    """Show on this machine what devlet does.
 
-    Runs an embedded cluster in a temporary directory, with fake GPUs, claims and pods; needs no root and no network."""
+    Runs a node with the embedded API, two drivers with fake devices, pods and claims in a temporary directory, and
+    shows who gets what and who waits for what. Needs no root and no network. Exits with 1 if it is not as told."""
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # or its lines about drivers that go get among ours
+    logging.getLogger("devlet").addHandler(logging.NullHandler())  # the same for the node's
     if once or not sys.stdout.isatty():
-        board = Board()
-        anyio.run(tour, board, partial(anyio.sleep, 0))
-        click.echo(plain.text(board, ABOUT))
+        _once()
     else:
         _live()
+
+
+def _once() -> None:
+    board = Board()
+    try:
+        anyio.run(tour, board, partial(anyio.sleep, 0))
+    finally:
+        click.echo(plain.text(board, ABOUT))
 
 
 def _live() -> None:

@@ -39,6 +39,8 @@ class Config:
     api_address: tuple[str, int] = ("127.0.0.1", 0)  # port 0: a free one, and from then on the same
     api_idle: float = 30.0  # seconds that a connection to the API may be without a request
     cdi_root: Path | None = None  # where CDI specs are; None: below the root
+    kubeconfig: Path | None = None  # of the cluster whose node this is; None: the embedded one
+    context: str = ""  # of the kubeconfig; empty: its current one
     store: Settings = field(default=Settings())
     node: NodeSettings = field(default=NodeSettings())
 
@@ -46,7 +48,7 @@ class Config:
 @dataclass(frozen=True, slots=True)
 class Key:
     """One thing to set: its field of `Config` (or `store.` and one of the store's, `node.` and one of the node's), its
-    name in the file, and its environment variable, if it has one."""
+    name in the file, and its environment variable, if it has one. `no_control` is no field: it takes from another."""
 
     field: str
     name: str
@@ -64,12 +66,15 @@ class Key:
 def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ, file: Path | None = None) -> Config:
     """The configuration from all sources. `flags` are by field name, without `node.`; None means not given."""
     values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
     file = file or (Path(environ["DEVLET_CONFIG"]) if environ.get("DEVLET_CONFIG") else None)
     settings = _read(file) if file else {}
     for key in KEYS:
         for value, origin in _given(key, settings, environ, flags):
             parsed = _parsed(key, value, origin)
             values[key.field] = values.get(key.field, {}) | parsed if key.is_mapping else parsed
+            origins[key.field] = origin
+    _check_together(values, origins)
     values.setdefault("root", default_root(environ))
     values.setdefault("node_name", _host_name())
     return _config(values)
@@ -92,7 +97,23 @@ def _read(file: Path) -> dict[str, config_file.Setting]:
     return config_file.read(file, [key.name for key in KEYS], lists, mappings)
 
 
+def _check_together(values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+    """What is of the embedded cluster has no meaning for the node of another one."""
+    if "kubeconfig" not in values:
+        if "context" in values:
+            raise InvalidInput(f"{origins['context']}: a context is one of a kubeconfig: give --kubeconfig too")
+        return
+    for field_ in ("api_address", "controllers", "no_control"):
+        if values.get(field_):
+            raise InvalidInput(
+                f"{origins[field_]}: this is of the embedded cluster, which {origins['kubeconfig']} excludes;"
+                " `devlet control` runs controllers for another one"
+            )
+
+
 def _config(values: dict[str, Any]) -> Config:
+    if values.pop("no_control", False):
+        values["controllers"] = values.get("controllers", frozenset(controllers.NAMES)).difference(controllers.CONTROL)
     store, node = _taken(values, "store."), _taken(values, "node.")
     if options := _taken(node, "topology_options."):
         node["topology_options"] = dict(NodeSettings().topology_options) | options
@@ -159,6 +180,18 @@ def _controllers(value: Any) -> frozenset[str]:
     return controllers.parse(value)
 
 
+def _context(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{value!r} is not the name of a context")
+    return value
+
+
+def _switch(value: Any) -> bool:
+    if (text := str(value).lower()) not in ("true", "false"):
+        raise ValueError(f"{value!r}: expected true or false")
+    return text == "true"
+
+
 def _duration(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"{value!r} is not a duration such as 2s, 500ms or 1m30s")
@@ -191,7 +224,10 @@ KEYS = (
     Key("verbosity", "verbosity", "DEVLET_VERBOSITY", _verbosity),
     Key("api_address", "apiAddress", "DEVLET_API_ADDRESS", _address),
     Key("controllers", "controllers", "DEVLET_CONTROLLERS", _controllers),
+    Key("no_control", "noControl", "DEVLET_NO_CONTROL", _switch),
     Key("cdi_root", "cdiRoot", "DEVLET_CDI_ROOT", _path),
+    Key("kubeconfig", "kubeconfig", "DEVLET_KUBECONFIG", _path),
+    Key("context", "context", "DEVLET_CONTEXT", _context),
     Key("node.feature_gates", "featureGates", "DEVLET_FEATURE_GATES", node_settings.gates, is_mapping=True),
     Key("node.topology_policy", "topologyPolicy", "DEVLET_TOPOLOGY_POLICY", node_settings.policy),
     Key("node.topology_scope", "topologyScope", "DEVLET_TOPOLOGY_SCOPE", node_settings.scope),

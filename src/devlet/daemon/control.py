@@ -5,8 +5,9 @@ lead (`control.leader_election`).
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
+from typing import Any
 
 import anyio
 from anyio.abc import TaskStatus
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 
 COMPONENT = "devlet-control"
 
-Part = Callable[..., Awaitable[None]]
+Part = Callable[..., Coroutine[Any, Any, None]]
 
 
 class ControlLoops:

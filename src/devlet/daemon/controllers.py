@@ -1,9 +1,10 @@
 """Which of the embedded cluster's own controllers run, in kube-controller-manager's notation.
 
 `*` is all of them, `name` one, `-name` all but that one; the first word about a controller counts. They can be
-switched off because a real kube-controller-manager may do the same work.
+switched off because a real kube-controller-manager or kube-scheduler may do the same work.
 """
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 
 RESOURCE_CLAIM = "resourceclaim"
@@ -14,15 +15,15 @@ CONTROL = (RESOURCE_CLAIM, TAINT_EVICTION, SCHEDULER)  # what `--no-control` swi
 NAMES = ("garbage-collector", "namespace", "serviceaccount", *CONTROL)
 
 
-def parse(text: str) -> frozenset[str]:
-    """The controllers that run. ValueError for a name that does not exist."""
+def parse(text: str, names: Sequence[str] = NAMES) -> frozenset[str]:
+    """Those of `names` that run. ValueError for a name that does not exist."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     for word in words:
-        if (name := word.removeprefix("-")) not in (*NAMES, "*"):
-            near = get_close_matches(name, NAMES, 1)
-            hint = f"did you mean {near[0]}?" if near else f"expected some of {', '.join(NAMES)}"
+        if (name := word.removeprefix("-")) not in (*names, "*"):
+            near = get_close_matches(name, names, 1)
+            hint = f"did you mean {near[0]}?" if near else f"expected some of {', '.join(names)}"
             raise ValueError(f"there is no controller {name!r}: {hint}")
-    return frozenset(name for name in NAMES if _runs(name, words))
+    return frozenset(name for name in names if _runs(name, words))
 
 
 def _runs(name: str, words: list[str]) -> bool:

@@ -8,26 +8,24 @@ when it is acknowledged.
 import gc
 import logging
 import os
-import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from time import monotonic
 
-from anyio import TASK_STATUS_IGNORED, CancelScope, Event, current_time, open_signal_receiver, sleep_forever
-from anyio.abc import TaskStatus
-
+from devlet.cluster.client import Cluster
 from devlet.cluster.store.store import open_store
 from devlet.control import namespace_controller
 from devlet.control.custom_resource_controller import CustomResourceController
 from devlet.control.namespace_controller import NamespaceController
-from devlet.daemon import root
+from devlet.daemon import controllers, membership, root
 from devlet.daemon.config import Config
 from devlet.daemon.kube_api import serving
 from devlet.daemon.node import NodeAgent
-from devlet.errors import Cause, Unavailable
+from devlet.daemon.stopping import Stop
+from devlet.errors import Cause
 from devlet.kit import file_lock, sd_notify
-from devlet.kit.clock import SystemClock
+from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.facts import facts
 from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
@@ -40,7 +38,7 @@ log = logging.getLogger(__name__)
 
 Parts = Callable[[Config], AbstractAsyncContextManager[None]]
 
-DATABASE = "cluster.db"
+DATABASE = membership.DATABASE
 
 
 def _check_selector(expression: str, stored: bool) -> Sequence[Cause]:
@@ -53,6 +51,7 @@ def _check_selector(expression: str, stored: bool) -> Sequence[Cause]:
 @asynccontextmanager
 async def embedded(config: Config) -> AsyncIterator[None]:
     """The parts of a node with the embedded cluster, in the order in which they start."""
+    membership.embed(config.root)
     clock = SystemClock()
     settings = replace(config.store, collect_garbage="garbage-collector" in config.controllers)
     kinds, rules = (*BUILT_IN, DEFINITION), Rules(check_selector=_check_selector)
@@ -76,9 +75,24 @@ async def embedded(config: Config) -> AsyncIterator[None]:
             running(definitions.run),
             running(namespaces.run),
             serving(store, config, clock, views=node.views, metrics=metrics, checks=checks),
+            _control(store, config, clock, metrics),
             node.running(),
         ):
             yield
+
+
+@asynccontextmanager
+async def _control(cluster: Cluster, config: Config, clock: Clock, metrics: Registry) -> AsyncIterator[None]:
+    """The control loops, unless somebody else is to decide."""
+    wanted = config.controllers & frozenset(controllers.CONTROL)
+    if not wanted:
+        yield
+        return
+    from devlet.daemon.control import ControlLoops  # who has none of them needs no compiler and no allocator
+
+    loops = ControlLoops(cluster, clock, metrics, controllers=wanted, host=config.node_name)
+    async with running(loops.run):
+        yield
 
 
 def _tune_garbage_collection() -> None:
@@ -93,7 +107,7 @@ async def run(config: Config, parts: Parts = embedded, on_ready: Callable[[], No
     began = monotonic()
     root.prepare(config.root)
     notifier = sd_notify.from_environment(os.environ)
-    stop = _Stop(config.stop_timeout)
+    stop = Stop(config.stop_timeout)
     with file_lock.held(config.root / root.LOCK_FILE):
         async with running(stop.listen), running(notifier.watchdog):
             with stop.scope:
@@ -105,45 +119,3 @@ async def run(config: Config, parts: Parts = embedded, on_ready: Callable[[], No
                     notifier.stopping()
         stop.check()
     log.info("stopped")
-
-
-class _Stop:
-    """What a signal sets off. `scope` goes around the parts, from before their start to after their stop."""
-
-    def __init__(self, timeout: float) -> None:
-        self.scope = CancelScope()
-        self._timeout = timeout
-        self._started = False
-        self._asked = Event()
-
-    async def listen(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """A part: wait for the first signal; the next one then has its deadly default effect."""
-        with open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            task_status.started()
-            async for number in signals:
-                log.info("stop asked for", extra=facts(signal=number.name))
-                break
-        with _deadly(signal.SIGINT):
-            self._asked.set() if self._started else self.scope.cancel()
-            await sleep_forever()
-
-    async def asked(self) -> None:
-        """Everything has started: return when it is to stop, within the time for stopping."""
-        self._started = True
-        await self._asked.wait()
-        self.scope.deadline = current_time() + self._timeout
-
-    def check(self) -> None:
-        """Unavailable if the parts did not stop in time."""
-        if self._asked.is_set() and self.scope.cancelled_caught:
-            raise Unavailable(f"stopping took longer than {self._timeout:g} s; the rest was cancelled")
-
-
-@contextmanager
-def _deadly(number: signal.Signals) -> Iterator[None]:
-    """Within the block the signal ends the process, instead of becoming a KeyboardInterrupt."""
-    before = signal.signal(number, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)

@@ -1,20 +1,20 @@
-"""What the audience of the tour sees: the objects as the watches told them, the last events, and notes.
+"""What the audience of the tour sees: which devices there are and who holds them, claims, pods, events, and notes.
 
-Everything on the board came through a watch, nothing from the hand that wrote it; so what it shows is true.
+Everything on the board came from the API, through watches and the node's own views, nothing from the hand that wrote
+it; so what it shows is true.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from anyio import Event
 
-from devlet.cluster.client import EventType, WatchEvent
+from devlet.cluster.informer import Changed, Key
 from devlet.objects.documents import Document
 
 Row = tuple[str, ...]
 
-_LAST_EVENTS = 8
+_LAST_EVENTS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,86 +27,155 @@ class Table:
 class Board:
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         self.notes: list[str] = []
-        self._changed = changed
-        self._objects: dict[str, dict[tuple[str, str], Document]] = {}
-        self._events: deque[Row] = deque(maxlen=_LAST_EVENTS)
-        self._versions: dict[str, int] = {}
-        self._seen = Event()
+        self._tell = changed
+        self._objects: dict[str, dict[Key, Document]] = {}
+        self._devices: Sequence[Document] = ()
+        self._holders: dict[str, Document] = {}  # by pod
+        self._seen, self._changed = Event(), Event()
+
+    # What it is told
 
     def note(self, text: str) -> None:
         self.notes.append(text)
-        self._changed()
+        self._announce()
 
-    def see(self, event: WatchEvent) -> None:
-        metadata, kind = event.object["metadata"], event.object["kind"]
-        key = (metadata.get("namespace", ""), metadata["name"])
+    def see(self, kind: str, change: Changed[Document]) -> None:
         objects = self._objects.setdefault(kind, {})
-        if event.type is EventType.DELETED:
-            objects.pop(key, None)
-        else:
-            objects[key] = event.object
-        self._versions[kind] = int(metadata["resourceVersion"])
-        self._events.append((event.type, kind, _full_name(event.object), metadata["resourceVersion"]))
+        objects.pop(change.key, None)  # so that the newest is the last
+        if change.new is not None:
+            objects[change.key] = change.new
         self._seen.set()
+        self._announce()
+
+    def hold(self, devices: Sequence[Document], holders: Sequence[Document]) -> None:
+        """What the node says of its plugins' devices, and of the pods that have any."""
+        self._devices = devices
+        self._holders = {holder["metadata"]["name"]: holder for holder in holders}
+        self._announce()
+
+    async def seen(self) -> None:
+        """Wait until something was seen after the last call."""
+        await self._seen.wait()
         self._seen = Event()
-        self._changed()
 
-    async def reached(self, kind: str, version: int) -> None:
-        """Wait until this change, or a later one of the kind, has been seen."""
-        while self.version(kind) < version:
-            await self._seen.wait()
+    async def until(self, condition: Callable[[], object]) -> None:
+        while not condition():
+            await self._changed.wait()
 
-    def version(self, kind: str) -> int:
-        """The version of the last change of this kind that was seen; 0: none."""
-        return self._versions.get(kind, 0)
+    def _announce(self) -> None:
+        self._changed.set()
+        self._changed = Event()
+        self._tell()
 
-    def count(self) -> int:
-        return sum(len(objects) for objects in self._objects.values())
+    # What it knows
+
+    def phase(self, pod: str) -> str:
+        """Empty if there is no such pod."""
+        return next((p["status"]["phase"] for p in self._of("Pod") if p["metadata"]["name"] == pod), "")
+
+    def held_by(self, pod: str) -> list[str]:
+        """The devices that it has, from plugins and of claims."""
+        return [device for _, device in _held(self._holders.get(pod))]
+
+    def why_pending(self, pod: str) -> str:
+        """What the last event says about why it has no node; empty if none does."""
+        for event in reversed(self._objects.get("Event", {}).values()):
+            if event["reason"] == "FailedScheduling" and event["involvedObject"]["name"] == pod:
+                return str(event["message"])
+        return ""
+
+    def is_offered(self, resource: str, count: int) -> bool:
+        """Whether the node says that pods may ask for so many."""
+        return any(node["status"].get("allocatable", {}).get(resource) == str(count) for node in self._of("Node"))
+
+    def is_published(self, *devices: str) -> bool:
+        return set(devices) <= {device["name"] for _, device in self._published()}
+
+    # How it looks
 
     def tables(self) -> list[Table]:
         return [
-            Table("Devices", ("SLICE", "DRIVER", "POOL", "DEVICE", "MODEL", "MEMORY"), list(self._devices())),
-            Table("Resource claims", ("NAMESPACE", "NAME", "STATE", "REQUESTS"), list(self._claims())),
-            Table("Pods", ("NAMESPACE", "NAME", "PHASE", "CLAIMS"), list(self._pods())),
-            Table("Last watch events", ("TYPE", "KIND", "NAME", "VERSION"), list(self._events)),
+            Table("Devices", ("NODE", "DRIVER", "DEVICE", "MODEL", "HELD BY"), list(self._device_rows())),
+            Table("Resource claims", ("NAME", "STATE", "DEVICE", "RESERVED FOR"), list(self._claim_rows())),
+            Table("Pods", ("NAME", "PHASE", "NODE", "ASKS FOR", "GETS"), list(self._pod_rows())),
+            Table("Last events", ("REASON", "OBJECT", "MESSAGE"), list(self._event_rows())),
         ]
 
-    def _devices(self) -> Iterable[Row]:
-        for slice_ in self._of("ResourceSlice"):
-            spec = slice_["spec"]
-            for device in spec.get("devices", ()):
-                model = device["attributes"]["model"]["string"]
-                memory = device["capacity"]["memory"]["value"]
-                yield slice_["metadata"]["name"], spec["driver"], spec["pool"]["name"], device["name"], model, memory
+    def _device_rows(self) -> Iterator[Row]:
+        node = next((node["metadata"]["name"] for node in self._of("Node")), "")
+        for device in self._devices:
+            resource, name = device["spec"]["resource"], device["spec"]["id"]
+            yield node, resource, name, f"device plugin, {device['status']['health']}", self._holders_of(resource, name)
+        for slice_, device in self._published():
+            driver, memory = slice_["spec"]["driver"], device["capacity"]["memory"]["value"]
+            model = f"{device['attributes']['model']['string']}, {memory}"
+            held_by = self._holders_of(driver, device["name"])
+            yield slice_["spec"]["nodeName"], driver, device["name"], model, held_by
 
-    def _claims(self) -> Iterable[Row]:
+    def _claim_rows(self) -> Iterator[Row]:
         for claim in self._of("ResourceClaim"):
-            requests = ", ".join(
-                f"{request['name']}: {request['exactly'].get('count', 1)} × {request['exactly']['deviceClassName']}"
-                for request in claim["spec"]["devices"]["requests"]
-            )
-            yield claim["metadata"]["namespace"], claim["metadata"]["name"], _state(claim), requests
+            status = claim.get("status") or {}
+            results = status.get("allocation", {}).get("devices", {}).get("results", ())
+            devices = _listed(result["device"] for result in results)
+            pods = _listed(consumer["name"] for consumer in status.get("reservedFor", ()))
+            yield claim["metadata"]["name"], _state(status), devices, pods
 
-    def _pods(self) -> Iterable[Row]:
+    def _pod_rows(self) -> Iterator[Row]:
         for pod in self._of("Pod"):
-            wants = ", ".join(
-                claim.get("resourceClaimName") or f"from template {claim['resourceClaimTemplateName']}"
-                for claim in pod["spec"].get("resourceClaims", ())
-            )
-            yield pod["metadata"]["namespace"], pod["metadata"]["name"], pod["status"]["phase"], wants
+            name, node = pod["metadata"]["name"], pod["spec"].get("nodeName", "–")
+            yield name, pod["status"]["phase"], node, _listed(_wishes(pod)), _listed(_received(self._holders.get(name)))
+
+    def _event_rows(self) -> list[Row]:
+        events = list(self._objects.get("Event", {}).values())[-_LAST_EVENTS:]
+        return [(event["reason"], _subject(event["involvedObject"]), event["message"]) for event in events]
+
+    def _published(self) -> Iterator[tuple[Document, Document]]:
+        """Slice and device."""
+        for slice_ in self._of("ResourceSlice"):
+            for device in slice_["spec"].get("devices", ()):
+                yield slice_, device
+
+    def _holders_of(self, driver: str, device: str) -> str:
+        return _listed(pod for pod, holder in sorted(self._holders.items()) if (driver, device) in _held(holder))
 
     def _of(self, kind: str) -> list[Document]:
-        return [document for _, document in sorted(self._objects.get(kind, {}).items())]
+        return [document for _, document in sorted(self._objects.get(kind, {}).items(), key=lambda item: item[0])]
 
 
-def _full_name(document: Document) -> str:
-    metadata = document["metadata"]
-    return "/".join(part for part in (metadata.get("namespace"), metadata["name"]) if part)
+def _held(holder: Document | None) -> Iterator[tuple[str, str]]:
+    """Driver, or resource, and device."""
+    for container in holder["status"]["containers"] if holder else ():
+        for held in container.get("devices", ()):
+            yield from ((held["resource"], id) for id in held["ids"])
+        for claimed in container.get("claims", ()):
+            if "device" in claimed:
+                yield claimed["driver"], claimed["device"]
 
 
-def _state(claim: Document) -> str:
+def _received(holder: Document | None) -> Iterator[str]:
+    """The environment variables that come with the devices."""
+    for container in holder["status"]["containers"] if holder else ():
+        yield from container.get("oci", {}).get("process", {}).get("env", ())
+
+
+def _wishes(pod: Document) -> Iterator[str]:
+    for container in pod["spec"]["containers"]:
+        for resource, count in container.get("resources", {}).get("limits", {}).items():
+            yield f"{count} {resource}"
+    for claim in pod["spec"].get("resourceClaims", ()):
+        yield claim.get("resourceClaimName") or f"template {claim['resourceClaimTemplateName']}"
+
+
+def _state(status: Document) -> str:
     """In kubectl's words."""
-    status = claim.get("status") or {}
     if not status.get("allocation"):
         return "pending"
     return "allocated,reserved" if status.get("reservedFor") else "allocated"
+
+
+def _subject(reference: Document) -> str:
+    return f"{reference['kind'].lower()}/{reference['name']}"
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(words) or "–"

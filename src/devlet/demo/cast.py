@@ -1,10 +1,11 @@
-"""The objects that appear in the tour: fake GPUs on one node, and two workloads that want some of them."""
+"""The objects that appear in the tour: a class, templates, a claim, and pods that want FPGAs and GPUs."""
 
 from devlet.objects.documents import Document
 
 NAMESPACE = "demo"
-DRIVER = "gpu.example.com"
 NODE = "laptop"
+FPGA = "example.com/fpga"  # the resource of the device plugin
+GPU_DRIVER = "gpu.example.com"
 
 _RESOURCE_API = "resource.k8s.io/v1"
 
@@ -14,43 +15,37 @@ def namespace() -> Document:
 
 
 def device_class() -> Document:
-    selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
-    return _resource("DeviceClass", DRIVER, {"selectors": [selector]})
+    selector = {"cel": {"expression": f'device.driver == "{GPU_DRIVER}"'}}
+    return _resource("DeviceClass", GPU_DRIVER, {"selectors": [selector]})
 
 
-def slice_of(*devices: str, generation: int = 1) -> Document:
-    """What a driver publishes: its devices on this node."""
-    spec = {
-        "driver": DRIVER,
-        "nodeName": NODE,
-        "pool": {"name": NODE, "generation": generation, "resourceSliceCount": 1},
-        "devices": [_gpu(device) for device in devices],
-    }
-    return _resource("ResourceSlice", "laptop-gpus", spec)
+def claim(name: str) -> Document:
+    return _namespaced(_resource("ResourceClaim", name, _one_gpu()))
 
 
-def claim(name: str, count: int = 1) -> Document:
-    return _namespaced(_resource("ResourceClaim", name, _gpus(count)))
+def template(name: str, memory: str = "") -> Document:
+    """Claims of any GPU, or of one with at least this much memory."""
+    return _namespaced(_resource("ResourceClaimTemplate", name, {"spec": _one_gpu(memory)}))
 
 
-def template(name: str) -> Document:
-    return _namespaced(_resource("ResourceClaimTemplate", name, {"spec": _gpus(1)}))
-
-
-def pod(name: str, **source: str) -> Document:
+def pod(name: str, *, fpgas: int = 0, **source: str) -> Document:
     """`source` is resourceClaimName=… or resourceClaimTemplateName=…"""
-    container = {"name": "main", "image": "registry.example.com/train:1", "resources": {"claims": [{"name": "gpu"}]}}
-    spec = {"containers": [container], "resourceClaims": [{"name": "gpu", **source}]}
+    container: Document = {"name": "main", "image": "registry.example.com/work:1", "resources": {}}
+    spec: Document = {"containers": [container]}
+    if fpgas:
+        container["resources"]["limits"] = {FPGA: str(fpgas)}
+    if source:
+        container["resources"]["claims"] = [{"name": "gpu"}]
+        spec["resourceClaims"] = [{"name": "gpu", **source}]
     return _namespaced({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
 
 
-def _gpu(name: str) -> Document:
-    attributes = {"model": {"string": "Imaginary 9000"}, "index": {"int": int(name.rpartition("-")[2])}}
-    return {"name": name, "attributes": attributes, "capacity": {"memory": {"value": "40Gi"}}}
-
-
-def _gpus(count: int) -> Document:
-    return {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": DRIVER, "count": count}}]}}
+def _one_gpu(memory: str = "") -> Document:
+    request: Document = {"deviceClassName": GPU_DRIVER}
+    if memory:
+        enough = f'device.capacity["{GPU_DRIVER}"].memory.compareTo(quantity("{memory}")) >= 0'
+        request["selectors"] = [{"cel": {"expression": enough}}]
+    return {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}
 
 
 def _resource(kind: str, name: str, spec: Document) -> Document:

@@ -9,7 +9,14 @@ from rich.text import Text
 
 from devlet.demo.board import Board, Table
 
-_TYPE_STYLES = {"ADDED": "green", "MODIFIED": "yellow", "DELETED": "red"}
+_STYLES = {
+    "Running": "green",
+    "Pending": "yellow",
+    "pending": "yellow",
+    "allocated,reserved": "green",
+    "Scheduled": "green",
+    "FailedScheduling": "red",
+}
 
 
 def screen(board: Board, about: Sequence[str]) -> RenderableType:
@@ -23,5 +30,5 @@ def _table(table: Table) -> RenderableType:
     for column in table.columns:
         drawn.add_column(column)
     for row in table.rows:
-        drawn.add_row(*(Text(cell, style=_TYPE_STYLES.get(cell, "")) for cell in row))
+        drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
     return Padding(drawn, (1, 0, 0, 0))

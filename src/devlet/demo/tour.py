@@ -1,6 +1,8 @@
-"""The tour: what works so far, shown on this machine with the embedded cluster, in a directory that vanishes.
+"""The tour: a node with two drivers, and pods that get devices, share one, wait for one. On this machine, in a
+directory that vanishes.
 
-It tells one story: objects are stored, checked and watched, and a restart loses nothing. It grows with devlet.
+It is told by someone who only writes objects and looks at the board. Each step is over when the board shows what was
+promised, and the tour fails when it never does.
 """
 
 import tempfile
@@ -13,132 +15,166 @@ import anyio
 from anyio import TASK_STATUS_IGNORED
 from anyio.abc import TaskStatus
 
-from devlet.cluster.client import Cluster, WatchOptions
+from devlet.cluster.client import Cluster
+from devlet.cluster.informer import Informer
 from devlet.cluster.remote import kubeconfig
 from devlet.cluster.remote.client import connected
-from devlet.cluster.store.store import open_store
+from devlet.cluster.remote.settings import Settings
+from devlet.daemon import root as roots
 from devlet.daemon.config import Config
-from devlet.daemon.kube_api import serving
-from devlet.daemon.main import DATABASE
-from devlet.demo import cast
+from devlet.daemon.main import embedded
+from devlet.demo import cast, drivers
 from devlet.demo.board import Board
-from devlet.errors import InvalidObject
-from devlet.kit.clock import SystemClock
+from devlet.errors import Unavailable
 from devlet.kit.parts import running
 from devlet.objects import kinds
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
+from devlet.serve.kube_api.paths import VIEWS
 
 ABOUT = (
-    "What works so far: the Kubernetes API on this machine. kubectl, Go drivers and kube-scheduler can talk to it.",
-    "There is no scheduler of our own yet, so claims and pods stay pending. The GPUs are fake.",
+    "One node, with the Kubernetes API, scheduler and controllers in this process; no root, no network, no container.",
+    "The devices are fake; the sockets, the API and everything that is decided about them are real.",
 )
 
-_WATCHED = (
-    kinds.NAMESPACES,
-    kinds.DEVICE_CLASSES,
-    kinds.RESOURCE_SLICES,
-    kinds.RESOURCE_CLAIM_TEMPLATES,
-    kinds.RESOURCE_CLAIMS,
-    kinds.PODS,
-)
-_SEEN_WITHIN = 10.0  # seconds from a write until its watch event
+_WATCHED = (kinds.NODES, kinds.RESOURCE_SLICES, kinds.RESOURCE_CLAIMS, kinds.PODS, kinds.EVENTS)
+_DEVICES = VIEWS.resource("devlet.dev/v1alpha1", "devices")
+_HOLDERS = VIEWS.resource("devlet.dev/v1alpha1", "holders")
+_PATIENCE = 20.0  # seconds for what takes a fraction of one
 
 Pause = Callable[[], Awaitable[None]]
 
 
 async def tour(board: Board, pause: Pause) -> None:
-    """Run the whole story; `pause` comes between the steps, for those who look on."""
+    """Run the whole story; `pause` comes between the steps, for those who look on. Unavailable if a promise is not
+    kept."""
     with tempfile.TemporaryDirectory(prefix="dv") as directory:
         root = Path(directory)
-        async with _cluster(root, board) as cluster:
-            board.note(
-                f"Serving the Kubernetes API. While this runs: kubectl --kubeconfig {root}/kubeconfig get pods -A"
-            )
-            await pause()
-            await _before_the_restart(_Stage(cluster, board, pause))
-        shown = board.count()
-        board.note(f"Stopped the cluster with {shown} objects on the board.")
-        await pause()
-        async with _cluster(root, board) as cluster:
+        async with _node(root, board) as cluster:
             stage = _Stage(cluster, board, pause)
-            await _after_the_restart(stage, shown)
+            await stage.tell(
+                f"The node {cast.NODE} is up. While this runs: kubectl --kubeconfig {root}/kubeconfig get pods -A"
+            )
+            async with drivers.device_plugin(root), drivers.dra_driver(root, cluster):
+                await _drivers(stage)
+                await _plugin_devices(stage)
+                await _templates(stage)
+                await _sharing(stage)
+                await _waiting(stage)
 
 
-async def _before_the_restart(stage: "_Stage") -> None:
+async def _drivers(stage: "_Stage") -> None:
+    board, fpgas, gpus = stage.board, len(drivers.FPGAS), len(drivers.GPUS)
+    await stage.until("the node offers the FPGAs", lambda: board.is_offered(cast.FPGA, fpgas))
+    await stage.until("the GPUs are published", lambda: board.is_published(*drivers.GPUS))
+    await stage.tell(
+        f"Two drivers came: a device plugin with {fpgas} {cast.FPGA}, and {cast.GPU_DRIVER} with {gpus} GPUs."
+    )
+
+
+async def _plugin_devices(stage: "_Stage") -> None:
+    pods = ("capture", "filter")
     await stage.create(kinds.NAMESPACES, cast.namespace())
+    for name in pods:
+        await stage.create(kinds.PODS, cast.pod(name, fpgas=1))
+    for name in pods:
+        await stage.runs(name, "an FPGA", *drivers.FPGAS)
+    held = [device for name in pods for device in stage.board.held_by(name)]
+    stage.check("each has an FPGA of its own", sorted(held) == sorted(drivers.FPGAS))
+    await stage.tell(f"capture and filter asked for 1 {cast.FPGA}: they got {' and '.join(held)}.")
+
+
+async def _templates(stage: "_Stage") -> None:
     await stage.create(kinds.DEVICE_CLASSES, cast.device_class())
-    await stage.create(kinds.RESOURCE_SLICES, cast.slice_of("gpu-0", "gpu-1"))
     await stage.create(kinds.RESOURCE_CLAIM_TEMPLATES, cast.template("one-gpu"))
-    await stage.create(kinds.RESOURCE_CLAIMS, cast.claim("shared-gpu"))
+    await stage.create(kinds.RESOURCE_CLAIM_TEMPLATES, cast.template("large-gpu", "80Gi"))
     await stage.create(kinds.PODS, cast.pod("train", resourceClaimTemplateName="one-gpu"))
-    await stage.create(kinds.PODS, cast.pod("notebook", resourceClaimName="shared-gpu"))
-    await stage.refuse(kinds.RESOURCE_CLAIMS, cast.claim("minus-one-gpu", count=-1))
-    await stage.update(kinds.RESOURCE_SLICES, cast.slice_of("gpu-0", "gpu-1", "gpu-2", generation=2))
-    await stage.delete(kinds.PODS, "notebook", cast.NAMESPACE)
+    await stage.create(kinds.PODS, cast.pod("infer", resourceClaimTemplateName="large-gpu"))
+    await stage.runs("train", "a GPU", *drivers.GPUS)
+    await stage.runs("infer", "the GPU with 80Gi", "gpu-2")
+    train, infer = stage.board.held_by("train"), stage.board.held_by("infer")
+    await stage.tell(
+        f"A claim was made for train, which got {train[0]}, and one with 80Gi or more for infer: {infer[0]}."
+    )
 
 
-async def _after_the_restart(stage: "_Stage", shown: int) -> None:
-    kept = 0
-    for resource in _WATCHED:
-        kept += len((await stage.cluster.list(resource)).items)
-    stage.board.note(f"Started again: {kept} of {shown} objects are there, and every watch resumed where it was.")
-    await stage.pause()
-    await stage.create(kinds.PODS, cast.pod("after-restart", resourceClaimName="shared-gpu"))
+async def _sharing(stage: "_Stage") -> None:
+    board = stage.board
+    await stage.create(kinds.RESOURCE_CLAIMS, cast.claim("shared"))
+    for name in ("notebook", "viewer"):
+        await stage.create(kinds.PODS, cast.pod(name, resourceClaimName="shared"))
+    for name in ("notebook", "viewer"):
+        await stage.runs(name, "a GPU", *drivers.GPUS)
+    stage.check("they share it", board.held_by("notebook") == board.held_by("viewer"))
+    await stage.tell(f"notebook and viewer name the same claim, so they share {board.held_by('viewer')[0]}.")
+
+
+async def _waiting(stage: "_Stage") -> None:
+    board, taken = stage.board, stage.board.held_by("train")
+    await stage.create(kinds.PODS, cast.pod("batch", resourceClaimTemplateName="one-gpu"))
+    await stage.until("batch is told why it waits", lambda: board.why_pending("batch"))
+    stage.check("batch waits", board.phase("batch") == "Pending" and not board.held_by("batch"))
+    await stage.tell(f"batch waits, and is told why: {board.why_pending('batch')}")
+    await stage.delete(kinds.PODS, "train")
+    await stage.until("train is gone", lambda: not board.phase("train"))
+    await stage.runs("batch", "the GPU that train had", *taken)
+    await stage.tell(f"train was deleted, and at once batch had {taken[0]}.")
 
 
 class _Stage:
-    """Each act changes the cluster, and is over when the board shows it."""
-
     def __init__(self, cluster: Cluster, board: Board, pause: Pause) -> None:
-        self.cluster = cluster
         self.board = board
-        self.pause = pause
+        self._cluster = cluster
+        self._pause = pause
+
+    async def tell(self, text: str) -> None:
+        self.board.note(text)
+        await self._pause()
 
     async def create(self, resource: Resource, document: Document) -> None:
-        await self._shown(await self.cluster.create(resource, document, document["metadata"].get("namespace", "")))
+        await self._cluster.create(resource, document, document["metadata"].get("namespace", ""))
 
-    async def update(self, resource: Resource, document: Document) -> None:
-        await self._shown(await self.cluster.update(resource, document))
+    async def delete(self, resource: Resource, name: str) -> None:
+        await self._cluster.delete(resource, name, cast.NAMESPACE)
 
-    async def delete(self, resource: Resource, name: str, namespace: str) -> None:
-        await self._shown(await self.cluster.delete(resource, name, namespace))
+    async def runs(self, pod: str, what: str, *devices: str) -> None:
+        """Wait until it runs with one of these devices."""
+        board = self.board
+        await self.until(
+            f"{pod} runs with {what}",
+            lambda: board.phase(pod) == "Running" and len(held := board.held_by(pod)) == 1 and held[0] in devices,
+        )
 
-    async def refuse(self, resource: Resource, document: Document) -> None:
-        """Offer an object that breaks a rule, and show what the cluster says about it."""
-        try:
-            await self.cluster.create(resource, document, cast.NAMESPACE)
-        except InvalidObject as e:
-            self.board.note(f"Refused, as it should be: {e}")
-        await self.pause()
+    async def until(self, promise: str, kept: Callable[[], object]) -> None:
+        with anyio.move_on_after(_PATIENCE):
+            await self.board.until(kept)
+        self.check(promise, kept())
 
-    async def _shown(self, document: Document) -> None:
-        kind, version = document["kind"], int(document["metadata"]["resourceVersion"])
-        with anyio.fail_after(_SEEN_WITHIN):
-            await self.board.reached(kind, version)
-        await self.pause()
+    def check(self, promise: str, kept: object) -> None:
+        if not kept:
+            raise Unavailable(f"this did not come true within {_PATIENCE:g} s: {promise}")
 
 
 @asynccontextmanager
-async def _cluster(root: Path, board: Board) -> AsyncIterator[Cluster]:
-    """The embedded cluster behind its API, with a watch per kind that goes on where the board is."""
-    clock, config = SystemClock(), Config(root=root, node_name="laptop")
+async def _node(root: Path, board: Board) -> AsyncIterator[Cluster]:
+    """The node, and everything that the board needs to see."""
+    roots.prepare(root)
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(open_store(root / DATABASE, clock=clock))
-        await stack.enter_async_context(serving(store, config, clock))
+        await stack.enter_async_context(embedded(Config(root=root, node_name=cast.NODE)))
         connection = kubeconfig.connection([root / "kubeconfig"])
-        cluster = await stack.enter_async_context(connected(connection))
+        cluster = await stack.enter_async_context(connected(connection, Settings(qps=0)))
         for resource in _WATCHED:
-            await stack.enter_async_context(running(partial(_follow, cluster, resource, board)))
+            informer = Informer(cluster, resource, lambda document: document)
+            informer.on_change(partial(board.see, resource.kind.kind))
+            await stack.enter_async_context(running(informer.run))
+        await stack.enter_async_context(running(partial(_look, cluster, board)))
         yield cluster
 
 
-async def _follow(
-    cluster: Cluster, resource: Resource, board: Board, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED
-) -> None:
-    """A part: show every change of a kind on the board."""
-    seen = board.version(resource.kind.kind)
-    async with cluster.watch(resource, options=WatchOptions(resource_version=str(seen))) as events:
-        task_status.started()
-        async for event in events:
-            board.see(event)
+async def _look(cluster: Cluster, board: Board, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+    """A part: ask the node who holds what, whenever something happened. Its views cannot be watched."""
+    task_status.started()
+    while True:
+        await board.seen()
+        devices, holders = await cluster.list(_DEVICES), await cluster.list(_HOLDERS)
+        board.hold(devices.items, holders.items)

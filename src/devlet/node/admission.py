@@ -11,7 +11,7 @@ from typing import Protocol
 from devlet.node import fit
 from devlet.node.rejection import Rejection
 from devlet.node.topology.hints import Provider
-from devlet.objects import host_ports
+from devlet.objects import host_ports, names
 from devlet.objects.host_ports import Port
 from devlet.objects.identifiers import PodUID, ResourceName
 from devlet.objects.node import Node
@@ -61,6 +61,11 @@ class Admission:
                 self.forget(pod.uid)
                 raise
         return None
+
+    def unknown(self, pod: Pod) -> tuple[ResourceName, ...]:
+        """The extended resources that the pod asks for and this node never had."""
+        known = self._node().status.allocatable
+        return tuple(name for name in fit.requests(pod) if name not in known and not names.extended_resource_name(name))
 
     def adopt(self, pod: Pod) -> None:
         """Count a pod that was admitted, now or before."""

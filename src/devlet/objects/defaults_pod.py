@@ -22,7 +22,13 @@ _PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "fail
 
 def default_pod(pod: Document, old: Document | None) -> None:
     spec = ensure(pod, "spec")
-    _default_spec(spec)
+    if old is None or spec != old.get("spec"):
+        _default_spec(spec)
+    _default_status(pod, old)
+
+
+def _default_spec(spec: Document) -> None:
+    _default_members(spec)
     for key in ("containers", "initContainers", "ephemeralContainers"):
         for container in mappings(spec, key):
             _default_container(container)
@@ -33,10 +39,9 @@ def default_pod(pod: Document, old: Document | None) -> None:
     for volume in mappings(spec, "volumes"):
         default_volume(volume)
     _default_tolerations(spec)
-    _default_status(pod, old)
 
 
-def _default_spec(spec: Document) -> None:
+def _default_members(spec: Document) -> None:
     fill_empty(spec, "restartPolicy", "Always")
     fill(spec, "terminationGracePeriodSeconds", TERMINATION_GRACE_SECONDS)
     fill_empty(spec, "dnsPolicy", "ClusterFirst")

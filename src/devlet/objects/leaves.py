@@ -14,7 +14,7 @@ from devlet.errors import InvalidInput
 from devlet.objects.quantity import Quantity
 from devlet.objects.timestamps import format_micro_time, format_time, parse_micro_time, parse_time
 
-Unknown = list[str]  # gets an entry per message with unknown keys
+Unknown = list[str]  # gets an entry per unknown key
 Convert = Callable[[Any, Unknown], Any]
 
 ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)  # in Go: no time is set

@@ -39,21 +39,27 @@ class Conformed(Struct, frozen=True):
     unknown: tuple[str, ...]  # paths, as in spec.containers[0].foo
 
 
-def conform(document: Document, message: Message) -> Conformed:
+def conform(document: Document, message: Message, base: Document | None = None) -> Conformed:
     """The document in the shape of the message. What is returned shares no list or dict with what was given.
 
-    BadRequest if a value has the wrong type, naming its path and the type that was expected."""
+    `base` is in shape, and the document was made from it: the very lists and dicts that are still where they were are
+    taken as they are, with what is unknown in them. BadRequest if a value has the wrong type, naming its path and the
+    type that was expected."""
     unknown: Unknown = []
     try:
-        made = plan(message).convert(document, unknown)
+        made = plan(message).convert(document, unknown, base)
     except Mismatch as wrong:
         raise BadRequest(f"{_subject(message)}: {wrong.text()}") from None
-    return Conformed(made, tuple(islice(_unknown_in(document, message), MOST_UNKNOWN)) if unknown else ())
+    return Conformed(made, tuple(islice(_unknown_in(document, message, base), MOST_UNKNOWN)) if unknown else ())
 
 
 def _subject(message: Message) -> str:
     *_, version, kind = message.name.split(".")
     return f'{kind} in version "{version}" cannot be handled as a {kind}'
+
+
+# Rank, converter, whether a zero value is written, and the plan of a member that is a message.
+_Member = tuple[int, Convert, bool, "Plan | None"]
 
 
 class Plan:
@@ -62,34 +68,41 @@ class Plan:
     def __init__(self, message: Message) -> None:
         self.name = message.name.rpartition(".")[2]
         self._message = message
-        self._members: dict[str, tuple[int, Convert, bool]] = {}  # rank, converter, whether a zero value is written
+        self._members: dict[str, _Member] = {}
         self._always: dict[str, Callable[[], Any]] = {}  # what is written for members that are not set
 
-    def _fill(self) -> dict[str, tuple[int, Convert, bool]]:
-        members: dict[str, tuple[int, Convert, bool]] = {}
+    def _fill(self) -> dict[str, _Member]:
+        members: dict[str, _Member] = {}
         if self._message.is_kind:
-            members.update(kind=(0, leaves.string, False), apiVersion=(1, leaves.string, False))
+            members.update(kind=(0, leaves.string, False, None), apiVersion=(1, leaves.string, False, None))
         for rank, (key, field) in enumerate(self._message.properties.items(), start=2):
-            members[key] = (rank, _convert(field), keeps_zero(field))
+            below = plan(field.message()) if field.is_message and field.label == "single" else None
+            members[key] = (rank, _convert(field), keeps_zero(field), below)
             if is_always_written(field):
                 self._always[key] = _zero(field)
         self._members = members  # last: another thread may look
         return members
 
-    def convert(self, document: object, unknown: Unknown) -> Document:
+    def convert(self, document: object, unknown: Unknown, base: Document | None = None) -> Document:
         if type(document) is not dict:
             raise Mismatch(document, self.name)
         members = self._members or self._fill()
         made: Document = {}
         strangers: Document = {}
         key, last, in_order = "", 0, True
+        before: Any = None
         try:
             for key, value in document.items():
+                if base is not None:
+                    before = base.get(key)
                 if key not in members:
                     strangers[leaves.key(key)] = leaves.anything(value, unknown)
+                    if value is None or value is not before:
+                        unknown.append(self.name)
                 elif value is not None:
-                    rank, convert, keep_zero = members[key]
-                    value = convert(value, unknown)
+                    rank, convert, keep_zero, below = members[key]
+                    if value is not before:
+                        value = convert(value, unknown) if below is None else below.convert(value, unknown, before)
                     if value or (keep_zero and value is not None):  # a zero time is None
                         made[key] = value
                         if rank < last:
@@ -101,7 +114,6 @@ class Plan:
         if self._always or not in_order:
             made = self.complete(made, in_order=in_order)
         if strangers:
-            unknown.append(self.name)
             made.update(strangers)
         return made
 
@@ -156,16 +168,19 @@ def _in_bulk(message: Message, one_by_one: Convert) -> Convert:
     return convert_all
 
 
-def _unknown_in(document: Document, message: Message, path: str = "") -> Iterator[str]:
+def _unknown_in(document: Document, message: Message, base: Document | None, path: str = "") -> Iterator[str]:
     for key, value in document.items():
         place = f"{path}.{key}" if path else key
         field = message.properties.get(key)
+        before = None if base is None else base.get(key)
+        if value is not None and value is before:
+            continue
         if field is None:
             if not (message.is_kind and key in ("kind", "apiVersion")):
                 yield place
         elif field.is_message and value is not None:
             for part, step in _values(value, field):
-                yield from _unknown_in(part, field.message(), place + step)
+                yield from _unknown_in(part, field.message(), before if field.label == "single" else None, place + step)
 
 
 def _values(value: Any, field: Field) -> list[tuple[Document, str]]:

@@ -65,13 +65,20 @@ class EmbeddedApi:
 
 @asynccontextmanager
 async def embedded_api(
-    root: Path, *, binaries: Path | None = None, arguments: Sequence[str] = (), timeout: float = 30.0
+    root: Path,
+    *,
+    binaries: Path | None = None,
+    arguments: Sequence[str] = (),
+    control: bool = False,
+    timeout: float = 30.0,
 ) -> AsyncIterator[EmbeddedApi]:
     """Start it and yield when it says that it is ready. `arguments` are more flags of `devlet up`; `binaries` is the
-    folder of kubectl, which is looked up on the PATH otherwise, and only when it is used."""
+    folder of kubectl, which is looked up on the PATH otherwise, and only when it is used. Without `control` nobody
+    schedules pods and makes claims, unless a real scheduler and controller manager do."""
     root = _make_folder(root)
     log = root / "up.log"
     argv = [sys.executable, "-m", "devlet", "up", "--root", str(root), *arguments]
+    argv += [] if control else ["--no-control"]
     async with process(argv, log=log, name="devlet up", ready=_says_so(log), timeout=timeout) as program:
         config = kubeconfigs.read(root / "kubeconfig")
         yield EmbeddedApi(

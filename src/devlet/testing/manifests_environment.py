@@ -210,7 +210,7 @@ async def embedded_environment(
     off = sorted(OURS & set(controllers.NAMES)) if reference else []
     arguments = [f"--controllers={','.join(f'-{name}' for name in off)}"] if off else []
     async with AsyncExitStack() as stack:
-        node = await stack.enter_async_context(PeerNode(root, binaries, arguments=arguments))
+        node = await stack.enter_async_context(PeerNode(root, binaries, arguments=arguments, control=not reference))
         if reference:
             for program in (
                 kube_scheduler(binaries, root / "peers", node.kubeconfig),

@@ -88,9 +88,12 @@ def plugin_process(
 
 
 class NodeProcess:
-    """`configuration` is what its file has beside the header. Not started before its block is entered."""
+    """`configuration` is what its file has beside the header. Without `control` nobody schedules. Not started before its
+    block is entered."""
 
-    def __init__(self, root: Path, configuration: str = "", *, arguments: Sequence[str] = ()) -> None:
+    def __init__(
+        self, root: Path, configuration: str = "", *, arguments: Sequence[str] = (), control: bool = False
+    ) -> None:
         self.root = root
         self.plugins = root / "device-plugins"
         self.registry = root / "plugins_registry"
@@ -100,6 +103,7 @@ class NodeProcess:
         file = root / "devlet.yaml"
         file.write_text(f"apiVersion: devlet.dev/v1alpha1\nkind: Configuration\n{configuration}")
         self._arguments = ["--config", str(file), "--node-name", NODE, *arguments]
+        self._control = control
         self._life = AsyncExitStack()
         self._api: EmbeddedApi | None = None
 
@@ -124,7 +128,7 @@ class NodeProcess:
 
     async def start(self) -> None:
         """Until it says that it is ready."""
-        api = embedded_api(self.root, arguments=self._arguments)
+        api = embedded_api(self.root, arguments=self._arguments, control=self._control)
         self._api = await self._life.enter_async_context(api)
 
     async def stop(self) -> None:

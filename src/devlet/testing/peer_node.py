@@ -36,8 +36,16 @@ def device(driver: str, name: str = "", request: str = "req", *, share: str = ""
 class PeerNode(ClaimNode):
     """`binaries` has the programs that `make peers` builds."""
 
-    def __init__(self, root: Path, binaries: Path, configuration: str = "", *, arguments: Sequence[str] = ()) -> None:
-        super().__init__(root, configuration, arguments=arguments)
+    def __init__(
+        self,
+        root: Path,
+        binaries: Path,
+        configuration: str = "",
+        *,
+        arguments: Sequence[str] = (),
+        control: bool = False,
+    ) -> None:
+        super().__init__(root, configuration, arguments=arguments, control=control)
         self.kubeconfig = root / "kubeconfig"
         self._drivers = (binaries, root, self.kubeconfig)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from devlet.daemon.controllers import NAMES, parse
+from devlet.daemon.controllers import CONTROL, NAMES, parse
 
 
 @pytest.mark.parametrize(
@@ -8,8 +8,9 @@ from devlet.daemon.controllers import NAMES, parse
     [
         ("*", set(NAMES)),
         ("", set(NAMES)),
-        ("-namespace", {"garbage-collector", "serviceaccount"}),
-        ("*,-namespace", {"garbage-collector", "serviceaccount"}),
+        ("-namespace", set(NAMES) - {"namespace"}),
+        ("*,-namespace", set(NAMES) - {"namespace"}),
+        ("*,-scheduler,-resourceclaim,-device-taint-eviction", set(NAMES) - set(CONTROL)),
         ("namespace", {"namespace"}),
         ("namespace, serviceaccount", {"namespace", "serviceaccount"}),
         ("namespace,-namespace", {"namespace"}),
@@ -22,3 +23,9 @@ def test_the_list_is_read_as_kube_controller_manager_reads_it(text: str, running
 def test_an_unknown_controller_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ValueError, match=r"there is no controller 'namespaces': did you mean namespace\?"):
         parse("*,-namespaces")
+
+
+def test_a_program_may_have_only_some_of_them() -> None:
+    assert parse("*", CONTROL) == {"resourceclaim", "device-taint-eviction", "scheduler"}
+    with pytest.raises(ValueError, match="there is no controller 'namespace': expected some of resourceclaim, "):
+        parse("namespace", CONTROL)

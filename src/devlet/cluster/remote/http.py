@@ -79,6 +79,19 @@ class Transport:
         async with response, aclosing(_chunks(response)) as chunks:
             yield chunks
 
+    @asynccontextmanager
+    async def exchange(
+        self, request: Request, headers: Sequence[tuple[str, str]], *, streams: bool = False
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Somebody else's request, with our credentials, and whatever the server answers: nothing is repeated, no answer
+        is an error. `streams`: the answer is a watch, which may be silent for long."""
+        silence = self.settings.silence if streams else self.settings.answer_timeout
+        await self._limit.take()
+        with self._errors():
+            response = await self._once(request, self._timeout(silence), headers)
+        async with response:
+            yield response
+
     def _timeout(self, silence: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=None, sock_connect=self.settings.connect_timeout, sock_read=silence)
 
@@ -103,16 +116,18 @@ class Transport:
             await self._clock.sleep(wait or 0.0)
         raise AssertionError("unreachable")
 
-    async def _once(self, request: Request, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _once(
+        self, request: Request, timeout: aiohttp.ClientTimeout, own: Sequence[tuple[str, str]] | None = None
+    ) -> aiohttp.ClientResponse:
         proof = await self._authenticator.proof()
-        headers = [("Accept", JSON), ("User-Agent", self.settings.user_agent), *proof.headers]
+        headers = [("Accept", JSON), ("User-Agent", self.settings.user_agent)] if own is None else list(own)
         if request.body is not None:
             headers.append(("Content-Type", request.content_type))
         return await self._session.request(
             request.method,
             self._url(request),
             data=request.body,
-            headers=headers,
+            headers=[*headers, *proof.headers],
             ssl=proof.tls or True,
             server_hostname=self._connection.tls_server_name or None,
             timeout=timeout,

@@ -13,18 +13,34 @@ from devlet.objects.schema import message as message_named
 from devlet.objects.shape import conform
 
 
-def accept(resource: Resource, document: Document, options: WriteOptions, *, patched: bool = False) -> Document:
-    """The document in the storage version; the caller owns it. What came out of a patch is wrong in the patch."""
+def accept(
+    resource: Resource,
+    document: Document,
+    options: WriteOptions,
+    *,
+    patched: bool = False,
+    live: Document | None = None,
+) -> Document:
+    """The document in the storage version; the caller owns it. What came out of a patch is wrong in the patch.
+
+    `live` is what was patched: parts of it that are still there are in the result too, and known to be right."""
     if not patched:
-        return _accepted(resource, document, options, patched)
+        return _accepted(resource, document, options)
     try:
-        return _accepted(resource, document, options, patched)
+        return _accepted(resource, document, options, live, patched=True)
     except BadRequest as e:
         cause = Cause("FieldValueInvalid", f"Invalid value: {e}", "patch")
         raise InvalidObject(resource.kind_name, _name_of(document), [cause]) from e
 
 
-def _accepted(resource: Resource, document: Document, options: WriteOptions, patched: bool) -> Document:
+def _accepted(
+    resource: Resource,
+    document: Document,
+    options: WriteOptions,
+    live: Document | None = None,
+    *,
+    patched: bool = False,
+) -> Document:
     document = _typed(resource, document)
     message = message_of(document["apiVersion"], document["kind"])
     if message is None:  # a custom resource: of its members only the metadata is known
@@ -32,7 +48,7 @@ def _accepted(resource: Resource, document: Document, options: WriteOptions, pat
         return convert({**copy(document), "metadata": metadata.document}, resource.kind.storage_version)
     if isinstance(options, GuardedWrite) and options.shaped:
         return convert(document, resource.kind.storage_version)
-    conformed = conform(document, message)
+    conformed = conform(document, message, live)
     if conformed.unknown:
         _report(resource, document, conformed.unknown, options, patched)
     return convert(conformed.document, resource.kind.storage_version)

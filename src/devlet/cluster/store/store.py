@@ -263,11 +263,11 @@ class Store:
             return self._stage_apply(resource, key, patch, old, subresource, options)
         old = self._existing(resource, key)
         live = convert(old.document(), resource.api_version)
-        new = accept(resource, _patched(resource, live, patch), options, patched=True)
+        new = accept(resource, _patched(resource, live, patch), options, patched=True, live=live)
         _check_address(new["metadata"], key)
         if (wanted := new["metadata"].get("resourceVersion")) and wanted != str(old.version):
             raise _modified(resource, key[1])
-        return self._stage_update(resource, new, old, subresource, options)
+        return self._stage_update(resource, new, old, subresource, options, live=live)
 
     def _existing(self, resource: Resource, key: Key) -> Record:
         if (record := self._ledger.newest(resource.kind, key)) is None:
@@ -292,12 +292,13 @@ class Store:
         subresource: str,
         options: WriteOptions,
         *,
+        live: Document | None = None,
         applied: bool = False,
     ) -> tuple[Document, Pending | None]:
         now = self._clock.now()
         old = old_record.document()
         new["metadata"].pop("resourceVersion", None)
-        strategy.prepare_update(resource.kind, new, old, subresource=subresource, now=now)
+        strategy.prepare_update(resource.kind, new, old, subresource=subresource, now=now, live=live)
         self._admission.admit_update(resource, new, old, subresource, options)
         guards.check(options, new, old)
         if not applied:
@@ -328,8 +329,9 @@ class Store:
         if old is None and subresource:
             raise _not_found(resource, key[1])
         config = _addressed(resource, patch.document, key)
+        live = convert(old.document(), resource.api_version) if old else None
         applied = server_side_apply.apply(
-            convert(old.document(), resource.api_version) if old else None,
+            live,
             config,
             manager=options.field_manager,
             force=patch.force,
@@ -338,14 +340,14 @@ class Store:
             now=format_time(self._clock.now()),
             reset=strategy.reset_fields(resource.kind, subresource),
         )
-        new = accept(resource, applied.document, options, patched=True)
+        new = accept(resource, applied.document, options, patched=True, live=live)
         if old is None:
             new["metadata"].pop("resourceVersion", None)
             return self._stage_create(resource, new, key[0], options, applied=True)
         wanted = config["metadata"].get("resourceVersion")
         if wanted and wanted != str(old.version):
             raise _modified(resource, key[1])
-        return self._stage_update(resource, new, old, subresource, options, applied=True)
+        return self._stage_update(resource, new, old, subresource, options, live=live, applied=True)
 
     def _stage_delete(self, resource: Resource, old: Record, options: DeleteOptions) -> tuple[Document, Pending | None]:
         document = old.document()

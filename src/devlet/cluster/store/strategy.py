@@ -3,6 +3,7 @@
 Functions on storage documents; each may change the document it is given, never the old one.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from devlet.errors import BadRequest
@@ -62,13 +63,17 @@ def prepare_create(kind: Kind, document: Document, *, uid: str, now: datetime) -
         document["status"] = {"phase": "Pending", "qosClass": qos_class(document)}
 
 
-def prepare_update(kind: Kind, document: Document, old: Document, *, subresource: str, now: datetime) -> None:
+def prepare_update(
+    kind: Kind, document: Document, old: Document, *, subresource: str, now: datetime, live: Document | None = None
+) -> None:
+    """`live` is the stored object too, as the document was made from it: a part that is still its own was not changed,
+    and needs no copy of the old."""
     metadata, before = document["metadata"], old["metadata"]
     for key in _KEPT_BY_SERVER:
         _keep(metadata, before, key)
     metadata["uid"] = metadata.get("uid") or before["uid"]
     if subresource == "status":
-        _keep_all_but(document, old, "status", "metadata")
+        _keep_all_but(document, old, ("status", "metadata"), live or {})
         keeps = _STATUS_KEEPS if kind.kind in _STATUS_KEEPS_METADATA else ("ownerReferences",)
         for key in keeps if kind.kind != "Node" else ():
             _keep(metadata, before, key)
@@ -76,7 +81,7 @@ def prepare_update(kind: Kind, document: Document, old: Document, *, subresource
             _drop_released_devices(document, old)
     elif subresource == "finalize":
         finalizers = document.get("spec", {}).get("finalizers", [])
-        _keep_all_but(document, old)
+        _keep_all_but(document, old, (), {})
         document["spec"] = {**old.get("spec", {}), "finalizers": finalizers}
     elif kind.has_status:
         _keep(document, old, "status")
@@ -111,9 +116,9 @@ def _keep(new: Document, old: Document, key: str) -> None:
         new.pop(key, None)
 
 
-def _keep_all_but(new: Document, old: Document, *changing: str) -> None:
-    for key in [*new.keys() | old.keys()]:
-        if key not in changing:
+def _keep_all_but(new: Document, old: Document, changing: Sequence[str], live: Document) -> None:
+    for key in new.keys() | old.keys():
+        if key not in changing and (key not in live or new.get(key) is not live[key]):
             _keep(new, old, key)
 
 

@@ -3,6 +3,8 @@
 Everything is for one UID. A pod of the same name that came later is another pod: for us, ours is gone then.
 """
 
+from typing import Protocol
+
 from devlet.cluster.client import Cluster, DeleteOptions, Preconditions, StrategicMergePatch
 from devlet.cluster.events import Recorder
 from devlet.errors import Conflict, InvalidObject, NotFound
@@ -14,10 +16,31 @@ from devlet.objects.kinds import PODS
 from devlet.objects.meta import ObjectReference
 from devlet.objects.pod import Pod
 
-__all__ = ["ApiObject"]
+__all__ = ["ApiObject", "PodObject", "reference"]
+
+
+class PodObject(Protocol):
+    """What a pod's worker knows its pod by."""
+
+    document: Document
+    pod: Pod
+    is_gone: bool
+
+    @property
+    def is_static(self) -> bool: ...
+
+    def see(self, document: Document) -> None: ...
+
+    async def write_status(self, wanted: Document) -> None: ...
+
+    async def delete(self) -> None: ...
+
+    def tell(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None: ...
 
 
 class ApiObject:
+    is_static = False
+
     def __init__(self, cluster: Cluster, recorder: Recorder, document: Document) -> None:
         self._cluster = cluster
         self._recorder = recorder
@@ -74,16 +97,18 @@ class ApiObject:
 
     def tell(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None:
         """An event about the pod, or about one of its containers."""
-        self._recorder.record(self._reference(container), type, reason, message)
+        self._recorder.record(reference(self.pod, container), type, reason, message)
 
-    def _reference(self, container: ContainerName | None) -> ObjectReference:
-        metadata = self.pod.metadata
-        init = any(each.name == container for each in self.pod.spec.init_containers)
-        return ObjectReference(
-            kind="Pod",
-            api_version="v1",
-            namespace=metadata.namespace,
-            name=metadata.name,
-            uid=metadata.uid,
-            field_path=f"spec.{'initContainers' if init else 'containers'}{{{container}}}" if container else "",
-        )
+
+def reference(pod: Pod, container: ContainerName | None = None) -> ObjectReference:
+    """For events about the pod, or about one of its containers."""
+    metadata = pod.metadata
+    init = any(each.name == container for each in pod.spec.init_containers)
+    return ObjectReference(
+        kind="Pod",
+        api_version="v1",
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        field_path=f"spec.{'initContainers' if init else 'containers'}{{{container}}}" if container else "",
+    )

@@ -19,8 +19,10 @@ from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.node.admission import Admission, Topology
 from devlet.node.claims import wanted
+from devlet.node.pods.api_object import ApiObject, PodObject
 from devlet.node.pods.parts import ClaimHealth, Claims, Devices, Parts, Settings
 from devlet.node.pods.worker import PodWorker
+from devlet.node.static_pods.pods import Changes, StaticPods, is_mirror
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName, PodUID
 from devlet.objects.kinds import PODS
@@ -34,7 +36,8 @@ log = logging.getLogger(__name__)
 
 
 class PodManager:
-    """`node` is this node as it is now: its labels and what can be allocated on it."""
+    """`node` is this node as it is now: its labels and what can be allocated on it. `static` are the pods that files on
+    this node ask for; their mirrors in the cluster get no workers."""
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class PodManager:
         *,
         node: Callable[[], Node],
         claim_health: ClaimHealth = lambda pod, container: (),
+        static: StaticPods | None = None,
     ) -> None:
         admission = Admission(devices, topology, node)
         limiter = anyio.CapacityLimiter(settings.at_once)
@@ -57,6 +61,7 @@ class PodManager:
             cluster, devices, claims, claim_health, admission, runtime, recorder, clock, limiter, settings
         )
         self._pods = Informer(cluster, PODS, lambda document: document, field_selector=f"spec.nodeName={node_name}")
+        self._static = static or StaticPods(cluster, node_name, recorder, clock)
         self._workers: dict[PodUID, PodWorker] = {}
         self._tasks: TaskGroup | None = None
 
@@ -64,11 +69,14 @@ class PodManager:
         """Ready when the present pods are known and what others left behind was released."""
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._pods.run)
-            present = sorted(self._pods.all(), key=_age)
-            await self._recover([view(Pod, document) for document in present], tasks)
+            present = sorted((each for each in self._pods.all() if not is_mirror(each)), key=_age)
+            static = await self._static.begin(filter(is_mirror, self._pods.all()))
+            await self._recover([view(Pod, document) for document in present] + [each.pod for each in static], tasks)
             for document in present:
                 self._see(document, tasks)
+            self._change_static(Changes(new=static), tasks)
             self._tasks = tasks
+            tasks.start_soon(self._static.run, partial(self._change_static, tasks=tasks))
             tasks.start_soon(self._follow_devices)
             tasks.start_soon(self._follow_claims)
             tasks.start_soon(self._reconcile_claims)
@@ -87,7 +95,8 @@ class PodManager:
     def find(self, namespace: str, name: str) -> Pod | None:
         """An active pod."""
         document = self._pods.get(name, namespace)
-        worker = self._workers.get(PodUID(document["metadata"]["uid"])) if document else None
+        uid = self._static.uid(namespace, name) or (_uid(document) if document else None)
+        worker = self._workers.get(uid) if uid else None
         return worker.pod if worker and worker.is_active else None
 
     def health_changed(self, pods: frozenset[PodUID]) -> None:
@@ -164,17 +173,36 @@ class PodManager:
                 waiting.cancel_scope.cancel()
 
     def _apply(self, change: Changed[Document], tasks: TaskGroup) -> None:
+        """A pod with a worker stays what it is, whatever somebody writes on it."""
+        if any(is_mirror(each) and _uid(each) not in self._workers for each in (change.old, change.new) if each):
+            return self._apply_mirror(change, tasks)
         if change.old is not None and (change.new is None or _uid(change.new) != _uid(change.old)):
             self._lose(_uid(change.old), tasks)
         if change.new is not None:
             self._see(change.new, tasks)
 
+    def _apply_mirror(self, change: Changed[Document], tasks: TaskGroup) -> None:
+        """Before it, or after it, there may have been a pod of that name."""
+        if change.old is not None and (change.new is None or _uid(change.new) != _uid(change.old)):
+            self._static.lose(change.old) if is_mirror(change.old) else self._lose(_uid(change.old), tasks)
+        if change.new is not None:
+            self._static.see(change.new) if is_mirror(change.new) else self._see(change.new, tasks)
+
+    def _change_static(self, changes: Changes, tasks: TaskGroup) -> None:
+        for uid in changes.gone:
+            self._lose(uid, tasks)
+        for each in changes.new:
+            self._hire(each, tasks)
+
     def _see(self, document: Document, tasks: TaskGroup) -> None:
         worker = self._workers.get(_uid(document))
         if worker is None:
-            worker = self._workers[_uid(document)] = PodWorker(document, self._parts)
-        else:
-            worker.update(document)
+            return self._hire(ApiObject(self._parts.cluster, self._parts.recorder, document), tasks)
+        worker.update(document)
+        self._employ(worker, tasks)
+
+    def _hire(self, subject: PodObject, tasks: TaskGroup) -> None:
+        worker = self._workers[subject.pod.uid] = PodWorker(subject, self._parts)
         self._employ(worker, tasks)
 
     def _lose(self, uid: PodUID, tasks: TaskGroup) -> None:
@@ -185,17 +213,21 @@ class PodManager:
     def _employ(self, worker: PodWorker, tasks: TaskGroup) -> None:
         if worker.has_work and not worker.is_running:
             worker.is_running = True
-            tasks.start_soon(self._work, worker)
+            tasks.start_soon(self._work, worker, tasks)
         elif not worker.has_work and worker.is_gone:
-            self._workers.pop(worker.pod.uid, None)
+            self._dismiss(worker, tasks)
 
-    async def _work(self, worker: PodWorker) -> None:
+    async def _work(self, worker: PodWorker, tasks: TaskGroup) -> None:
         try:
             await worker.run()
         finally:
             worker.is_running = False
         if worker.is_gone:
-            self._workers.pop(worker.pod.uid, None)
+            self._dismiss(worker, tasks)
+
+    def _dismiss(self, worker: PodWorker, tasks: TaskGroup) -> None:
+        self._workers.pop(worker.pod.uid, None)
+        self._change_static(self._static.ended(worker.pod.uid), tasks)
 
 
 def _uid(document: Document) -> PodUID:

@@ -22,7 +22,7 @@ from devlet.cluster.events import NORMAL, WARNING
 from devlet.errors import DevletError, NotCreated, Unavailable
 from devlet.kit.facts import bound, facts
 from devlet.node.pods import lifecycle, status
-from devlet.node.pods.api_object import ApiObject
+from devlet.node.pods.api_object import PodObject
 from devlet.node.pods.attempts import Attempts
 from devlet.node.pods.container_config import config
 from devlet.node.pods.lifecycle import CRASHING, CREATING, History, Plan, Start
@@ -55,9 +55,9 @@ class Stage(Enum):
 
 
 class PodWorker:
-    def __init__(self, document: Document, parts: Parts) -> None:
+    def __init__(self, subject: PodObject, parts: Parts) -> None:
         self._parts = parts
-        self._object = ApiObject(parts.cluster, parts.recorder, document)
+        self._object = subject
         self.stage = Stage.NEW
         self.is_running = False  # whether somebody runs `run`
         self._histories: dict[ContainerName, History] = {}
@@ -230,16 +230,23 @@ class PodWorker:
             self.stage = Stage.ADMITTED
             log.info("pod taken over", extra=facts(containers=len(runs)))
             return None
-        if awaited := tuple(parts.devices.awaited(pod)):
+        if awaited := self._awaited_resources():
             return await self._await_plugins(awaited, runs, admitted=False)
         self._awaited = ()
         await self._admit()
         return None
 
+    def _awaited_resources(self) -> tuple[ResourceName, ...]:
+        """Nobody has looked for a node that has what a static pod asks for: it is for this one, and may yet come."""
+        parts, pod = self._parts, self.pod
+        unknown = parts.admission.unknown(pod) if self._object.is_static else ()
+        return tuple(dict.fromkeys((*parts.devices.awaited(pod), *unknown)))
+
     async def _await_plugins(
         self, awaited: tuple[ResourceName, ...], runs: lifecycle.Runs, *, admitted: bool
     ) -> datetime:
-        """They were here before the restart and are expected back; the device manager says for how long."""
+        """They were here before the restart and are expected back; the device manager says for how long. A static pod
+        waits also for those that were never here."""
         message = f"waiting for the device plugins of {', '.join(awaited)}, which have not listed their devices yet"
         if awaited != self._awaited:
             self._awaited = awaited

@@ -81,7 +81,7 @@ def read(content: bytes, file: Path, node: NodeName, now: datetime) -> StaticPod
 def _parsed(content: bytes) -> Any:
     try:
         yaml_depth.check(content)
-        value = yaml.load(content, Loader=_Loader)  # noqa: S506 - a SafeLoader
+        value = yaml.load(content, Loader=_Loader)  # a SafeLoader
     except yaml.MarkedYAMLError as e:
         line = f"line {e.problem_mark.line + 1}: " if e.problem_mark else ""
         raise InvalidInput(f"{line}not YAML: {e.problem}") from e

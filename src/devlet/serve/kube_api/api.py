@@ -66,22 +66,22 @@ class KubeApi:
         if not isinstance(place, Target):
             self._gate.require(user, Attributes(request.method.lower(), request.path))
             return self._endpoints.answer(request, place)
-        verb = _verb(request, place)
+        verb = verb_of(request, place)
         self._gate.require(user, attributes_of(request, place, verb))
-        format_ = _format(request, watch=verb == "watch")
+        format_ = format_of(request, watch=verb == "watch")
         call = Call(request, place, user, format_, self._clock.now())
         if place.virtual or place.subresource == "token":
             response = await self._virtual.handle(call, verb)
         elif self._views is not None and paths.is_view(place.resource.kind):
-            _check_subresource(place)
+            check_subresource(place)
             response = await self._views.handle(call, verb)
         else:
-            _check_subresource(place)
+            check_subresource(place)
             response = await self._handlers.handle(call, verb)
         return answers.in_form(response, format_)
 
 
-def _verb(request: web.BaseRequest, target: Target) -> str:
+def verb_of(request: web.BaseRequest, target: Target) -> str:
     verbs = _ITEM_VERBS if target.name else _COLLECTION_VERBS
     verb = verbs.get(request.method)
     if verb is None or (target.virtual and verb != "create"):
@@ -113,13 +113,13 @@ def attributes_of_target(target: Target, verb: str) -> Attributes:
     )
 
 
-def _check_subresource(target: Target) -> None:
+def check_subresource(target: Target) -> None:
     if target.subresource and target.subresource not in target.resource.kind.subresources:
         message = "the server could not find the requested resource"
         raise Rejected(failure(404, "NotFound", message, {}))
 
 
-def _format(request: web.BaseRequest, *, watch: bool) -> Format:
+def format_of(request: web.BaseRequest, *, watch: bool) -> Format:
     found = negotiation.negotiate(request.headers.get("Accept", ""), watch=watch, protobuf=False)
     if found is None:
         offered = negotiation.media_types(watch=watch, protobuf=False)

@@ -25,7 +25,7 @@ _CHECKS = (Check("ping"), Check("store"))
 
 class Endpoints:
     """`ready` says whether the node is ready; `address` is where clients reach this server (HOST:PORT). `checks`
-    are more health checks; `metrics` are what `/metrics` shows."""
+    are more health checks than the `basic` ones; `metrics` are what `/metrics` shows."""
 
     def __init__(
         self,
@@ -36,12 +36,13 @@ class Endpoints:
         *,
         metrics: Registry | None = None,
         checks: Sequence[Check] = (),
+        basic: Sequence[Check] = _CHECKS,
     ) -> None:
         self._catalogue = catalogue
         self._address = address
         self._metrics = metrics
         node = Check("node", lambda: None if ready() else "the node is not ready", ("readyz",))
-        self._checks = (*_CHECKS, *checks, node)
+        self._checks = (*basic, *checks, node)
         self._v2 = OpenAPIV2(catalogue, custom_schema)
         self._v3 = OpenAPIV3(catalogue, custom_schema)
 

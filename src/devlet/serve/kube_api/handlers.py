@@ -73,15 +73,7 @@ class Call:
             self.warnings.append(text)
 
     async def body(self) -> bytes:
-        bodies.check_encoding(self.http.headers.get("Content-Encoding", ""))
-        bodies.check_size(self.http.content_length)
-        blob = bytearray()
-        with anyio.move_on_after(BODY_TIMEOUT):
-            async for chunk in self.http.content.iter_chunked(_READ):
-                blob += chunk
-                bodies.check_size(len(blob))
-            return bytes(blob)
-        raise Rejected(failure(504, "Timeout", f"Timeout: the body did not arrive within {BODY_TIMEOUT:g} s"))
+        return await read_body(self.http)
 
     def write_options(self, kind: str) -> WriteOptions:
         return options.write_options(self.query, kind, self.http.headers.get("User-Agent", ""), self.warn)
@@ -89,6 +81,19 @@ class Call:
     @property
     def content_type(self) -> str:
         return self.http.headers.get("Content-Type", "")
+
+
+async def read_body(request: web.BaseRequest) -> bytes:
+    """All of it: not compressed, not too large, within the time."""
+    bodies.check_encoding(request.headers.get("Content-Encoding", ""))
+    bodies.check_size(request.content_length)
+    blob = bytearray()
+    with anyio.move_on_after(BODY_TIMEOUT):
+        async for chunk in request.content.iter_chunked(_READ):
+            blob += chunk
+            bodies.check_size(len(blob))
+        return bytes(blob)
+    raise Rejected(failure(504, "Timeout", f"Timeout: the body did not arrive within {BODY_TIMEOUT:g} s"))
 
 
 # Raises if the user may not do this: verb, target, the object as it would be stored, and as it is.

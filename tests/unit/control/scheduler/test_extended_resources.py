@@ -18,6 +18,7 @@ from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ClaimName, DeviceClassName, ResourceName
 from devlet.objects.pod import Pod
+from devlet.objects.validation.claim import check_spec
 
 GPU, NIC = ResourceName("example.com/gpu"), ResourceName("example.com/nic")
 IMPLICIT = ResourceName("deviceclass.resource.kubernetes.io/fast")
@@ -214,6 +215,7 @@ def test_the_claim_that_is_stored_belongs_to_its_pod_and_is_protected() -> None:
     }
     exactly = {"deviceClassName": "gpus", "allocationMode": "ExactCount", "count": 2}
     assert document["spec"] == {"devices": {"requests": [{"name": "container-0-request-0", "exactly": exactly}]}}
+    assert list(check_spec(document["spec"], "spec", lambda *_: [])) == []
 
 
 @pytest.mark.spec("DA-5.9g")

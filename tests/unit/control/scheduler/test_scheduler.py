@@ -1,10 +1,10 @@
 """The scheduler and the claim controller on a real store."""
 
 import pytest
+from tests.unit.control.scheduler.conftest import World
 
 from devlet.objects import kinds
 from devlet.testing.workloads import claim, device_class, node, pod, slice_of, template, wish
-from tests.unit.control.scheduler.conftest import World
 
 pytestmark = pytest.mark.anyio
 

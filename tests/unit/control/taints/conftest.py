@@ -193,6 +193,7 @@ class Control:
         return True
 
     async def pass_time(self, seconds: float) -> None:
+        await self.settle()
         await self._world.clock.advance(seconds)
         await self.settle()
 

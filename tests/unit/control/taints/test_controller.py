@@ -86,7 +86,7 @@ async def test_a_toleration_without_end_keeps_the_pod_where_it_is(world: "World"
     async with world.controlled() as control:
         await world.user(tolerations=tolerate())
         await world.publish("d0")
-        await control.pass_time(1e6)
+        await control.pass_time(10_000)
         assert await world.leaving() == []
 
 

@@ -1,0 +1,62 @@
+"""What a signal sets off.
+
+While something starts, the first signal cancels it. After that the first one stops it in good order, within a time; the
+second one ends the process at once.
+"""
+
+import logging
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from anyio import TASK_STATUS_IGNORED, CancelScope, Event, current_time, open_signal_receiver, sleep_forever
+from anyio.abc import TaskStatus
+
+from devlet.errors import Unavailable
+from devlet.kit.facts import facts
+
+__all__ = ["Stop"]
+
+log = logging.getLogger(__name__)
+
+
+class Stop:
+    """`scope` goes around the parts, from before their start to after their stop."""
+
+    def __init__(self, timeout: float) -> None:
+        self.scope = CancelScope()
+        self._timeout = timeout
+        self._started = False
+        self._asked = Event()
+
+    async def listen(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+        """A part: wait for the first signal; the next one then has its deadly default effect."""
+        with open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
+            async for number in signals:
+                log.info("stop asked for", extra=facts(signal=number.name))
+                break
+        with _deadly(signal.SIGINT):
+            self._asked.set() if self._started else self.scope.cancel()
+            await sleep_forever()
+
+    async def asked(self) -> None:
+        """Everything has started: return when it is to stop, within the time for stopping."""
+        self._started = True
+        await self._asked.wait()
+        self.scope.deadline = current_time() + self._timeout
+
+    def check(self) -> None:
+        """Unavailable if the parts did not stop in time."""
+        if self._asked.is_set() and self.scope.cancelled_caught:
+            raise Unavailable(f"stopping took longer than {self._timeout:g} s; the rest was cancelled")
+
+
+@contextmanager
+def _deadly(number: signal.Signals) -> Iterator[None]:
+    """Within the block the signal ends the process, instead of becoming a KeyboardInterrupt."""
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)

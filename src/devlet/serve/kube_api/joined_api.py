@@ -1,0 +1,75 @@
+"""What the socket of a node answers that is one of another cluster: about the node itself, here; the rest, there.
+
+The views of the node, its health and its metrics are its own. Everything else goes on to the cluster's API server with
+the node's credentials, for the user who runs devlet and for root.
+"""
+
+import logging
+import os
+import socket
+
+from aiohttp import web
+
+from devlet.errors import DevletError
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.objects.kinds import VIEWS_GROUP
+from devlet.objects.statuses import failure
+from devlet.serve.kube_api import answers, health, paths
+from devlet.serve.kube_api.answers import Rejected
+from devlet.serve.kube_api.api import check_subresource, format_of, verb_of
+from devlet.serve.kube_api.authentication import peer_uid, peer_user
+from devlet.serve.kube_api.endpoints import Endpoints
+from devlet.serve.kube_api.forwarding import Forwarder
+from devlet.serve.kube_api.handlers import Call
+from devlet.serve.kube_api.node_views import NodeViews
+from devlet.serve.kube_api.paths import VIEWS, Target
+from devlet.serve.kube_api.requests import User
+
+__all__ = ["JoinedApi"]
+
+log = logging.getLogger(__name__)
+
+_OWN = (["apis", VIEWS_GROUP], *([name] for name in (*health.ENDPOINTS, "metrics")))
+
+
+class JoinedApi:
+    def __init__(self, views: NodeViews, endpoints: Endpoints, forwarder: Forwarder, clock: Clock) -> None:
+        self._views = views
+        self._endpoints = endpoints
+        self._forwarder = forwarder
+        self._clock = clock
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._answered(request)
+        except DevletError as e:
+            return answers.error(e)
+        except (ConnectionError, TimeoutError):
+            raise
+        except Exception as e:
+            log.exception("request failed", extra=facts(method=request.method, path=request.path, err=e))
+            return answers.error(Rejected(failure(500, "InternalError", "Internal error occurred: see the log")))
+
+    async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
+        user = _owner(request)
+        path = request.raw_path.partition("?")[0]
+        words = path.strip("/").split("/")
+        if not any(words[: len(own)] == own for own in _OWN):
+            return await self._forwarder.forward(request)
+        place = paths.parse(VIEWS, path)
+        if not isinstance(place, Target):
+            return self._endpoints.answer(request, place)
+        check_subresource(place)
+        verb = verb_of(request, place)
+        format_ = format_of(request, watch=verb == "watch")
+        response = await self._views.handle(Call(request, place, user, format_, self._clock.now()), verb)
+        return answers.in_form(response, format_)
+
+
+def _owner(request: web.BaseRequest) -> User:
+    """Forbidden for everybody else than the user who runs devlet, and root."""
+    connection = request.transport and request.transport.get_extra_info("socket")
+    if connection is None or connection.family != socket.AF_UNIX:
+        raise Rejected(failure(401, "Unauthorized", "Unauthorized"))
+    return peer_user(peer_uid(connection), os.getuid())

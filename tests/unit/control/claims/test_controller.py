@@ -1,0 +1,609 @@
+"""Chapter 6 of the allocation rules, end to end over the real store."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from devlet.cluster.client import DeleteOptions, MergePatch
+from devlet.control.claims.pod_sync import MAX_CONSUMERS
+from devlet.errors import Conflict, Unavailable
+from devlet.kit.parts import running
+from devlet.objects.documents import Document
+from devlet.objects.kinds import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
+
+if TYPE_CHECKING:
+    from tests.unit.control.claims.conftest import World
+
+pytestmark = pytest.mark.anyio
+NS = "default"
+FINALIZER = "resource.kubernetes.io/delete-protection"
+ENTRY = "resource.kubernetes.io/pod-claim-name"
+
+
+def consumers(claim: Document) -> list[str]:
+    return [consumer["name"] for consumer in claim["status"].get("reservedFor", [])]
+
+
+# Claims for pods (6.1).
+
+
+@pytest.mark.spec("DA-6.1a")
+async def test_a_pod_gets_a_claim_for_each_template_entry_and_its_status_names_them(world: "World") -> None:
+    await world.template("one-gpu")
+    await world.template("one-nic")
+    await world.claim("shared")
+    async with world.working():
+        pod = await world.pod(gpu="one-gpu", nic="one-nic", other=":shared")
+        await world.settled()
+    recorded, claims = await world.recorded(), await world.claims()
+    assert recorded.keys() == {"gpu", "nic"} and claims.keys() == {*recorded.values(), "shared"}
+    for entry, name in recorded.items():
+        metadata = claims[name or ""]["metadata"]
+        assert metadata["generateName"] == f"train-{entry}-" and metadata["name"].startswith(f"train-{entry}-")
+        assert metadata["annotations"] == {ENTRY: entry} and metadata["finalizers"] == [FINALIZER]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "train", "uid": pod["metadata"]["uid"], "controller": True}
+        assert metadata["ownerReferences"] == [owner]
+    assert world.watched.writes.count(("create", "resourceclaims")) == 2
+    assert world.watched.writes.count(("patch", "pods")) == 1
+
+
+async def test_pods_that_were_there_before_get_their_claims_too(world: "World") -> None:
+    await world.template()
+    await world.pod(gpu="one-gpu")
+    async with world.working():
+        await world.settled()
+        assert len(await world.claims()) == 1
+
+
+@pytest.mark.spec("DA-6.1b")
+async def test_what_is_recorded_exists_and_is_owned_is_left_alone(world: "World") -> None:
+    await world.template()
+    async with world.working():
+        await world.pod(gpu="one-gpu")
+        await world.settled()
+        writes = list(world.watched.writes)
+        await world.store.patch(PODS, "train", MergePatch({"metadata": {"labels": {"a": "b"}}}), NS)
+        await world.settled()
+        assert world.watched.writes == writes
+
+
+@pytest.mark.spec("DA-6.1b")
+async def test_a_claim_that_somebody_deletes_while_the_pod_waits_is_made_anew(world: "World") -> None:
+    await world.template()
+    async with world.working():
+        await world.pod(gpu="one-gpu")
+        await world.settled()
+        before = (await world.recorded())["gpu"]
+        await world.store.delete(RESOURCE_CLAIMS, before or "", NS)
+        await world.settled()
+        after = (await world.recorded())["gpu"]
+        assert after != before and list(await world.claims()) == [after]
+
+
+@pytest.mark.spec("DA-6.1b")
+async def test_a_foreign_claim_in_the_status_is_replaced_and_left_as_it_is(world: "World") -> None:
+    await world.template()
+    await world.claim("somebody-elses")
+    await world.pod(gpu="one-gpu")
+    await world.record("train", gpu="somebody-elses")
+    async with world.working():
+        await world.settled()
+        name = (await world.recorded())["gpu"]
+        assert name != "somebody-elses" and (await world.claims()).keys() == {name, "somebody-elses"}
+
+
+@pytest.mark.spec("DA-6.1b")
+async def test_an_entry_that_needs_no_claim_gets_none_and_keeps_saying_so(world: "World") -> None:
+    await world.template()
+    await world.pod(gpu="one-gpu", nic="one-gpu")
+    await world.record("train", gpu=None)
+    async with world.working():
+        await world.settled()
+        recorded = await world.recorded()
+        assert recorded["gpu"] is None and recorded["nic"] is not None
+        assert list(await world.claims()) == [recorded["nic"]]
+
+
+@pytest.mark.spec("DA-6.1c")
+async def test_a_claim_whose_recording_failed_is_adopted_and_not_made_twice(world: "World") -> None:
+    await world.template()
+    failures = 3
+
+    async def refuse(verb: str, resource: Resource, args: Any) -> None:
+        nonlocal failures
+        if (verb, resource) == ("patch", PODS) and failures:
+            failures -= 1
+            raise Unavailable("not now")
+
+    world.watched.before = refuse
+    async with world.working():
+        await world.pod(gpu="one-gpu")
+        await world.settled()
+        assert await world.recorded() == {} and len(await world.claims()) == 1
+        await world.clock.advance(30)
+        await world.settled()
+        assert list(await world.claims()) == [(await world.recorded())["gpu"]]
+
+
+@pytest.mark.spec("DA-6.1c")
+async def test_a_controller_that_died_between_claim_and_status_is_succeeded_by_one_that_adopts(world: "World") -> None:
+    await world.template()
+
+    async def refuse(verb: str, resource: Resource, args: Any) -> None:
+        if resource == PODS:
+            raise Unavailable("dying")
+
+    world.watched.before = refuse
+    async with world.working():
+        await world.pod(gpu="one-gpu", nic="one-gpu")
+        await world.settled()
+    claims = await world.claims()
+    assert len(claims) == 2 and await world.recorded() == {}
+    world.watched.before, world.controller = None, world.new_controller()
+    async with world.working():
+        await world.settled()
+        assert {e: claims[n or ""]["metadata"]["annotations"][ENTRY] for e, n in (await world.recorded()).items()} == {
+            "gpu": "gpu",
+            "nic": "nic",
+        }
+        assert (await world.claims()).keys() == claims.keys()
+
+
+@pytest.mark.spec("DA-6.1c")
+async def test_a_claim_without_the_annotation_is_never_adopted(world: "World") -> None:
+    await world.template()
+    pod = await world.pod(gpu="one-gpu")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "train", "uid": pod["metadata"]["uid"], "controller": True}
+    await world.claim("train-gpu", ownerReferences=[owner])
+    async with world.working():
+        await world.settled()
+        assert (await world.recorded())["gpu"] != "train-gpu" and len(await world.claims()) == 2
+
+
+@pytest.mark.spec("DA-6.1c")
+async def test_a_second_claim_for_an_entry_that_has_one_is_removed(world: "World") -> None:
+    await world.template()
+    async with world.working():
+        pod = await world.pod(gpu="one-gpu")
+        await world.settled()
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "train", "uid": pod["metadata"]["uid"], "controller": True}
+        metadata: Any = {"annotations": {ENTRY: "gpu"}, "ownerReferences": [owner], "finalizers": [FINALIZER]}
+        await world.claim("made-by-a-twin", **metadata)
+        await world.settled()
+        assert list(await world.claims()) == [(await world.recorded())["gpu"]]
+
+
+@pytest.mark.spec("DA-6.1d", "DA-11.22")
+async def test_labels_annotations_and_spec_come_from_the_template_which_stays_as_it_is(world: "World") -> None:
+    await world.template(labels={"team": "a"}, annotations={"note": "x"})
+    async with world.working():
+        await world.pod("one", gpu="one-gpu")
+        await world.pod("two", nic="one-gpu")
+        await world.settled()
+    template = await world.store.get(RESOURCE_CLAIM_TEMPLATES, "one-gpu", NS)
+    assert template["spec"]["metadata"] == {"labels": {"team": "a"}, "annotations": {"note": "x"}}
+    assert world.informers.templates.get("one-gpu", NS) == template
+    for claim in (await world.claims()).values():
+        assert claim["metadata"]["labels"] == {"team": "a"} and claim["metadata"]["annotations"]["note"] == "x"
+        assert claim["spec"] == template["spec"]["spec"]
+
+
+@pytest.mark.spec("DA-6.1e")
+async def test_a_missing_template_is_told_and_when_it_comes_the_pod_has_its_claim_at_once(world: "World") -> None:
+    async with world.working():
+        await world.pod(gpu="later")
+        await world.settled()
+        text = 'resource claim template "later": resourceclaimtemplate.resource.k8s.io "later" not found'
+        assert await world.events() == [("FailedResourceClaimCreation", f"PodResourceClaim gpu: {text}")]
+        assert world.clock.wakes_at == []
+        await world.template("later")
+        await world.settled()
+        assert list(await world.claims()) == [(await world.recorded())["gpu"]]
+
+
+@pytest.mark.spec("DA-6.1e")
+async def test_what_can_be_made_is_made_and_recorded_though_another_entry_has_to_wait(world: "World") -> None:
+    await world.template()
+    async with world.working():
+        await world.pod(gpu="one-gpu", nic="later")
+        await world.settled()
+        first = await world.recorded()
+        assert first.keys() == {"gpu"}
+        await world.template("later")
+        await world.settled()
+        recorded = await world.recorded()
+        assert recorded.keys() == {"gpu", "nic"} and recorded["gpu"] == first["gpu"]
+
+
+@pytest.mark.spec("DA-6.1e")
+async def test_a_refused_creation_is_told_counted_and_tried_again(world: "World") -> None:
+    await world.template()
+    refusals = 2
+
+    async def refuse(verb: str, resource: Resource, args: Any) -> None:
+        nonlocal refusals
+        if (verb, resource) == ("create", RESOURCE_CLAIMS) and refusals:
+            refusals -= 1
+            raise Conflict("quota exceeded")
+
+    world.watched.before = refuse
+    async with world.working():
+        await world.pod(gpu="one-gpu")
+        await world.settled()
+        assert await world.claims() == {}
+        await world.clock.advance(10)
+        await world.settled()
+        assert len(await world.claims()) == 1
+        told = ("FailedResourceClaimCreation", "PodResourceClaim gpu: create ResourceClaim train-gpu-: quota exceeded")
+        assert await world.events() == [told]
+    shown = world.metrics.text()
+    assert 'resourceclaim_controller_creates_total{status="failure",admin_access="false"} 2\n' in shown
+    assert 'resourceclaim_controller_creates_total{status="success",admin_access="false"} 1\n' in shown
+
+
+@pytest.mark.spec("DA-6.1f", "DA-11.22")
+async def test_the_status_is_applied_with_all_entries_and_one_manager_owns_them(world: "World") -> None:
+    await world.template()
+    async with world.working():
+        await world.pod(gpu="one-gpu", nic="one-gpu")
+        await world.settled()
+        before = await world.recorded()
+        await world.store.delete(RESOURCE_CLAIMS, before["gpu"] or "", NS)
+        await world.settled()
+        after = await world.recorded()
+    assert after["nic"] == before["nic"] and after["gpu"] != before["gpu"]
+    fields = (await world.store.get(PODS, "train", NS))["metadata"]["managedFields"]
+    mine = [entry for entry in fields if entry["manager"] == "ResourceClaimController"]
+    assert [(entry["operation"], entry["subresource"]) for entry in mine] == [("Apply", "status")]
+    assert mine[0]["fieldsV1"]["f:status"]["f:resourceClaimStatuses"].keys() >= {'k:{"name":"gpu"}', 'k:{"name":"nic"}'}
+
+
+@pytest.mark.spec("DA-6.1g")
+async def test_a_pod_that_has_a_node_already_is_added_to_its_allocated_claims(world: "World") -> None:
+    await world.template()
+    first = await world.pod("first", node="n1", gpu=":shared")
+    await world.claim("shared")
+    await world.claim("waiting")
+    async with world.working():
+        await world.allocate("shared", first)
+        await world.pod("second", node="n1", gpu=":shared", other=":waiting", own="one-gpu")
+        await world.settled()
+        claims = await world.claims()
+        assert consumers(claims["shared"]) == ["first", "second"]
+        assert all("allocation" not in c["status"] for name, c in claims.items() if name != "shared")
+        own = (await world.recorded("second"))["own"] or ""
+        await world.allocate(own)
+        await world.settled()
+        assert consumers((await world.claims())[own]) == ["second"]
+
+
+@pytest.mark.spec("DA-6.1g")
+async def test_reservations_of_pods_without_a_node_are_the_schedulers_business(world: "World") -> None:
+    await world.claim("shared")
+    async with world.working():
+        await world.pod(gpu=":shared")
+        await world.allocate("shared")
+        await world.settled()
+        assert consumers((await world.claims())["shared"]) == []
+
+
+@pytest.mark.spec("DA-6.1g")
+async def test_more_consumers_than_allowed_are_told_and_admitted_when_one_goes(world: "World") -> None:
+    await world.claim("shared")
+    others = [{"apiGroup": "example.com", "resource": "jobs", "name": f"j{i}", "uid": f"u{i}"} for i in range(255)]
+    first = await world.pod("first", node="n1", gpu=":shared")
+    async with world.working():
+        await world.allocate("shared", first, others=others)
+        await world.pod("second", node="n1", gpu=":shared")
+        await world.settled()
+        claim = (await world.claims())["shared"]
+        assert len(consumers(claim)) == MAX_CONSUMERS and "second" not in consumers(claim)
+        text = "claim shared is reserved for 256 consumers, the maximum: wait until one is done"
+        assert await world.events() == [("FailedResourceClaimReservation", text)]
+        await world.finish("first")
+        await world.settled()
+        assert "second" in consumers((await world.claims())["shared"])
+
+
+async def test_pods_that_are_finished_or_being_deleted_get_nothing(world: "World") -> None:
+    await world.template()
+    await world.pod("finished", gpu="one-gpu")
+    await world.finish("finished", "Failed")
+    await world.pod("ending", node="n1", gpu="one-gpu")
+    await world.store.delete(PODS, "ending", NS, DeleteOptions(grace_period=30))
+    async with world.working():
+        await world.settled()
+    assert await world.claims() == {}
+
+
+# Claims that are no longer used (6.2).
+
+
+@pytest.mark.spec("DA-6.2a")
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+async def test_a_finished_pod_is_dropped_from_a_claim_and_the_others_stay(world: "World", phase: str) -> None:
+    await world.claim("shared")
+    first, second = await world.pod("first", node="n1", gpu=":shared"), await world.pod("second", gpu=":shared")
+    alien = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "u"}
+    async with world.working():
+        await world.allocate("shared", first, second, others=[alien])
+        await world.finish("first", phase)
+        await world.settled()
+        claim = (await world.claims())["shared"]
+        assert consumers(claim) == ["second", "g"] and "allocation" in claim["status"]
+        await world.remove("second")
+        await world.settled()
+        claim = (await world.claims())["shared"]
+        assert consumers(claim) == ["g"] and "allocation" in claim["status"]
+
+
+@pytest.mark.spec("DA-6.2a")
+async def test_removed_replaced_and_never_scheduled_pods_are_dropped_and_running_ones_kept(world: "World") -> None:
+    await world.claim("shared")
+    pods = [await world.pod(name, gpu=":shared") for name in ("removed", "replaced", "ending", "ends-on-a-node")]
+    await world.bind("ends-on-a-node")
+    hold = MergePatch({"metadata": {"finalizers": ["example.com/hold"]}})
+    await world.store.patch(PODS, "ending", hold, NS)
+    async with world.working():
+        await world.allocate("shared", *pods)
+        for name in ("removed", "replaced", "ending"):
+            await world.store.delete(PODS, name, NS)
+        await world.store.delete(PODS, "ends-on-a-node", NS, DeleteOptions(grace_period=30))
+        await world.pod("replaced", gpu=":shared")
+        await world.settled()
+        assert consumers((await world.claims())["shared"]) == ["ends-on-a-node"]
+
+
+@pytest.mark.spec("DA-6.2a")
+async def test_the_api_is_asked_about_a_pod_that_was_never_seen_and_only_then(world: "World") -> None:
+    await world.claim("shared")
+    seen = await world.pod("seen", gpu=":shared")
+    stranger = {"resource": "pods", "name": "stranger", "uid": "nobody-knows"}
+    async with world.working():
+        await world.allocate("shared", seen)
+        await world.remove("seen")
+        await world.settled()
+        assert world.watched.questions == 0
+        await world.allocate("shared", others=[stranger])
+        await world.settled()
+        assert world.watched.questions == 1
+        assert "allocation" not in (await world.claims())["shared"]["status"]
+
+
+@pytest.mark.spec("DA-6.2a")
+async def test_reservations_of_pods_that_went_while_nobody_looked_are_dropped_at_the_start(world: "World") -> None:
+    await world.claim("shared")
+    gone, replaced = await world.pod("gone", gpu=":shared"), await world.pod("replaced", gpu=":shared")
+    await world.allocate("shared", gone, replaced)
+    for name in ("gone", "replaced"):
+        await world.remove(name)
+    await world.pod("replaced", gpu=":shared")
+    async with world.working():
+        await world.settled()
+        assert consumers((await world.claims())["shared"]) == []
+
+
+@pytest.mark.spec("DA-6.2b", "DA-6.3")
+async def test_the_last_consumer_takes_the_allocation_and_the_finalizer_with_it(world: "World") -> None:
+    await world.claim("shared", finalizers=["example.com/mine"])
+    pod = await world.pod(gpu=":shared")
+    async with world.working():
+        await world.allocate("shared", pod)
+        await world.finish("train")
+        await world.settled()
+        claim = (await world.claims())["shared"]
+        assert claim["status"] == {} and claim["metadata"]["finalizers"] == ["example.com/mine"]
+        again = await world.pod("again", gpu=":shared")
+        await world.allocate("shared", again)
+        await world.settled()
+        claim = (await world.claims())["shared"]
+        assert consumers(claim) == ["again"] and FINALIZER in claim["metadata"]["finalizers"]
+
+
+@pytest.mark.spec("DA-6.2b")
+async def test_a_claim_that_nobody_ever_used_keeps_its_allocation(world: "World") -> None:
+    await world.claim("early")
+    async with world.working():
+        await world.allocate("early")
+        await world.settled()
+        claim = (await world.claims())["early"]
+        assert "allocation" in claim["status"] and claim["metadata"]["finalizers"] == [FINALIZER]
+
+
+@pytest.mark.spec("DA-6.2b")
+async def test_without_the_finalizer_the_allocation_is_not_ours_to_take(world: "World") -> None:
+    await world.claim("theirs")
+    pod = await world.pod(gpu=":theirs")
+    await world.allocate("theirs", pod)
+    await world.store.patch(RESOURCE_CLAIMS, "theirs", MergePatch({"metadata": {"finalizers": None}}), NS)
+    await world.finish("train")
+    async with world.working():
+        await world.settled()
+        claim = (await world.claims())["theirs"]
+        assert consumers(claim) == [] and "allocation" in claim["status"]
+
+
+@pytest.mark.spec("DA-6.2b")
+async def test_whoever_reserves_the_claim_at_the_last_moment_keeps_it(world: "World") -> None:
+    await world.claim("shared")
+    first, second = await world.pod("first", gpu=":shared"), await world.pod("second", gpu=":shared")
+    await world.allocate("shared", first)
+
+    async def reserve(verb: str, resource: Resource, args: Any) -> None:
+        if resource == RESOURCE_CLAIMS:
+            world.watched.before = None
+            await world.allocate("shared", first, second)
+
+    world.watched.before = reserve
+    async with world.working():
+        await world.finish("first")
+        await world.settled()
+        await world.clock.advance(10)
+        await world.settled()
+        claim = (await world.claims())["shared"]
+        assert consumers(claim) == ["second"] and "allocation" in claim["status"]
+
+
+@pytest.mark.spec("DA-6.2c")
+@pytest.mark.parametrize("allocated", [True, False])
+async def test_a_claim_that_is_deleted_and_used_by_nobody_goes(world: "World", allocated: bool) -> None:
+    await world.claim("early", finalizers=[FINALIZER])
+    if allocated:
+        await world.allocate("early")
+    async with world.working():
+        await world.store.delete(RESOURCE_CLAIMS, "early", NS)
+        await world.settled()
+        assert await world.claims() == {}
+
+
+@pytest.mark.spec("DA-6.2c")
+async def test_a_deleted_claim_for_which_somebody_else_waits_too_is_deallocated(world: "World") -> None:
+    await world.claim("early", finalizers=["example.com/mine"])
+    await world.allocate("early")
+    async with world.working():
+        await world.store.delete(RESOURCE_CLAIMS, "early", NS)
+        await world.settled()
+        claim = (await world.claims())["early"]
+        assert claim["status"] == {} and claim["metadata"]["finalizers"] == ["example.com/mine"]
+
+
+@pytest.mark.spec("DA-6.2c")
+async def test_a_deleted_claim_stays_as_long_as_it_is_used(world: "World") -> None:
+    await world.claim("shared")
+    pod = await world.pod(node="n1", gpu=":shared")
+    async with world.working():
+        await world.allocate("shared", pod)
+        await world.store.delete(RESOURCE_CLAIMS, "shared", NS)
+        await world.settled()
+        assert consumers((await world.claims())["shared"]) == ["train"]
+        await world.finish("train")
+        await world.settled()
+        assert await world.claims() == {}
+
+
+@pytest.mark.spec("DA-6.2d")
+async def test_claims_made_for_a_pod_go_with_the_end_of_its_work_and_are_not_made_again(world: "World") -> None:
+    await world.template()
+    async with world.working():
+        pod = await world.pod(node="n1", gpu="one-gpu", nic="one-gpu")
+        await world.settled()
+        await world.allocate((await world.recorded())["gpu"] or "", pod)
+        before = len(world.watched.writes)
+        await world.finish("train")
+        await world.settled()
+        assert await world.claims() == {}
+        assert len(world.watched.writes) - before == 4  # two for each claim
+
+
+@pytest.mark.spec("DA-6.2d")
+async def test_a_claim_that_another_pod_still_uses_outlives_its_owner_s_work(world: "World") -> None:
+    await world.template()
+    async with world.working():
+        pod = await world.pod(node="n1", gpu="one-gpu")
+        await world.settled()
+        name = (await world.recorded())["gpu"] or ""
+        guest = await world.pod("guest", node="n1", gpu=f":{name}")
+        await world.allocate(name, pod, guest)
+        await world.finish("train")
+        await world.settled()
+        assert consumers((await world.claims())[name]) == ["guest"]
+        await world.finish("guest")
+        await world.settled()
+        assert await world.claims() == {}
+
+
+@pytest.mark.spec("DA-6.2d")
+async def test_a_pod_that_is_made_anew_under_the_same_name_gets_claims_of_its_own(world: "World") -> None:
+    await world.template()
+    async with world.working():
+        pod = await world.pod(node="n1", gpu="one-gpu")
+        await world.settled()
+        before = (await world.recorded())["gpu"] or ""
+        await world.allocate(before, pod)
+        await world.remove("train")
+        await world.pod(node="n1", gpu="one-gpu")
+        await world.settled()
+        after = (await world.recorded())["gpu"]
+        assert after != before and list(await world.claims()) == [after]
+
+
+@pytest.mark.spec("DA-6.2d")
+async def test_a_pod_that_is_replaced_before_its_claims_are_recorded_leaves_nothing(world: "World") -> None:
+    await world.template()
+
+    async def replace(verb: str, resource: Resource, args: Any) -> None:
+        if (verb, resource) == ("patch", PODS):
+            world.watched.before = None
+            await world.remove("train")
+            await world.pod(gpu="one-gpu")
+
+    world.watched.before = replace
+    async with world.working():
+        await world.pod(gpu="one-gpu")
+        await world.settled()
+        await world.clock.advance(10)
+        await world.settled()
+        recorded = await world.recorded()
+        assert list(await world.claims()) == [recorded["gpu"]]
+
+
+@pytest.mark.spec("DA-6.2d")
+async def test_the_claim_of_a_replaced_pod_goes_though_nobody_saw_the_pod_go(world: "World") -> None:
+    await world.template()
+    async with world.working():
+        await world.pod(gpu="one-gpu")
+        await world.settled()
+    await world.remove("train")
+    await world.pod(gpu="one-gpu")
+    world.controller = world.new_controller()
+    async with world.working():
+        await world.settled()
+        assert list(await world.claims()) == [(await world.recorded())["gpu"]]
+
+
+@pytest.mark.spec("DA-6.2d")
+async def test_the_claim_of_a_pod_that_nobody_knows_is_left_to_the_garbage_collector(world: "World") -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "unknown", "uid": "u", "controller": True}
+    await world.claim("orphan", ownerReferences=[owner])
+    async with world.working():
+        await world.settled()
+        assert list(await world.claims()) == ["orphan"]
+        assert world.watched.questions == 0
+
+
+@pytest.mark.spec("DA-6.2e")
+@pytest.mark.parametrize("removed", [True, False])
+async def test_the_claim_for_extended_resources_goes_with_its_pod(world: "World", removed: bool) -> None:
+    spec = {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"example.com/gpu": "1"}}}]}
+    pod = await world.store.create(PODS, {"metadata": {"name": "train"}, "spec": spec}, NS)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "train", "uid": pod["metadata"]["uid"], "controller": True}
+    annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    await world.claim("train-extended-resources-x", ownerReferences=[owner], annotations=annotations)
+    mapping = {"containerName": "main", "resourceName": "example.com/gpu", "requestName": "gpu"}
+    status = {"resourceClaimName": "train-extended-resources-x", "requestMappings": [mapping]}
+    patch = MergePatch({"status": {"extendedResourceClaimStatus": status}})
+    await world.store.patch(PODS, "train", patch, NS, subresource="status")
+    async with world.working():
+        await world.allocate("train-extended-resources-x", pod)
+        await world.settled()
+        assert consumers((await world.claims())["train-extended-resources-x"]) == ["train"]
+        await (world.remove("train") if removed else world.finish("train"))
+        await world.settled()
+        assert await world.claims() == {}
+        assert world.watched.questions == 0
+
+
+async def test_a_controller_that_runs_again_sees_what_happened_in_between(world: "World") -> None:
+    await world.template()
+    async with world.working():
+        await world.settled()
+    await world.pod("one", gpu="one-gpu")
+    await world.settled()
+    assert await world.claims() == {}
+    async with world.working():
+        await world.settled()
+        assert len(await world.claims()) == 1
+    await world.finish("one")
+    async with running(world.controller.run):
+        await world.settled()
+        assert await world.claims() == {}

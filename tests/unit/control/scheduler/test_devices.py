@@ -1,0 +1,87 @@
+"""The door to the allocator."""
+
+import threading
+
+import anyio
+import pytest
+
+from devlet.control.scheduler.devices import Devices
+from devlet.objects.claim import DeviceResult
+from devlet.objects.device_class import DeviceClass
+from devlet.objects.documents import view
+from devlet.objects.identifiers import DeviceName, DriverName, PoolName
+from devlet.objects.slice import ResourceSlice
+from devlet.testing.workloads import DRIVER, device_class, slice_of
+
+pytestmark = pytest.mark.anyio
+
+
+def a_slice(devices: int = 1) -> ResourceSlice:
+    return view(ResourceSlice, slice_of("n1", devices))
+
+
+def given(device: str = "gpu-0", **more: object) -> DeviceResult:
+    return DeviceResult(driver=DriverName(DRIVER), pool=PoolName("n1"), device=DeviceName(device), **more)  # type: ignore[arg-type]
+
+
+async def test_what_changes_is_known_at_once() -> None:
+    devices = Devices()
+    devices.see_slice(None, a_slice())
+    devices.see_class(None, view(DeviceClass, device_class()))
+    devices.hold(("default", "c"), [given()])
+    inventory = devices.allocator.inventory
+    assert inventory.find(given().identity)[0].is_taken and DRIVER in inventory.classes
+    devices.release(("default", "c"))
+    devices.see_class(view(DeviceClass, device_class()), None)
+    assert not inventory.find(given().identity)[0].is_taken and not inventory.classes
+    devices.see_slice(a_slice(), None)
+    assert not inventory.find(given().identity)
+
+
+async def test_while_a_thread_searches_changes_wait() -> None:
+    devices, begun, finish = Devices(), threading.Event(), threading.Event()
+
+    def work() -> int:
+        begun.set()
+        finish.wait(10)
+        return len(list(devices.allocator.inventory.slices()))
+
+    found: list[int] = []
+
+    async def search() -> None:
+        found.append(await devices.apart(work))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(search)
+        await anyio.to_thread.run_sync(begun.wait)
+        devices.see_slice(None, a_slice())
+        assert devices.is_busy and not list(devices.allocator.inventory.slices())
+        finish.set()
+        await devices.idle()
+    assert found == [0] and len(list(devices.allocator.inventory.slices())) == 1
+
+
+async def test_a_search_that_fails_gives_the_allocator_back() -> None:
+    devices = Devices()
+
+    def work() -> None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await devices.apart(work)
+    assert not devices.is_busy
+
+
+async def test_a_slice_that_cannot_be_read_takes_its_devices_away() -> None:
+    devices = Devices()
+    devices.see_slice(None, a_slice())
+    broken = slice_of("n1", [{"name": "gpu-0", "capacity": {"memory": {"value": "much"}}}])
+    devices.see_slice(a_slice(), view(ResourceSlice, broken))
+    assert not list(devices.allocator.inventory.slices())
+
+
+async def test_an_amount_that_cannot_be_read_takes_the_whole_device() -> None:
+    devices = Devices()
+    devices.see_slice(None, a_slice())
+    devices.hold(("default", "c"), [given(share_id="s", consumed_capacity={"memory": "much"})])
+    assert devices.allocator.inventory.find(given().identity)[0].is_taken

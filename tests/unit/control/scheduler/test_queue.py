@@ -1,0 +1,126 @@
+"""Pods that wait for a node."""
+
+import anyio
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from devlet.control.scheduler.queue import PodQueue, Wake
+from devlet.objects.identifiers import PodUID
+
+pytestmark = pytest.mark.anyio
+
+A, B, C = PodUID("a"), PodUID("b"), PodUID("c")
+
+
+async def test_the_higher_priority_comes_first_then_who_came_first() -> None:
+    queue = PodQueue()
+    queue.put(A)
+    queue.put(B, 10)
+    queue.put(C)
+    assert [await queue.pop() for _ in range(3)] == [B, A, C]
+
+
+async def test_a_pod_that_waits_has_its_turn_when_what_it_waits_for_happens() -> None:
+    queue = PodQueue()
+    queue.put(A)
+    queue.wait(await queue.pop(), Wake.DEVICES)
+    queue.happened(Wake.ROOM)
+    assert queue.ready == 0
+    queue.happened(Wake.DEVICES)
+    assert await queue.pop() == A
+
+
+async def test_what_happens_while_a_pod_is_tried_is_not_missed() -> None:
+    queue = PodQueue()
+    queue.put(A)
+    assert await queue.pop() == A
+    queue.happened(Wake.NODES)
+    queue.wait(A, Wake.NODES)
+    assert await queue.pop() == A
+    queue.happened(Wake.NODES)
+    queue.wait(A, Wake.DEVICES)
+    assert queue.ready == 0
+
+
+async def test_a_pod_that_is_woken_is_in_its_old_place() -> None:
+    queue = PodQueue()
+    queue.put(A)
+    queue.wait(await queue.pop(), Wake.DEVICES)
+    queue.put(B)
+    queue.happened(Wake.DEVICES)
+    assert [await queue.pop(), await queue.pop()] == [A, B]
+
+
+async def test_a_pod_that_is_removed_has_no_turn() -> None:
+    queue = PodQueue()
+    queue.put(A)
+    queue.put(B)
+    queue.remove(A)
+    assert await queue.pop() == B
+    queue.remove(B)
+    queue.wait(B, Wake.ANYTHING)
+    queue.happened(Wake.ANYTHING)
+    assert len(queue) == 0 and queue.ready == 0
+
+
+async def test_whoever_asks_an_empty_queue_waits() -> None:
+    queue = PodQueue()
+    async with anyio.create_task_group() as tasks:
+        got: list[PodUID] = []
+
+        async def take() -> None:
+            got.append(await queue.pop())
+
+        tasks.start_soon(take)
+        await anyio.wait_all_tasks_blocked()
+        assert got == []
+        queue.put(A)
+    assert got == [A]
+
+
+class Machine(RuleBasedStateMachine):
+    """Whoever is in the queue is ready, waits or is being tried, and nobody twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue = PodQueue()
+        self.tried: set[PodUID] = set()
+        self.known: set[PodUID] = set()
+
+    @rule(pod=st.sampled_from([A, B, C]), priority=st.integers(0, 2))
+    def put(self, pod: PodUID, priority: int) -> None:
+        self.queue.put(pod, priority)
+        self.known.add(pod)
+        self.tried.discard(pod)
+
+    @rule()
+    def pop(self) -> None:
+        if self.queue.ready:
+            popped = anyio.run(self.queue.pop)
+            assert popped in self.known and popped not in self.tried
+            self.tried.add(popped)
+
+    @rule(pod=st.sampled_from([A, B, C]), for_=st.sampled_from([Wake.ITSELF, Wake.ROOM, Wake.ANYTHING]))
+    def wait(self, pod: PodUID, for_: Wake) -> None:
+        if pod in self.tried:
+            self.queue.wait(pod, for_)
+            self.tried.discard(pod)
+
+    @rule(what=st.sampled_from([Wake.ROOM, Wake.DEVICES]))
+    def happened(self, what: Wake) -> None:
+        self.queue.happened(what)
+
+    @rule(pod=st.sampled_from([A, B, C]))
+    def remove(self, pod: PodUID) -> None:
+        self.queue.remove(pod)
+        self.known.discard(pod)
+        self.tried.discard(pod)
+
+    @invariant()
+    def adds_up(self) -> None:
+        assert len(self.queue) == len(self.known)
+        assert self.queue.ready + len(self.queue.waiting) + len(self.tried) == len(self.known)
+
+
+TestQueue = Machine.TestCase
