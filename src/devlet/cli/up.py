@@ -12,14 +12,15 @@ import anyio
 import click
 
 from devlet.daemon.config import Config, load
-from devlet.daemon.main import run
+from devlet.daemon.main import parts_of, run
 from devlet.kit import facts
 
 _EXAMPLE = """\b
 Examples:
   devlet up
   devlet up --root /tmp/node1 --node-name node1 --log-format json
-  devlet up --config /etc/devlet/config.yaml -v 1"""
+  devlet up --config /etc/devlet/config.yaml -v 1
+  devlet up --kubeconfig /etc/devlet/kubeconfig --node-name node1"""
 
 
 @click.command(epilog=_EXAMPLE)
@@ -44,6 +45,18 @@ Examples:
     metavar="LIST",
     help="The embedded cluster's controllers: '*' all, NAME, -NAME all but that one. [default: *]",
 )
+@click.option(
+    "--no-control",
+    is_flag=True,
+    default=None,
+    help="Without our scheduler, resourceclaim and device-taint-eviction controllers: others do their work.",
+)
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    help="Be a node of the cluster of this kubeconfig. [default: of an embedded cluster, in the root]",
+)
+@click.option("--context", metavar="NAME", help="Which context of the kubeconfig. [default: its current one]")
 @click.option("--cdi-root", metavar="DIR", help="Where CDI specs of devices are. [default: cdi in the root]")
 @click.option(
     "--feature-gates",
@@ -73,10 +86,11 @@ def command(config: Path | None, **flags: Any) -> None:
     facts.configure(loaded.log_format, loaded.verbosity)
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # or its lines for each plugin that goes get among ours
     use_uvloop = importlib.util.find_spec("uvloop") is not None
-    anyio.run(partial(run, loaded, on_ready=partial(_ready, loaded)), backend_options={"use_uvloop": use_uvloop})
+    daemon = partial(run, loaded, parts_of(loaded), on_ready=partial(_ready, loaded))
+    anyio.run(daemon, backend_options={"use_uvloop": use_uvloop})
 
 
 def _ready(config: Config) -> None:
     with suppress(BrokenPipeError):  # a daemon does not end because nobody reads this line
         click.echo(f"devlet is ready: node {config.node_name}, root {config.root}")
-        click.echo(f"export KUBECONFIG={shlex.quote(str(config.root / 'kubeconfig'))}")
+        click.echo(f"export KUBECONFIG={shlex.quote(str(config.kubeconfig or config.root / 'kubeconfig'))}")

@@ -50,7 +50,7 @@ async def serving(
     checks: Sequence[Check] = (),
 ) -> AsyncIterator[None]:
     """Ready when both listeners accept and the kubeconfig says where. See `kube_api` for what may be added."""
-    _raise_file_limit()
+    raise_file_limit()
     host, port = config.api_address
     names = certificates.server_names([host])
     credentials = await anyio.to_thread.run_sync(open_credentials, config.root, names, clock.now())
@@ -126,7 +126,7 @@ def _url(host: str, port: int) -> str:
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
 
-def _raise_file_limit() -> None:
+def raise_file_limit() -> None:
     """Every connection is a file; the soft limit is often 1024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:

@@ -95,6 +95,15 @@ async def _control(cluster: Cluster, config: Config, clock: Clock, metrics: Regi
         yield
 
 
+def parts_of(config: Config) -> Parts:
+    """Those of a node of the embedded cluster, or of the one that a kubeconfig names."""
+    if config.kubeconfig is None:
+        return embedded
+    from devlet.daemon.joined import joined  # an HTTP client, which the embedded cluster does not need
+
+    return joined
+
+
 def _tune_garbage_collection() -> None:
     """A large slice is a thousand small objects that are gone again at once: looking for cycles among them every
     700 allocations takes a sixth of a write (bench/store.py --gc)."""

@@ -20,12 +20,13 @@ from devlet.cluster.informer import Informer
 from devlet.cluster.remote import kubeconfig
 from devlet.cluster.remote.client import connected
 from devlet.cluster.remote.settings import Settings
-from devlet.daemon import root as roots
 from devlet.daemon.config import Config
 from devlet.daemon.main import embedded
+from devlet.daemon.root import longest_socket_path
 from devlet.demo import cast, drivers
 from devlet.demo.board import Board
 from devlet.errors import Unavailable
+from devlet.kit import socket_paths
 from devlet.kit.parts import running
 from devlet.objects import kinds
 from devlet.objects.documents import Document
@@ -40,7 +41,7 @@ ABOUT = (
 _WATCHED = (kinds.NODES, kinds.RESOURCE_SLICES, kinds.RESOURCE_CLAIMS, kinds.PODS, kinds.EVENTS)
 _DEVICES = VIEWS.resource("devlet.dev/v1alpha1", "devices")
 _HOLDERS = VIEWS.resource("devlet.dev/v1alpha1", "holders")
-_PATIENCE = 20.0  # seconds for what takes a fraction of one
+PATIENCE = 20.0  # seconds for what takes a fraction of one
 
 Pause = Callable[[], Awaitable[None]]
 
@@ -48,7 +49,7 @@ Pause = Callable[[], Awaitable[None]]
 async def tour(board: Board, pause: Pause) -> None:
     """Run the whole story; `pause` comes between the steps, for those who look on. Unavailable if a promise is not
     kept."""
-    with tempfile.TemporaryDirectory(prefix="dv") as directory:
+    with tempfile.TemporaryDirectory(prefix="dv", dir=_place()) as directory:
         root = Path(directory)
         async with _node(root, board) as cluster:
             stage = _Stage(cluster, board, pause)
@@ -146,19 +147,25 @@ class _Stage:
         )
 
     async def until(self, promise: str, kept: Callable[[], object]) -> None:
-        with anyio.move_on_after(_PATIENCE):
+        with anyio.move_on_after(PATIENCE):
             await self.board.until(kept)
         self.check(promise, kept())
 
     def check(self, promise: str, kept: object) -> None:
         if not kept:
-            raise Unavailable(f"this did not come true within {_PATIENCE:g} s: {promise}")
+            raise Unavailable(f"this did not come true within {PATIENCE:g} s: {promise}")
+
+
+def _place() -> str:
+    """Where temporary directories are, unless the path of a socket below one would be too long."""
+    usual = tempfile.gettempdir()
+    fits = longest_socket_path(Path(usual) / "dv12345678") <= socket_paths.MAX_BYTES
+    return usual if fits else "/tmp"
 
 
 @asynccontextmanager
 async def _node(root: Path, board: Board) -> AsyncIterator[Cluster]:
     """The node, and everything that the board needs to see."""
-    roots.prepare(root)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(embedded(Config(root=root, node_name=cast.NODE)))
         connection = kubeconfig.connection([root / "kubeconfig"])

@@ -16,6 +16,7 @@ from devlet.objects.host_ports import Port
 from devlet.objects.identifiers import PodUID, ResourceName
 from devlet.objects.node import Node
 from devlet.objects.pod import Pod
+from devlet.objects.quantity import ZERO
 
 __all__ = ["Admission", "Attempt", "Devices", "Topology"]
 
@@ -63,9 +64,10 @@ class Admission:
         return None
 
     def unknown(self, pod: Pod) -> tuple[ResourceName, ...]:
-        """The extended resources that the pod asks for and this node never had."""
-        known = self._node().status.allocatable
-        return tuple(name for name in fit.requests(pod) if name not in known and not names.extended_resource_name(name))
+        """The extended resources that the pod asks for and this node has none of."""
+        has = fit.amounts(self._node().status.allocatable)
+        extended = [name for name in fit.requests(pod) if not names.extended_resource_name(name)]
+        return tuple(name for name in extended if has.get(name, ZERO).is_zero)
 
     def adopt(self, pod: Pod) -> None:
         """Count a pod that was admitted, now or before."""

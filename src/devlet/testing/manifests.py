@@ -25,7 +25,7 @@ __all__ = ["Manifest", "at_stage", "for_scheduler", "manifest", "manifests", "tr
 
 STAGE = "stage"  # the label
 EXPECTED = ".expected.yaml"
-PATIENCE = 40.0  # seconds for a stage
+PATIENCE = 12.0  # seconds for a stage
 
 Disturb = Callable[[str], Awaitable[None]]
 
@@ -70,6 +70,15 @@ async def trial(manifest: Manifest, world: Environment, disturb: Disturb = undis
     `disturb` is called when a stage has been `applied`, when the last one has been `reached` (and then it must still be
     so afterwards), and when everything has been `deleted`, but may not be gone yet."""
     documents = [for_scheduler(each, world.scheduler_name) for each in manifest.documents]
+    try:
+        await _there(manifest, documents, world, disturb)
+    finally:  # also for the sake of the next one
+        await world.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", documents=documents)
+    await disturb("deleted")
+    await world.until_clean()
+
+
+async def _there(manifest: Manifest, documents: Sequence[Document], world: Environment, disturb: Disturb) -> None:
     choices, index = Choices(), 0
     for index, stage in enumerate(manifest.stages):
         await _act(stage, documents if index == 0 or stage.apply else [], world)
@@ -78,9 +87,6 @@ async def trial(manifest: Manifest, world: Environment, disturb: Disturb = undis
         choices = await _outcome(manifest, index, choices, world)
     await disturb("reached")
     await _outcome(manifest, index, choices, world)
-    await world.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", documents=documents)
-    await disturb("deleted")
-    await world.until_clean()
 
 
 async def _act(stage: Stage, documents: Sequence[Document], world: Environment) -> None:

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from devlet.cli import main
+from devlet.demo import drivers, tour
 
 
 @pytest.mark.parametrize("arguments", [[], ["--once"]])
@@ -14,8 +15,8 @@ def test_without_a_terminal_the_final_state_is_printed(
 ) -> None:
     assert main.run(["demo", *arguments]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("What works so far")
-    assert {"Devices", "Resource claims", "Pods", "Last watch events"} <= set(lines)
+    assert lines[0] == tour.ABOUT[0]
+    assert {"Devices", "Resource claims", "Pods", "Last events"} <= set(lines)
 
 
 def test_on_a_terminal_once_prints_plain_text_too() -> None:
@@ -30,5 +31,16 @@ def test_on_a_terminal_once_prints_plain_text_too() -> None:
             pass
         os.close(controller)
         assert process.wait(15) == 0
-    assert b"after-restart" in output
+    assert b"notebook, viewer" in output
     assert b"\x1b[" not in output
+
+
+def test_what_is_not_as_told_is_an_error_below_what_there_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(drivers.GPUS, "gpu-2", ("Imaginary 9000", "40Gi"))
+    monkeypatch.setattr(tour, "PATIENCE", 0.0)
+    assert main.run(["demo", "--once"]) == 1
+    printed = capsys.readouterr()
+    assert "did not come true" in printed.err
+    assert "Devices" in printed.out.splitlines()

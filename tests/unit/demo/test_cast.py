@@ -9,13 +9,20 @@ def test_what_lives_in_a_namespace_says_so(document: Document) -> None:
     assert document["metadata"] == {"name": "x", "namespace": cast.NAMESPACE}
 
 
-def test_a_claim_asks_for_the_class_of_the_slices_driver() -> None:
+def test_a_claim_asks_for_the_class_of_the_gpu_driver() -> None:
     request = cast.claim("x")["spec"]["devices"]["requests"][0]
-    assert request["exactly"]["deviceClassName"] == cast.device_class()["metadata"]["name"]
-    assert cast.DRIVER in cast.device_class()["spec"]["selectors"][0]["cel"]["expression"]
+    assert request["exactly"] == {"deviceClassName": cast.device_class()["metadata"]["name"]}
+    assert cast.GPU_DRIVER in cast.device_class()["spec"]["selectors"][0]["cel"]["expression"]
 
 
-def test_a_slice_holds_the_devices_it_is_given() -> None:
-    spec = cast.slice_of("gpu-0", "gpu-7", generation=3)["spec"]
-    assert [device["name"] for device in spec["devices"]] == ["gpu-0", "gpu-7"]
-    assert spec["pool"]["generation"] == 3
+def test_a_template_may_want_memory() -> None:
+    request = cast.template("x", "80Gi")["spec"]["spec"]["devices"]["requests"][0]
+    assert 'quantity("80Gi")' in request["exactly"]["selectors"][0]["cel"]["expression"]
+
+
+def test_a_pod_asks_for_what_it_is_given_and_nothing_else() -> None:
+    plugin, claimed = cast.pod("a", fpgas=2)["spec"], cast.pod("b", resourceClaimTemplateName="t")["spec"]
+    assert plugin["containers"][0]["resources"] == {"limits": {cast.FPGA: "2"}}
+    assert "resourceClaims" not in plugin
+    assert claimed["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "t"}]
+    assert claimed["containers"][0]["resources"] == {"claims": [{"name": "gpu"}]}

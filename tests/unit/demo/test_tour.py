@@ -1,48 +1,83 @@
 import os
 import tempfile
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import anyio
 import pytest
-from anyio.lowlevel import checkpoint
 
+from devlet.demo import drivers, tour
 from devlet.demo.board import Board
-from devlet.demo.tour import tour
+from devlet.errors import Unavailable
 
 
-@pytest.fixture
-async def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Board:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="d") as directory, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", directory)
+        yield Path(directory)
+
+
+@pytest.fixture(scope="module")
+def board(place: Path) -> Board:
+    """As it is after the tour."""
     board = Board()
-    await tour(board, checkpoint)
+    anyio.run(tour.tour, board, partial(anyio.sleep, 0))
     return board
 
 
-@pytest.mark.anyio
-async def test_the_tour_ends_with_devices_a_claim_and_pods(board: Board) -> None:
-    tables = {table.title: table.rows for table in board.tables()}
-    assert [row[3] for row in tables["Devices"]] == ["gpu-0", "gpu-1", "gpu-2"]
-    assert [row[:3] for row in tables["Resource claims"]] == [("demo", "shared-gpu", "pending")]
-    assert [row[1:3] for row in tables["Pods"]] == [("after-restart", "Pending"), ("train", "Pending")]
+def rows(board: Board, title: str) -> list[tuple[str, ...]]:
+    return next(table.rows for table in board.tables() if table.title == title)
 
 
-@pytest.mark.anyio
-async def test_the_refused_object_is_shown_with_its_field(board: Board) -> None:
-    refusals = [note for note in board.notes if note.startswith("Refused")]
-    assert len(refusals) == 1
-    assert "spec.devices.requests[0].exactly.count" in refusals[0]
+def test_every_device_has_its_holders(board: Board) -> None:
+    holders = {row[2]: row[4] for row in rows(board, "Devices")}
+    assert {holders["fpga-0"], holders["fpga-1"]} == {"capture", "filter"}
+    assert {holders["gpu-0"], holders["gpu-1"]} == {"batch", "notebook, viewer"}
+    assert holders["gpu-2"] == "infer"
 
 
-@pytest.mark.anyio
-async def test_the_watches_resume_after_the_restart_without_repeats(board: Board) -> None:
-    events = next(table.rows for table in board.tables() if table.title == "Last watch events")
-    assert len(set(events)) == len(events)
-    assert events[-1][:3] == ("ADDED", "Pod", "demo/after-restart")
-    assert events[-2][:3] == ("DELETED", "Pod", "demo/notebook")
+def test_every_pod_runs_and_its_container_is_told_its_device(board: Board) -> None:
+    devices = {name: board.held_by(name)[0] for name in ("batch", "capture", "filter", "infer", "notebook", "viewer")}
+    assert [(row[0], row[1], row[4]) for row in rows(board, "Pods")] == [
+        (name, "Running", f"{device.partition('-')[0].upper()}={device}") for name, device in devices.items()
+    ]
 
 
-@pytest.mark.anyio
-async def test_nothing_is_lost_and_nothing_is_left_behind(board: Board, tmp_path: Path) -> None:
-    restarted = next(note for note in board.notes if note.startswith("Started again"))
-    kept, shown = [int(word) for word in restarted.split() if word.isdigit()]
-    assert kept == shown > 0
-    assert os.listdir(tmp_path) == []
+def test_the_claim_of_the_pod_that_was_deleted_is_gone(board: Board) -> None:
+    claims = rows(board, "Resource claims")
+    assert [row[0].rpartition("-")[0] for row in claims[:2]] == ["batch-gpu", "infer-gpu"]
+    assert [row[1] for row in claims] == ["allocated,reserved"] * 3
+    assert claims[2][0] == "shared" and claims[2][3] == "notebook, viewer"
+
+
+def test_the_pod_that_waited_was_told_why(board: Board) -> None:
+    assert board.why_pending("batch").startswith("0/1 nodes are available")
+    assert any(board.why_pending("batch") in note for note in board.notes)
+
+
+def test_nothing_is_left_behind(board: Board, place: Path) -> None:
+    assert board.notes and os.listdir(place) == []
+
+
+def test_a_promise_that_is_not_kept_ends_the_tour(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(drivers.GPUS, "gpu-2", ("Imaginary 9000", "40Gi"))  # so none is large enough
+    monkeypatch.setattr(tour, "PATIENCE", 0.0)
+    broken = pytest.RaisesExc(Unavailable, match="did not come true")
+    with pytest.RaisesGroup(broken, flatten_subgroups=True):
+        anyio.run(tour.tour, Board(), partial(anyio.sleep, 0))
+    assert os.listdir(place) == []
+
+
+def test_where_temporary_directories_have_long_names_there_is_a_shorter_one(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = root / ("x" * 50)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    monkeypatch.setattr(tour, "PATIENCE", 0.0)
+    board = Board()
+    with pytest.RaisesGroup(Unavailable, flatten_subgroups=True):
+        anyio.run(tour.tour, board, partial(anyio.sleep, 0))
+    assert "kubectl --kubeconfig /tmp/dv" in board.notes[0]

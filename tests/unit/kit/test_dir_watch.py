@@ -331,3 +331,12 @@ async def test_a_thousand_files_in_a_hundred_directories_are_followed(root: Path
     for number in range(100):
         shutil.rmtree(root / str(number))
     await state.until()
+
+
+async def test_with_contents_a_file_that_was_written_to_is_found_again(root: Path) -> None:
+    file = touch(root / "a")
+    with DirWatch(root, contents=True) as watch:
+        assert [each.path for each in await watch.changes() if isinstance(each, Found)] == [file]
+        file.write_text("more")
+        with anyio.fail_after(10):
+            assert [each.path for each in await watch.changes() if isinstance(each, Found)] == [file]

@@ -83,8 +83,8 @@ class Transport:
     async def exchange(
         self, request: Request, headers: Sequence[tuple[str, str]], *, streams: bool = False
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Somebody else's request, with our credentials, and whatever the server answers: nothing is repeated, no answer
-        is an error. `streams`: the answer is a watch, which may be silent for long."""
+        """Somebody else's request, with our credentials, and whatever the server answers: nothing is repeated, and no
+        answer is an error. `streams`: the answer is a watch, which may be silent for long."""
         silence = self.settings.silence if streams else self.settings.answer_timeout
         await self._limit.take()
         with self._errors():

@@ -41,6 +41,7 @@ class PodQueue:
         self._waiting: dict[PodUID, Wake] = {}
         self._woken: dict[PodUID, Wake] = {}  # while it is tried: what happened since
         self._not_empty = anyio.Event()
+        self.happenings = 0  # how often something happened that may help somebody
 
     def __len__(self) -> int:
         return len(self._places)
@@ -101,6 +102,7 @@ class PodQueue:
 
     def happened(self, what: Wake) -> None:
         """Everybody who waits for it has a turn."""
+        self.happenings += 1
         for pod in [pod for pod, for_ in self._waiting.items() if for_ & what]:
             self.wake(pod)
         for pod in self._woken:

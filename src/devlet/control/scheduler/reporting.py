@@ -39,17 +39,20 @@ class Waiting(Protocol):
 
 
 class Reporter:
-    def __init__(self, cluster: Cluster, recorder: Recorder, clock: Clock, waiting: Waiting) -> None:
+    def __init__(self, cluster: Cluster, recorder: Recorder, clock: Clock, waiting: Waiting, again: float) -> None:
         self._cluster = cluster
         self._recorder = recorder
         self._clock = clock
         self._waiting = waiting
+        self._again = again
         self._due: dict[PodUID, float] = {}
         self._told: dict[PodUID, str] = {}
         self._added = anyio.Event()
 
     def ask(self, pod: PodUID, after: float = 0.0) -> None:
-        """Let it be told why it waits, if it still does after so many seconds."""
+        """Let it be told why it waits, if it still does after so many seconds. Who was told before has more patience:
+        where much happens, reasons change all the time."""
+        after = max(after, self._again) if pod in self._told else after
         self._due.setdefault(pod, self._clock.monotonic() + after)
         self._added.set()
 

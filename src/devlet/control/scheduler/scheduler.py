@@ -28,6 +28,7 @@ from devlet.control.scheduler.claim_book import ClaimBook
 from devlet.control.scheduler.claim_writes import ClaimWriter
 from devlet.control.scheduler.devices import Devices
 from devlet.control.scheduler.extended_resources import Classes
+from devlet.control.scheduler.hopeless import Hopeless
 from devlet.control.scheduler.metrics import SchedulerMetrics
 from devlet.control.scheduler.nodes import NodeTable
 from devlet.control.scheduler.placing import Assignment, Placer
@@ -38,6 +39,7 @@ from devlet.control.scheduler.subject import Subject, read_subject
 from devlet.control.scheduler.unblocking import Unblocker
 from devlet.control.search_time import SearchTime
 from devlet.control.slice_tracker import SliceTracker
+from devlet.control.taints import sharing
 from devlet.errors import DevletError, InvalidInput
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
@@ -91,12 +93,13 @@ class Scheduler:
         self._no: dict[PodUID, _No] = {}
         self._failures: dict[PodUID, int] = {}
         self._binding: set[PodUID] = set()
+        self._hopeless = Hopeless()
         self._limiter = anyio.CapacityLimiter(settings.at_once)
         writer = ClaimWriter(cluster, clock, settings.write_tries)
         self._conditions = BindingConditions(self._book, recorder, self._metrics, clock, settings.binding_timeout)
         self._binder = Binder(cluster, self._book, writer, self._conditions, settings.undo_timeout)
         self._unblocker = Unblocker(self._book, self._devices, self._placer, writer, clock, settings)
-        self._reporter = Reporter(cluster, recorder, clock, self)
+        self._reporter = Reporter(cluster, recorder, clock, self, settings.report_again)
         self._metrics.show_pending(lambda: {"active": self._queue.ready, "unschedulable": len(self._queue.waiting)})
         informers.nodes.on_change(self._node_changed)
         informers.classes.on_change(self._class_changed)
@@ -128,8 +131,14 @@ class Scheduler:
             return subject.text
         while self._queue.ready:
             await self._clock.sleep(0.01)
+        now, kind = self._queue.happenings, subject.kind
+        if known := self._hopeless.why(kind, now):
+            return known
         find = partial(reasons.reason, subject, self._table, self._devices, self._settings.explain_timeout)
-        return await self._devices.apart(find)
+        found = await self._devices.apart(find)
+        if found and now == self._queue.happenings and not any(claim.name in found for claim in subject.claims):
+            self._hopeless.add(kind, now, found)
+        return found
 
     # One attempt
 
@@ -160,12 +169,17 @@ class Scheduler:
             return no
         if await self._unblocker.drop_failed(subject):
             return _No(Wake.DEVICES)
+        if no := await self._tainted(subject):
+            return no
         if subject.extended and await self._remove_left_over(pod):
             return _No(Wake.DEVICES)
+        if self._hopeless.has(subject.kind, self._queue.happenings):
+            return _No(Wake.ANYTHING)
         if assignment := await self._place(subject):
             return subject, assignment
         if await self._unblocker.unblock(subject):
             return _No(Wake.DEVICES)
+        self._hopeless.add(subject.kind, self._queue.happenings)
         return _No(Wake.ANYTHING)
 
     def _read(self, pod: Pod) -> Subject | _No:
@@ -181,6 +195,15 @@ class Scheduler:
                 return _No(Wake.ITSELF, claim_checks.IN_FLIGHT.format(*key), self._settings.report_after)
             if text := claim_checks.missing_class(claim, lambda name: name in classes):
                 return _No(Wake.DEVICES, text)
+        return None
+
+    async def _tainted(self, subject: Subject) -> _No | None:
+        """Devices of a claim that the pod would share, or find allocated, may have been tainted since."""
+        for claim in subject.unreserved:
+            if text := sharing.blocking(claim, self._devices.taints):
+                if await self._unblocker.drop(subject, claim):
+                    return _No(Wake.DEVICES)
+                return _No(Wake.DEVICES, f"resourceclaim {claim.name} cannot be shared: {text}")
         return None
 
     async def _place(self, subject: Subject) -> Assignment | None:

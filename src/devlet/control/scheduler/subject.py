@@ -1,7 +1,9 @@
 """A pod that waits for a node, with everything that decides where it can go. A value: made anew for each attempt."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+
+import msgspec
 
 from devlet.control.scheduler import claim_checks, extended_resources, fit
 from devlet.control.scheduler.extended_resources import Classes, ExtendedClaim
@@ -48,6 +50,20 @@ class Subject:
     @property
     def reserved(self) -> list[ResourceClaim]:
         return [claim for claim in self.allocated if is_reserved_for(claim, self.pod)]
+
+    @property
+    def kind(self) -> Hashable:
+        """The same for pods that fit wherever the other one does."""
+        needs = self.needs
+        return (
+            frozenset(needs.amounts.items()),
+            needs.ports,
+            needs.choice,
+            tuple(msgspec.json.encode(claim.spec) for claim in self.waiting),
+            tuple(claim.uid for claim in self.allocated),
+            self.node,
+            self.extended and tuple(msgspec.json.encode(each.resources) for each in self.pod.containers),
+        )
 
     def with_claims(self, claims: tuple[ResourceClaim, ...]) -> "Subject":
         """As if its claims were these."""

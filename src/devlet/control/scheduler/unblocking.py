@@ -41,6 +41,12 @@ class Unblocker:
         await self._deallocate(subject, failed)
         return bool(failed)
 
+    async def drop(self, subject: Subject, claim: ResourceClaim) -> bool:
+        """Take back devices that no pod may begin to use any more. Whether that was possible."""
+        droppable = [each for each in _free_to_drop(subject) if each is claim]
+        await self._deallocate(subject, droppable)
+        return bool(droppable)
+
     async def unblock(self, subject: Subject) -> bool:
         """Take back devices if the pod would have a place then. Whether that is so."""
         for freed in _choices(_free_to_drop(subject)):

@@ -16,7 +16,7 @@ from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, P
 from devlet.objects.slice import DeviceTaint, ResourceSlice
 from devlet.objects.taint_rule import DeviceTaintRule, DeviceTaintSelector
 
-__all__ = ["NO_EXECUTE", "DeviceTaints", "Taint", "TaintsOf"]
+__all__ = ["NO_EXECUTE", "NO_SCHEDULE", "DeviceTaints", "Taint", "TaintsOf"]
 
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"

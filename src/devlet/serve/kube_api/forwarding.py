@@ -6,6 +6,9 @@ would act with rights that they meant to give up.
 """
 
 from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from http import HTTPStatus
 from urllib.parse import unquote
 
 import aiohttp
@@ -13,8 +16,9 @@ from aiohttp import web
 
 from devlet.cluster.remote.http import Request, Transport
 from devlet.errors import BadRequest, Forbidden
-from devlet.serve.kube_api import bodies, long_answers, options
+from devlet.serve.kube_api import answers, bodies, long_answers, options
 from devlet.serve.kube_api.handlers import read_body
+from devlet.serve.kube_api.narrowing import narrowed, warning
 
 __all__ = ["Forwarder"]
 
@@ -23,8 +27,12 @@ _ANSWERED = ("Content-Type", "Warning", "Retry-After", "ETag", "Vary", "Cache-Co
 
 
 class Forwarder:
-    def __init__(self, transport: Transport) -> None:
+    """`node` is the one whose credentials these are. A list that it may not see is narrowed to what is on it, with a
+    warning."""
+
+    def __init__(self, transport: Transport, node: str) -> None:
         self._transport = transport
+        self._node = node
 
     async def forward(self, request: web.BaseRequest) -> web.StreamResponse:
         """Unavailable if the server does not answer; else its answer, whatever that is."""
@@ -32,16 +40,25 @@ class Forwarder:
         body = await read_body(request) if request.can_read_body else None
         content_type = request.headers.get("Content-Type", bodies.JSON)
         asked = Request(request.method, request.raw_path, body=body, content_type=content_type)
+        own = narrowed(asked.path, self._node) if request.method == "GET" else None
+        async with self._sent(request, asked) as answer:
+            if answer.status != HTTPStatus.FORBIDDEN or own is None:
+                return await _pass_on(request, answer)
+        async with self._sent(request, replace(asked, path=own)) as answer:
+            return await _pass_on(request, answer, answers.warning(warning(self._node)))
+
+    def _sent(self, request: web.BaseRequest, asked: Request) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         streams = options.is_watch(request.query)
-        async with self._transport.exchange(asked, list(_headers(request)), streams=streams) as answer:
-            return await _pass_on(request, answer)
+        return self._transport.exchange(asked, list(_headers(request)), streams=streams)
 
 
-async def _pass_on(request: web.BaseRequest, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+async def _pass_on(request: web.BaseRequest, answer: aiohttp.ClientResponse, warning: str = "") -> web.StreamResponse:
     response = web.StreamResponse(status=answer.status, reason=answer.reason)
     for name in _ANSWERED:
         for value in answer.headers.getall(name, ()):
             response.headers.add(name, value)
+    if warning and answer.status < HTTPStatus.BAD_REQUEST:
+        response.headers.add("Warning", warning)
     try:
         await response.prepare(request)
         async for chunk in answer.content.iter_any():

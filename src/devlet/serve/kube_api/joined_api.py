@@ -69,7 +69,7 @@ class JoinedApi:
 
 def _owner(request: web.BaseRequest) -> User:
     """Forbidden for everybody else than the user who runs devlet, and root."""
-    connection = request.transport and request.transport.get_extra_info("socket")
+    connection = request.transport.get_extra_info("socket") if request.transport else None
     if connection is None or connection.family != socket.AF_UNIX:
         raise Rejected(failure(401, "Unauthorized", "Unauthorized"))
     return peer_user(peer_uid(connection), os.getuid())

@@ -189,3 +189,17 @@ async def test_a_pod_that_needs_two_devices_of_one_is_told_what_there_is(world: 
         assert text.startswith("0/1 nodes are available: 1 ") and "2" in text
         await world.change(slice_of("n1", 2, generation=2))
         assert await world.bound("train") == {"train": "n1"}
+
+
+@pytest.mark.spec("DA-11.17a")
+async def test_a_claim_whose_device_was_tainted_is_not_shared_by_further_pods(world: World) -> None:
+    await world.add(node("n1"), device_class(), slice_of("n1", 1), claim("shared"))
+    async with world.scheduling():
+        await world.add(pod("first", claim="shared"))
+        await world.bound("first")
+        taint = {"key": "sick", "effect": "NoSchedule"}
+        await world.change(slice_of("n1", [{"name": "gpu-0", "taints": [taint]}], generation=2))
+        await world.add(pod("second", claim="shared"))
+        assert "sick" in await world.told("second", "resourceclaim shared cannot be shared")
+        await world.change(slice_of("n1", 1, generation=3))
+        assert await world.bound("second") == {"second": "n1"}

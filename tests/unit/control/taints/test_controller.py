@@ -1,13 +1,15 @@
 """Pods that use tainted devices."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from anyio.lowlevel import checkpoint
 
-from devlet.cluster.client import MergePatch
+from devlet.cluster.client import Cluster, MergePatch
+from devlet.cluster.store.store import Store
 from devlet.control.informers import Informers
 from devlet.control.taints import Settings, TaintController
+from devlet.errors import Unavailable
 from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
 from devlet.objects import kinds
@@ -413,3 +415,33 @@ async def test_a_pod_of_a_group_is_evicted_if_claims_may_be_reserved_for_groups(
         assert await world.leaving() == []
     async with world.controlled(Settings(workloads=True)):
         assert await world.leaving() == ["p"]
+
+
+class Flaky:
+    """The store, but the first try of each of these calls finds nobody."""
+
+    def __init__(self, store: Store, *calls: str) -> None:
+        self._store = store
+        self._left = set(calls)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._left:
+            return getattr(self._store, name)
+        self._left.remove(name)
+        return self._refuse
+
+    async def _refuse(self, *_: object, **__: object) -> None:
+        raise Unavailable("nobody there")
+
+
+async def test_what_fails_is_tried_again(world: "World") -> None:
+    informers, metrics = Informers(world.store), Registry()
+    flaky = cast(Cluster, Flaky(world.store, "get", "patch", "delete"))
+    controller = TaintController(flaky, informers, world.recorder, world.clock, metrics)
+    await world.user()
+    await world.publish("d0")
+    async with informers.running(), running(controller.run):
+        while not await world.leaving():
+            await world.clock.advance(0.01)
+        while "pod_deletions_total 1\n" not in metrics.text():
+            await checkpoint()

@@ -20,6 +20,8 @@ from devlet.node.claims.manager import ClaimManager
 from devlet.node.devices import manager as device_manager
 from devlet.node.devices.manager import DeviceManager
 from devlet.node.pods.manager import PodManager, Settings
+from devlet.node.static_pods.directory import ManifestDirectory
+from devlet.node.static_pods.pods import StaticPods
 from devlet.node.topology.machine import simulated
 from devlet.node.topology.manager import TopologyManager
 from devlet.objects.container import Container, ResourceHealth, ResourceStatus
@@ -79,7 +81,10 @@ class NodeHarness:
         self.boot = "b1"
         self.allocatable = {"cpu": "100", "memory": "64Gi", "pods": "110", str(GPU): "8"}
         self.labels: dict[str, str] = {}
+        self.manifests = root / "manifests"
+        self.node_uid: str | None = None
         self.health: dict[str, str] = {}  # of each container's only device, by claim
+        self.reports: list[str] = []
         self.directory = root / "device-plugins"
         self.directory.mkdir(mode=0o700)
 
@@ -114,9 +119,12 @@ class NodeHarness:
         topology = TopologyManager("none", "container", {}, simulated(1))
         recorder = Recorder(self.store, "devlet", NODE, self.clock)
         runtime = NoneRuntime(self.clock, self.boot, self.root / "state")
+        name = NodeName(NODE)
+        files = ManifestDirectory(self.manifests, name, self.clock, lambda report: self.reports.append(report.message))
+        static = StaticPods(self.cluster, name, recorder, self.clock, files, owner=lambda: self.node_uid)
         manager = PodManager(
             self.cluster,
-            NodeName(NODE),
+            name,
             use(devices),
             claims,
             topology,
@@ -126,6 +134,7 @@ class NodeHarness:
             settings,
             node=self.node,
             claim_health=self._claim_health,
+            static=static,
         )
         pods.append(manager)
         async with running(recorder.run), running(devices.run), running(drivers.run), running(claims.run):

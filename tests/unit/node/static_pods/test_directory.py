@@ -111,17 +111,19 @@ async def test_what_is_too_large_too_many_or_no_file_is_refused(root: Path) -> N
     ]
 
 
-async def test_changes_are_noticed_also_in_place_and_before_the_directory_is_there(files: Files) -> None:
+async def test_changes_are_noticed_though_the_directory_was_not_there_before(files: Files) -> None:
+    async def until(*names: str) -> None:
+        while True:
+            await files.directory.changed()
+            if await files.names() == list(names):
+                return
+
     with anyio.fail_after(10):
-        await files.directory.changed()
-        assert await files.names() == []
+        await until()
         path = files.write("a.yaml", text("a"))
-        while await files.names() != ["a"]:
-            await files.directory.changed()
-        with path.open("w") as file:
-            file.write(text("b"))
-        while await files.names() != ["b"]:
-            await files.directory.changed()
-        path.unlink()
-        while await files.names() != []:
-            await files.directory.changed()
+        await until("a")
+        path.rename(files.folder / "b.yaml")
+        files.write("c.yaml", text("c"))
+        await until("a", "c")
+        (files.folder / "c.yaml").unlink()
+        await until("a")

@@ -1,0 +1,59 @@
+"""The API server of the cluster that a kubeconfig names, and the wait until it answers.
+
+A server that is away is waited for, however long. One that refuses us gets a minute: it may not have read its own rules
+yet, but a wrong token does not get better.
+"""
+
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from devlet.cluster.remote import kubeconfig
+from devlet.cluster.remote.connection import Connection
+from devlet.errors import Forbidden, Unavailable
+from devlet.kit.backoff import Backoff
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+
+__all__ = ["Settings", "connection_of", "until_answered"]
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    retry: Backoff = field(default=Backoff(0.5, 10.0))
+    refused: float = 60.0  # seconds for which a refusal may be one of a server that is starting
+
+
+def connection_of(file: Path, context: str = "") -> Connection:
+    """InvalidInput if the kubeconfig cannot be read, or has no such context."""
+    return kubeconfig.connection([file], context)
+
+
+async def until_answered(
+    call: Callable[[], Awaitable[T]], server: str, clock: Clock, settings: Settings = Settings()
+) -> T:
+    """What the call gives once the server answers. Each failure is a line of the log."""
+    began, refused_since = clock.monotonic(), -1.0
+    for delay in settings.retry.delays(random.random):
+        try:
+            return await call()
+        except Unavailable as e:
+            refused_since = -1.0
+            problem: Exception = e
+        except Forbidden as e:
+            if refused_since < 0:
+                refused_since = clock.monotonic()
+            if clock.monotonic() - refused_since >= settings.refused:
+                raise Forbidden(f"{server} refuses this node's credentials: {e}") from e
+            problem = e
+        waited = clock.monotonic() - began
+        log.warning("waiting for the API server", extra=facts(server=server, waited=waited, delay=delay, err=problem))
+        await clock.sleep(delay)
+    raise AssertionError("unreachable")
