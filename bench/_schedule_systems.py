@@ -47,7 +47,7 @@ async def on_kube_apiserver(directory: Path) -> AsyncIterator[Target]:
     async with control_plane(PEERS, directory) as plane:
         words = ["control", "--kubeconfig", str(plane.kubeconfig), "--controllers", "scheduler,resourceclaim"]
         log = directory / "control.log"
-        async with process([sys.executable, "-m", "devlet", *words], log=log, ready=line("ready"), timeout=60):
+        async with process([sys.executable, "-m", "devlet", *words], log=log, ready=line("^devlet control is ready"), timeout=60):
             yield _target(plane, "devlet")
 
 

@@ -10,6 +10,7 @@ COMMANDS = {
     "apply": "Create or change objects from files.",
     "cel": "Evaluate selectors on devices, and check them.",
     "checkpoint": "Look at, check, convert and repair checkpoints of devices.",
+    "control": "Run our scheduler and controllers for another cluster.",
     "delete": "Delete objects.",
     "demo": "Show on this machine what devlet does; no root, no network.",
     "describe": "Show objects in detail, with their events.",

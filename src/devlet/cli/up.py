@@ -57,6 +57,10 @@ Examples:
     help="Be a node of the cluster of this kubeconfig. [default: of an embedded cluster, in the root]",
 )
 @click.option("--context", metavar="NAME", help="Which context of the kubeconfig. [default: its current one]")
+@click.option(
+    "--node-ip", metavar="IP", help="How others reach this node. [default: 127.0.0.1, or in a cluster the machine's]"
+)
+@click.option("--static-pod-path", metavar="DIR", help="Run the pods whose manifests are in DIR. [default: none]")
 @click.option("--cdi-root", metavar="DIR", help="Where CDI specs of devices are. [default: cdi in the root]")
 @click.option(
     "--feature-gates",

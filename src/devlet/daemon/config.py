@@ -140,6 +140,10 @@ def _path(value: Any) -> Path:
     return Path(os.path.abspath(os.path.expanduser(value)))
 
 
+def _path_or_none(value: Any) -> Path | None:
+    return None if value == "" else _path(value)
+
+
 def _node_name(value: Any) -> str:
     if isinstance(value, str) and not dns_subdomain(value):
         return value
@@ -159,7 +163,7 @@ def _verbosity(value: Any) -> int:
     return int(text)
 
 
-def _address(value: Any) -> tuple[str, int]:
+def address_of(value: Any) -> tuple[str, int]:
     """HOST, HOST:PORT or [IPV6]:PORT. A name would have to be looked up, so the host is an IP address."""
     text = str(value)
     host, colon, port = text.rpartition(":") if text.count(":") == 1 or text.startswith("[") else (text, "", "0")
@@ -222,7 +226,7 @@ KEYS = (
     Key("node_name", "nodeName", "NODE_NAME", _node_name),
     Key("log_format", "logFormat", "DEVLET_LOG_FORMAT", _log_format),
     Key("verbosity", "verbosity", "DEVLET_VERBOSITY", _verbosity),
-    Key("api_address", "apiAddress", "DEVLET_API_ADDRESS", _address),
+    Key("api_address", "apiAddress", "DEVLET_API_ADDRESS", address_of),
     Key("controllers", "controllers", "DEVLET_CONTROLLERS", _controllers),
     Key("no_control", "noControl", "DEVLET_NO_CONTROL", _switch),
     Key("cdi_root", "cdiRoot", "DEVLET_CDI_ROOT", _path),
@@ -245,6 +249,8 @@ KEYS = (
     ),
     Key("node.numa_nodes", "numaNodes", "DEVLET_NUMA_NODES", node_settings.numa_nodes),
     Key("node.max_pods", "maxPods", "", node_settings.max_pods),
+    Key("node.node_ip", "nodeIP", "DEVLET_NODE_IP", node_settings.node_ip),
+    Key("node.static_pod_path", "staticPodPath", "DEVLET_STATIC_POD_PATH", _path_or_none),
     Key("node.release_hooks", "releaseHooks", "", _release_hooks, is_list=True),
     Key("node.legacy_drivers", "legacyDrivers", "", node_settings.legacy_drivers, is_mapping=True),
     Key("stop_timeout", "timeouts.stop", "", _duration),

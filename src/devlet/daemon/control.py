@@ -1,4 +1,4 @@
-"""The control loops, put together: they share one copy of the cluster's objects and one recorder of events.
+"""The control loops, put together: they share one copy of the cluster's objects.
 
 Whoever runs them on a cluster where others may do the same gives them a cluster that refuses writes once they no longer
 lead (`control.leader_election`).
@@ -18,6 +18,7 @@ from devlet.control.claims.controller import ClaimController
 from devlet.control.informers import Informers
 from devlet.control.scheduler.scheduler import Scheduler
 from devlet.control.scheduler.settings import Settings as SchedulerSettings
+from devlet.control.taints.controller import Settings as TaintSettings
 from devlet.control.taints.controller import TaintController
 from devlet.daemon import controllers as names
 from devlet.kit.clock import Clock
@@ -25,18 +26,16 @@ from devlet.kit.facts import facts
 from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
 
-__all__ = ["COMPONENT", "ControlLoops"]
+__all__ = ["ControlLoops"]
 
 log = logging.getLogger(__name__)
-
-COMPONENT = "devlet-control"
 
 Part = Callable[..., Coroutine[Any, Any, None]]
 
 
 class ControlLoops:
-    """`controllers` are the names of those that run; others are left alone. `rules`: the API has device taint rules.
-    Runs once: make another one to run again."""
+    """`controllers` are the names of those that run; others are left alone. `rules`: the API has device taint rules;
+    `workloads`: pods may have claims by their pod group. Runs once: make another one to run again."""
 
     def __init__(
         self,
@@ -48,21 +47,32 @@ class ControlLoops:
         host: str,
         scheduler_names: frozenset[str] = SchedulerSettings().names,
         rules: bool = True,
+        workloads: bool = False,
     ) -> None:
         self._informers = Informers(cluster, rules=rules)
-        self._recorder = Recorder(cluster, COMPONENT, host, clock)
-        shared = (cluster, self._informers, self._recorder, clock, metrics)
-        made: dict[str, Callable[[], Part]] = {
-            names.RESOURCE_CLAIM: lambda: ClaimController(*shared).run,
-            names.TAINT_EVICTION: lambda: TaintController(*shared).run,
-            names.SCHEDULER: lambda: Scheduler(*shared, SchedulerSettings(names=scheduler_names)).run,
-        }
-        self._parts = {name: make() for name, make in made.items() if name in controllers}
+        self._recorders: list[Recorder] = []
+        self._parts: dict[str, Part] = {}
+
+        def shared(component: str) -> tuple[Cluster, Informers, Recorder, Clock, Registry]:
+            self._recorders.append(Recorder(cluster, component, host, clock))
+            return cluster, self._informers, self._recorders[-1], clock, metrics
+
+        if names.RESOURCE_CLAIM in controllers:
+            self._parts[names.RESOURCE_CLAIM] = ClaimController(*shared("resource_claim")).run
+        if names.TAINT_EVICTION in controllers:
+            settings = TaintSettings(workloads=workloads)
+            self._parts[names.TAINT_EVICTION] = TaintController(
+                *shared("device-taint-eviction-controller"), settings
+            ).run
+        if names.SCHEDULER in controllers:
+            wanted = SchedulerSettings(names=scheduler_names)
+            self._parts[names.SCHEDULER] = Scheduler(*shared("devlet-scheduler"), wanted).run
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Ready when everything is known and the loops have begun."""
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(running(self._recorder.run))
+            for recorder in self._recorders:
+                await stack.enter_async_context(running(recorder.run))
             await stack.enter_async_context(self._informers.running())
             for part in self._parts.values():
                 await stack.enter_async_context(running(part))

@@ -1,4 +1,4 @@
-"""The node agent, put together: device manager, claims, plugin sockets, pods, Node object, PodResources.
+"""The node agent, put together: device manager, claims, plugin sockets, pods, Node object and lease, PodResources.
 
 The order of the start is the order in which things become true: who held what, which pods there are, what the node has;
 only then may plugins come. The registration socket is made last, because plugins take its creation as the sign to
@@ -25,11 +25,14 @@ from devlet.kit.parts import running
 from devlet.node import host, node_status, views
 from devlet.node.devices import manager, release_hooks
 from devlet.node.devices.manager import DeviceManager
+from devlet.node.lease import NodeLease
 from devlet.node.metrics import DeviceMetrics, TopologyCounters, show_plugins
 from devlet.node.node_status import NodeStatus
 from devlet.node.pods import parts
 from devlet.node.pods.manager import PodManager
 from devlet.node.reports import Report
+from devlet.node.static_pods.directory import ManifestDirectory
+from devlet.node.static_pods.pods import StaticPods
 from devlet.node.topology import machine
 from devlet.node.topology.machine import Machine
 from devlet.node.topology.manager import TopologyManager
@@ -94,7 +97,8 @@ class NodeAgent:
             health_changed=self._health_changed,
             report=self._report,
         )
-        capacity = node_status.Settings(max_pods=settings.max_pods)
+        address = settings.node_ip or (host.LOOPBACK if config.kubeconfig is None else host.address())
+        capacity = node_status.Settings(address=address, max_pods=settings.max_pods)
         specs = Cache((*DEFAULT_DIRECTORIES, config.cdi_root or config.root / CDI))
         runtime = NoneRuntime(clock, self._host.boot_id, config.root / STATE_FILE, cdi=specs)
         self.status = NodeStatus(
@@ -108,6 +112,7 @@ class NodeAgent:
             capacity,
             damage=lambda: (*self.devices.damage, *self.claims.manager.damage),
         )
+        self.lease = NodeLease(cluster, name, lambda: self.status.uid, clock)
         topology = TopologyManager(
             settings.topology_policy,
             settings.topology_scope,
@@ -125,9 +130,10 @@ class NodeAgent:
             runtime,
             self.recorder,
             clock,
-            parts.Settings(reconcile=settings.claim_reconcile),
+            parts.Settings(address=address, reconcile=settings.claim_reconcile),
             node=self.status.node,
             claim_health=self.claims.statuses,
+            static=self._static_pods(cluster, name, settings.static_pod_path, clock),
         )
         self.views = views.NodeViews(
             self.devices,
@@ -164,6 +170,7 @@ class NodeAgent:
             running(self.devices.run),
             self.claims.running(),
             running(self.status.run),
+            running(self.lease.run),
         ):
             self._tell_early()
             async with (
@@ -174,6 +181,10 @@ class NodeAgent:
                 running(self.claims.keeper.run),  # the first to stop: a driver that is told goodbye is not gone
             ):
                 yield
+
+    def _static_pods(self, cluster: Cluster, name: NodeName, path: Path | None, clock: Clock) -> StaticPods:
+        files = ManifestDirectory(path, name, clock, self._report) if path is not None else None
+        return StaticPods(cluster, name, self.recorder, clock, files, owner=lambda: self.status.uid)
 
     def _health_changed(self, pods: frozenset[PodUID]) -> None:
         self.pods.health_changed(pods)

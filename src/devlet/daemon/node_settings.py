@@ -5,6 +5,8 @@ Policies, scopes and options have the kubelet's names. A release hook is carried
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 from devlet.daemon import feature_gates
@@ -49,6 +51,8 @@ class NodeSettings:
     topology_options: Mapping[str, str] = field(default_factory=_options)
     numa_nodes: int = 0  # 0: those of the machine
     max_pods: int = 110  # as the kubelet
+    node_ip: str = ""  # how others reach this node; empty: the loopback address, or in a cluster that of the machine
+    static_pod_path: Path | None = None  # a directory of manifests
     release_hooks: tuple[Mapping[str, Any], ...] = ()
     legacy_drivers: Mapping[str, str] = field(default_factory=dict)  # driver name → API version
     feature_gates: Mapping[str, bool] = field(default_factory=feature_gates.defaults)  # all that there are
@@ -68,6 +72,13 @@ def numa_nodes(value: Any) -> int:
 
 def max_pods(value: Any) -> int:
     return _whole(value, "number of pods", 1, MAX_PODS)
+
+
+def node_ip(value: Any) -> str:
+    try:
+        return str(ip_address(str(value))) if value != "" else ""
+    except ValueError:
+        raise ValueError(f"{value!r} is not an IP address such as 10.0.0.5") from None
 
 
 def prefer_closest(value: Any) -> str:

@@ -2,16 +2,18 @@
 
 import os
 import platform
+import socket
 from pathlib import Path
 
 from msgspec import Struct
 
 from devlet.objects.quantity import Quantity
 
-__all__ = ["Host", "read"]
+__all__ = ["LOOPBACK", "Host", "address", "read"]
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 _FILE_MAX = 64 * 1024
+LOOPBACK = "127.0.0.1"
 
 
 class Host(Struct, frozen=True):
@@ -54,6 +56,19 @@ def read(root: Path, *, slash: Path = Path("/")) -> Host:
         system=kernel.sysname.lower(),
         architecture=_ARCHITECTURES.get(platform.machine(), platform.machine()),
     )
+
+
+def address() -> str:
+    """Of this machine, as it goes out; the loopback address if it has no way out. Nothing is sent."""
+    for family, elsewhere in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):  # for documentation
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect((elsewhere, 9))
+                found: str = probe.getsockname()[0]
+                return found
+        except OSError:
+            continue
+    return LOOPBACK
 
 
 def _text(path: Path) -> str:

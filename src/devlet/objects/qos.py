@@ -5,7 +5,7 @@ Where the pod has resources of its own, those decide and the containers do not.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from devlet.errors import InvalidInput
 from devlet.objects.documents import Document
@@ -19,17 +19,13 @@ _COUNTED = ("cpu", "memory")
 
 def qos_class(pod: Document) -> str:
     """Guaranteed, Burstable or BestEffort. Quantities that cannot be read count as absent."""
-    requests: Counter[str] = Counter()
-    limits: Counter[str] = Counter()
-    all_limited = True
-    for resources in _resources(mapping(pod, "spec") or {}):
-        requests.update(_amounts(resources, "requests"))
-        own_limits = _amounts(resources, "limits")
-        limits.update(own_limits)
-        all_limited = all_limited and len(own_limits) == len(_COUNTED)
-    if not requests and not limits:
+    found = list(_resources(mapping(pod, "spec") or {}))
+    requests = [_amounts(resources, "requests") for resources in found]
+    limits = [_amounts(resources, "limits") for resources in found]
+    if not any(requests) and not any(limits):
         return "BestEffort"
-    return "Guaranteed" if all_limited and requests == limits else "Burstable"
+    all_limited = all(len(amounts) == len(_COUNTED) for amounts in limits)
+    return "Guaranteed" if all_limited and _total(requests) == _total(limits) else "Burstable"
 
 
 def _resources(spec: Document) -> Iterator[Document]:
@@ -42,8 +38,13 @@ def _resources(spec: Document) -> Iterator[Document]:
             yield mapping(container, "resources") or {}
 
 
+def _total(amounts: Iterable[dict[str, int]]) -> Counter[str]:
+    return sum(map(Counter, amounts), Counter())
+
+
 def _amounts(resources: Document, key: str) -> dict[str, int]:
-    found = mapping(resources, key) or {}
+    if not (found := mapping(resources, key)):
+        return {}
     amounts = {name: _nano(found[name]) for name in _COUNTED if name in found}
     return {name: amount for name, amount in amounts.items() if amount > 0}
 

@@ -5,6 +5,7 @@ Any RFC 3339 text is read; what a format cannot hold is cut off, never rounded, 
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 
 from devlet.errors import InvalidInput
 
@@ -33,6 +34,7 @@ def parse_micro_time(text: object) -> datetime:
         raise InvalidInput(f"{_shown(text)} is not an RFC 3339 time: {e}") from e
 
 
+@lru_cache(16)  # what is written in one go has the same time in several places
 def format_time(moment: datetime) -> str:
     """Write a Time; `moment` must know its zone."""
     return f"{_utc(moment).isoformat(timespec='seconds')[:-6]}Z"

@@ -13,12 +13,12 @@ from devlet.cluster.store.store import Store, open_store
 from devlet.daemon.config import Config
 from devlet.daemon.node import NodeAgent
 from devlet.daemon.node_settings import NodeSettings
-from devlet.errors import InvalidInput
+from devlet.errors import InvalidInput, NotFound
 from devlet.kit.clock import SystemClock
 from devlet.kit.metrics import Registry
 from devlet.node.devices.manager import CHECKPOINT
 from devlet.objects.documents import Document
-from devlet.objects.kinds import EVENTS, NODES, PODS
+from devlet.objects.kinds import EVENTS, LEASES, NODES, PODS
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.waiting import until
 
@@ -108,3 +108,46 @@ def test_what_the_configuration_asks_for_and_cannot_be_is_said_at_once(store: St
     wrong = replace(config, node=NodeSettings(topology_policy="best-effort", numa_nodes=9))
     with pytest.raises(InvalidInput, match="9 NUMA nodes"):
         NodeAgent(store, wrong, SystemClock(), Registry())
+
+
+async def test_a_node_has_a_lease_which_it_owns(store: Store, config: Config) -> None:
+    async def lease() -> Document:
+        try:
+            return await store.get(LEASES, "n1", "kube-node-lease")
+        except NotFound:
+            return {}
+
+    async with agent(store, config):
+        found = await until(lease)
+        node = await store.get(NODES, "n1")
+        assert [each["uid"] for each in found["metadata"]["ownerReferences"]] == [node["metadata"]["uid"]]
+        assert found["spec"]["holderIdentity"] == "n1"
+
+
+async def test_pods_in_the_directory_of_static_pods_run_at_the_address_of_the_node(
+    store: Store, config: Config
+) -> None:
+    folder = config.root / "static"
+    folder.mkdir()
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: main, image: x}]}}"
+    (folder / "web.yaml").write_text(pod)
+    (folder / "bad.yaml").write_text("{}")
+
+    async def status() -> Document:
+        try:
+            found: Document = (await store.get(PODS, "web-n1", "default"))["status"]
+            return found
+        except NotFound:
+            return {}
+
+    settings = replace(config, node=NodeSettings(static_pod_path=folder, node_ip="10.0.0.5"))
+    async with agent(store, settings):
+        running = await until(status, lambda found: found.get("phase") == "Running")
+        node = await store.get(NODES, "n1")
+        assert running["hostIP"] == node["status"]["addresses"][0]["address"] == "10.0.0.5"
+
+        async def event() -> list[Document]:
+            return [each for each in (await store.list(EVENTS)).items if each["reason"] == "InvalidStaticPod"]
+
+        (seen,) = await until(event)
+        assert seen["involvedObject"]["uid"] == node["metadata"]["uid"] and "bad.yaml" in seen["message"]

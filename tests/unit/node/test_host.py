@@ -1,4 +1,8 @@
+import socket
+from ipaddress import ip_address
 from pathlib import Path
+
+import pytest
 
 from devlet.node import host
 from devlet.node.host import Host
@@ -36,3 +40,16 @@ def test_its_capacity_is_in_quantities() -> None:
     found = Host(cpus=4, memory=8 * 1024**3 + 1, storage=1024**4).capacity
     assert found == {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "1Ti"}
     assert all(Quantity.parse(text) for text in found.values())
+
+
+def test_the_address_of_a_machine_is_one() -> None:
+    assert not ip_address(host.address()).is_unspecified
+
+
+def test_a_machine_without_a_way_out_has_the_loopback_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Cut(socket.socket):
+        def connect(self, address: object) -> None:
+            raise OSError("Network is unreachable")
+
+    monkeypatch.setattr(socket, "socket", Cut)
+    assert host.address() == "127.0.0.1"

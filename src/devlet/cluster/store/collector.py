@@ -15,7 +15,7 @@ from devlet.cluster.store.deletion import FOREGROUND, ORPHAN
 from devlet.cluster.store.ledger import Ledger
 from devlet.cluster.store.owners import Item
 from devlet.cluster.store.records import Owner, Record
-from devlet.errors import DevletError, NotFound, Unavailable
+from devlet.errors import Conflict, DevletError, NotFound, Unavailable
 from devlet.kit.facts import facts
 from devlet.objects.kinds import Catalogue, Resource
 
@@ -69,6 +69,19 @@ def decide(record: Record, owners: dict[str, Record | None], dependents: list[Re
     return Delete(Propagation.BACKGROUND)
 
 
+def _matters(old: Record | None, new: Record | None) -> bool:
+    """Whether the change is one that `decide` could see, about the object or about those it has to do with."""
+    if old is None or new is None:
+        return True
+    before, after = old.metadata, new.metadata
+    return (
+        before.uid != after.uid
+        or before.owner_references != after.owner_references
+        or before.finalizers != after.finalizers
+        or before.deletion_timestamp != after.deletion_timestamp
+    )
+
+
 def _owners(record: Record | None) -> tuple[Owner, ...]:
     return record.metadata.owner_references if record else ()
 
@@ -111,6 +124,8 @@ class Collector:
                 if isinstance(e, Unavailable):
                     self._add(item)
                     await anyio.sleep(e.retry_after)
+                elif isinstance(e, Conflict):  # somebody wrote meanwhile, and that need not be a change that matters
+                    self._add(item)
 
     def _add(self, item: Item) -> None:
         self._todo[item] = None
@@ -118,7 +133,7 @@ class Collector:
 
     def _changed(self, kind: str, old: Record | None, new: Record | None) -> None:
         record = new or old
-        if record is None:
+        if record is None or not _matters(old, new):
             return
         if new is not None:
             self._add((kind, record.key))
@@ -126,8 +141,9 @@ class Collector:
             self._add(item)
         # An owner that waits for its dependents has to hear of it when one of them goes.
         for owner in {*_owners(old), *_owners(new)}:
-            if (found := self._find(owner, record)) is not None and found[1] is not None:
-                self._add((found[0].kind.key, found[1].key))
+            resource, found = self._find(owner, record) or (None, None)
+            if resource is not None and found is not None and found.metadata.deletion_timestamp is not None:
+                self._add((resource.kind.key, found.key))
 
     async def _collect(self, item: Item) -> None:
         kind = self._store.catalogue.stored(item[0])

@@ -141,11 +141,17 @@ class Store:
         options: WriteOptions = WriteOptions(),
     ) -> Document:
         if subresource:
-            async with self._refusing(resource.kind, (namespace, name)):
+            try:
                 return await self._create_subresource(resource, (namespace, name), subresource, document, options)
+            except DevletError:
+                await self._refused(resource.kind, (namespace, name))
+                raise
         new = accept(resource, document, options)
-        async with self._refusing(resource.kind, (namespace, new["metadata"].get("name", ""))):
+        try:
             staged = self._stage_create(resource, new, namespace, options)
+        except DevletError:
+            await self._refused(resource.kind, (namespace, new["metadata"].get("name", "")))
+            raise
         return await self._finish(resource, staged, options)
 
     async def update(
@@ -162,8 +168,11 @@ class Store:
             raise BadRequest("name must be provided")
         if "managedFields" in document["metadata"]:  # an empty list means something here: forget who manages what
             new["metadata"].setdefault("managedFields", [])
-        async with self._refusing(resource.kind, _key(new)):
+        try:
             staged = self._stage_replacement(resource, new, subresource, options)
+        except DevletError:
+            await self._refused(resource.kind, _key(new))
+            raise
         return await self._finish(resource, staged, options)
 
     async def patch(
@@ -177,16 +186,22 @@ class Store:
         options: WriteOptions = WriteOptions(),
     ) -> Document:
         _check_subresource(resource, subresource)
-        async with self._refusing(resource.kind, (namespace, name)):
+        try:
             staged = self._stage_patch(resource, (namespace, name), patch, subresource, options)
+        except DevletError:
+            await self._refused(resource.kind, (namespace, name))
+            raise
         return await self._finish(resource, staged, options)
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions = DeleteOptions()
     ) -> Document:
-        async with self._refusing(resource.kind, (namespace, name)):
+        try:
             old = self._existing(resource, (namespace, name))
             document, pending = self._stage_delete(resource, old, options)
+        except DevletError:
+            await self._refused(resource.kind, (namespace, name))
+            raise
         await self._settle(resource.kind, old.key, pending)
         # An object that has to wait is shown as it is now, whatever the kind.
         if resource.kind.delete_returns_object or "deletionTimestamp" in document["metadata"]:
@@ -340,6 +355,8 @@ class Store:
             now=format_time(self._clock.now()),
             reset=strategy.reset_fields(resource.kind, subresource),
         )
+        if live is not None and applied.changed:  # as if they had been there: we made them, so they are in shape
+            live["metadata"]["managedFields"] = applied.document["metadata"].get("managedFields")
         new = accept(resource, applied.document, options, patched=True, live=live)
         if old is None:
             new["metadata"].pop("resourceVersion", None)
@@ -393,16 +410,11 @@ class Store:
             await self._settle(resource.kind, _key(document), pending)
         return convert(document, resource.api_version)
 
-    @asynccontextmanager
-    async def _refusing(self, kind: Kind, key: Key) -> AsyncIterator[None]:
+    async def _refused(self, kind: Kind, key: Key) -> None:
         """A refusal may rest on a write that is still on its way. Whoever is refused and reads again must find that
         write; and if it fails, it was the disk that refused."""
-        try:
-            yield
-        except DevletError:
-            await checkpoint()
-            await self._ledger.settled(kind, key)
-            raise
+        await checkpoint()
+        await self._ledger.settled(kind, key)
 
     async def _settle(self, kind: Kind, key: Key, pending: Pending | None) -> None:
         """Until what we are about to answer is durable; a write that changed nothing waits for the one before it."""

@@ -11,7 +11,6 @@ from devlet.objects.defaults import default
 from devlet.objects.documents import Document, copy
 from devlet.objects.kinds import Kind
 from devlet.objects.patches.field_sets import FieldSet
-from devlet.objects.qos import qos_class
 from devlet.objects.timestamps import format_time
 
 # In the order in which the reference writes them.
@@ -59,8 +58,6 @@ def prepare_create(kind: Kind, document: Document, *, uid: str, now: datetime) -
         spec = document["spec"]
         spec["serviceAccountName"] = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
     default(document, now=now)
-    if kind.kind == "Pod":
-        document["status"] = {"phase": "Pending", "qosClass": qos_class(document)}
 
 
 def prepare_update(

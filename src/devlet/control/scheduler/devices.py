@@ -5,25 +5,21 @@ and told to the allocator afterwards, because it bears one thread at a time.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import anyio
 
 from devlet.alloc import ALL_FEATURES, Allocator, Features, Inventory, Rules
-from devlet.control.taints.device_taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from devlet.errors import InvalidInput
 from devlet.kit.facts import facts
 from devlet.objects.claim import DeviceResult
 from devlet.objects.device_class import DeviceClass
-from devlet.objects.identifiers import DeviceIdentity
 from devlet.objects.slice import ResourceSlice
 
 __all__ = ["Devices"]
 
 log = logging.getLogger(__name__)
-
-EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
 
 T = TypeVar("T")
 ClaimKey = tuple[str, str]
@@ -56,11 +52,6 @@ class Devices:
         while self.is_busy:
             async with self._alone:
                 pass
-
-    def taints(self, device: DeviceIdentity) -> Iterator[Taint]:
-        """What keeps new pods from a device, rules included."""
-        for entry in self.allocator.inventory.find(device):
-            yield from (Taint(taint) for taint in entry.device.taints if taint.effect in EFFECTS)
 
     # What changes
 

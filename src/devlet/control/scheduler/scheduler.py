@@ -40,6 +40,7 @@ from devlet.control.scheduler.unblocking import Unblocker
 from devlet.control.search_time import SearchTime
 from devlet.control.slice_tracker import SliceTracker
 from devlet.control.taints import sharing
+from devlet.control.taints.device_taints import DeviceTaints
 from devlet.errors import DevletError, InvalidInput
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
@@ -104,6 +105,7 @@ class Scheduler:
         informers.nodes.on_change(self._node_changed)
         informers.classes.on_change(self._class_changed)
         self._tracker = SliceTracker(informers, self._slice_changed)
+        self._taints = DeviceTaints(informers, lambda _: self._queue.happened(Wake.DEVICES))
         informers.claims.on_change(self._claim_changed)
         informers.pods.on_change(self._pod_changed)
 
@@ -200,7 +202,7 @@ class Scheduler:
     async def _tainted(self, subject: Subject) -> _No | None:
         """Devices of a claim that the pod would share, or find allocated, may have been tainted since."""
         for claim in subject.unreserved:
-            if text := sharing.blocking(claim, self._devices.taints):
+            if text := sharing.blocking(claim, self._taints.of):
                 if await self._unblocker.drop(subject, claim):
                     return _No(Wake.DEVICES)
                 return _No(Wake.DEVICES, f"resourceclaim {claim.name} cannot be shared: {text}")

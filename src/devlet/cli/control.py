@@ -1,0 +1,141 @@
+"""`devlet control`: our scheduler, and on request our controllers, for a cluster that somebody else runs."""
+
+import importlib.util
+import socket
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import anyio
+import click
+
+from devlet.cli.options import KubectlCommand
+from devlet.daemon import controllers as names
+from devlet.daemon.config import LOG_FORMATS, MAX_VERBOSITY, address_of
+from devlet.daemon.control_process import ControlConfig, run
+from devlet.errors import InvalidInput
+from devlet.kit import facts
+
+_EXAMPLE = """\b
+Examples:
+  devlet control --kubeconfig /etc/devlet/control.kubeconfig
+  devlet control --kubeconfig ~/.kube/config --context lab --controllers '*' --leader-elect=false"""
+
+
+@click.command(cls=KubectlCommand, epilog=_EXAMPLE)
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The cluster, and who we are in it.",
+)
+@click.option(
+    "--context", metavar="NAME", default="", help="Which context of the kubeconfig. [default: its current one]"
+)
+@click.option(
+    "--controllers",
+    metavar="LIST",
+    default=names.SCHEDULER,
+    help="What runs: scheduler, resourceclaim, device-taint-eviction; '*' all, -NAME all but that one."
+    " [default: scheduler]",
+)
+@click.option(
+    "--scheduler-name",
+    "scheduler_names",
+    metavar="NAME",
+    multiple=True,
+    default=("devlet",),
+    help="Which pods are ours: those with this schedulerName; may be repeated. [default: devlet]",
+)
+@click.option(
+    "--leader-elect/--no-leader-elect",
+    default=True,
+    help="Work only while holding a lease, so that several can run. [default: true]",
+)
+@click.option(
+    "--lease-namespace",
+    metavar="NAME",
+    default="kube-system",
+    help="Where the leases devlet-scheduler and devlet-controllers are. [default: kube-system]",
+)
+@click.option(
+    "--identity", metavar="NAME", help="The beginning of our name in leases and events. [default: the host name]"
+)
+@click.option(
+    "--kube-api-qps",
+    "qps",
+    metavar="NUMBER",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Send at most so many requests per second. [default: 0, no limit]",
+)
+@click.option(
+    "--metrics-address",
+    metavar="IP:PORT",
+    help="Serve /metrics and /healthz there, without TLS. [default: nowhere]",
+)
+@click.option(
+    "--log-format", metavar="text|json", type=click.Choice(LOG_FORMATS), default="text", help="How log lines look."
+)
+@click.option(
+    "-v",
+    "--verbosity",
+    metavar="LEVEL",
+    type=click.IntRange(0, MAX_VERBOSITY),
+    default=0,
+    help="0 logs what changed, 1 each step, 2 libraries too. [default: 0]",
+)
+def command(
+    kubeconfig: Path,
+    context: str,
+    controllers: str,
+    scheduler_names: tuple[str, ...],
+    leader_elect: bool,
+    lease_namespace: str,
+    identity: str | None,
+    qps: float,
+    metrics_address: str | None,
+    log_format: str,
+    verbosity: int,
+) -> None:
+    """Run control loops for the cluster of a kubeconfig, until SIGINT or SIGTERM.
+
+    By default that is the scheduler, for pods with schedulerName devlet. Prints one line on standard output once it is
+    known who leads; logs go to standard error."""
+    config = ControlConfig(
+        kubeconfig.expanduser(),
+        identity or socket.gethostname().lower(),
+        context,
+        _chosen(controllers),
+        frozenset(scheduler_names),
+        leader_elect,
+        lease_namespace,
+        qps,
+        _address(metrics_address),
+    )
+    facts.configure(log_format, verbosity)
+    use_uvloop = importlib.util.find_spec("uvloop") is not None
+    anyio.run(partial(run, config, _ready), backend_options={"use_uvloop": use_uvloop})
+
+
+def _chosen(text: str) -> frozenset[str]:
+    try:
+        found = names.parse(text, names.CONTROL)
+    except ValueError as e:
+        raise InvalidInput(f"--controllers: {e}") from e
+    if not found:
+        raise InvalidInput(f"--controllers: {text!r} leaves nothing to run")
+    return found
+
+
+def _address(text: str | None) -> tuple[str, int] | None:
+    try:
+        return None if text is None else address_of(text)
+    except ValueError as e:
+        raise InvalidInput(f"--metrics-address: {e}") from e
+
+
+def _ready(state: str) -> None:
+    with suppress(BrokenPipeError):
+        click.echo(f"devlet control is ready: {state}")
