@@ -46,8 +46,8 @@ async def on_kube_apiserver(directory: Path) -> AsyncIterator[Target]:
     """`devlet control` beside etcd and kube-apiserver."""
     async with control_plane(PEERS, directory) as plane:
         words = ["control", "--kubeconfig", str(plane.kubeconfig), "--controllers", "scheduler,resourceclaim"]
-        log = directory / "control.log"
-        async with process([sys.executable, "-m", "devlet", *words], log=log, ready=line("^devlet control is ready"), timeout=60):
+        log, ready = directory / "control.log", line("^devlet control is ready")
+        async with process([sys.executable, "-m", "devlet", *words], log=log, ready=ready, timeout=60):
             yield _target(plane, "devlet")
 
 

@@ -63,6 +63,13 @@ def test_every_measure_of_preparing_claims_is_on_the_page() -> None:
     assert [how for how in shown if how not in page] == []
 
 
+def test_every_workload_of_scheduling_is_on_the_page_and_has_its_bars() -> None:
+    page, schedule = (ROOT / "docs" / "performance.md").read_text(), loaded("schedule")
+    assert [workload.name for workload in schedule.FULL if workload.name not in page] == []
+    rows = {workload.row(system) for workload in schedule.FULL for system in schedule.SYSTEMS}
+    assert set(schedule.BARS) == rows
+
+
 def test_what_is_kept_of_a_rate_is_that_with_the_most_in_place_to_that_with_the_fewest() -> None:
     admission = loaded("admission")
     rates = {10: [50.0, 60.0, 70.0], 0: [100.0, 200.0], 5: [1.0]}
@@ -166,3 +173,24 @@ def test_the_allocation_benchmark_sets_the_reference_beside_us(root: Path) -> No
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(report.read_text())["rows"]
     assert set(row["runs"]) == {"devlet", "kube-scheduler"}
+
+
+@pytest.mark.timeout(120)
+def test_the_scheduling_benchmark_runs_without_the_reference(root: Path) -> None:
+    report = root / "report.json"
+    done = bench("schedule.py", "--alone", f"--directory={root}", f"--json={report}")
+    assert done.returncode == 0, done.stderr
+    (row,) = rows(report).values()
+    assert row["what"].endswith("embedded") and row["runs"]["devlet"][0] > 0
+
+
+@pytest.mark.peers
+@pytest.mark.timeout(240)
+def test_the_scheduling_benchmark_sets_the_reference_beside_us(root: Path) -> None:
+    need("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
+    report = root / "report.json"
+    done = bench("schedule.py", f"--directory={root}", f"--json={report}")
+    assert done.returncode == 0, done.stderr
+    found = rows(report)
+    assert [what.rpartition(", ")[2] for what in found] == ["embedded", "on kube-apiserver"]
+    assert all(row["ratios"]["kube-scheduler"] > 0 for row in found.values())

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from devlet.testing.manifests import manifest, manifests, trial
-from devlet.testing.manifests_environment import Control, Environment, embedded_environment
+from devlet.testing.manifests_control import embedded_environment
+from devlet.testing.manifests_environment import Control, Environment
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
@@ -25,7 +26,7 @@ pytestmark = [
 ]
 
 FOLDER = Path(__file__).parent / "manifests"
-CONTROLS = ["reference"]
+CONTROLS = ["devlet", "reference"]
 
 
 @pytest.fixture(scope="module", params=CONTROLS)

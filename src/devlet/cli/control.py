@@ -9,7 +9,8 @@ from pathlib import Path
 import anyio
 import click
 
-from devlet.cli.options import KubectlCommand
+from devlet.cli.options import KubectlCommand, duration
+from devlet.control import leader_election as election
 from devlet.daemon import controllers as names
 from devlet.daemon.config import LOG_FORMATS, MAX_VERBOSITY, address_of
 from devlet.daemon.control_process import ControlConfig, run
@@ -60,6 +61,30 @@ Examples:
     help="Where the leases devlet-scheduler and devlet-controllers are. [default: kube-system]",
 )
 @click.option(
+    "--leader-elect-lease-duration",
+    "lease_duration",
+    metavar="TIME",
+    default="15s",
+    callback=duration,
+    help="Others wait so long before they take over from one that is silent. [default: 15s]",
+)
+@click.option(
+    "--leader-elect-renew-deadline",
+    "renew_deadline",
+    metavar="TIME",
+    default="10s",
+    callback=duration,
+    help="A leader that cannot renew its lease for so long stops. [default: 10s]",
+)
+@click.option(
+    "--leader-elect-retry-period",
+    "retry_period",
+    metavar="TIME",
+    default="2s",
+    callback=duration,
+    help="Between two tries to get or renew a lease. [default: 2s]",
+)
+@click.option(
     "--identity", metavar="NAME", help="The beginning of our name in leases and events. [default: the host name]"
 )
 @click.option(
@@ -93,6 +118,9 @@ def command(
     scheduler_names: tuple[str, ...],
     leader_elect: bool,
     lease_namespace: str,
+    lease_duration: float,
+    renew_deadline: float,
+    retry_period: float,
     identity: str | None,
     qps: float,
     metrics_address: str | None,
@@ -110,7 +138,7 @@ def command(
         _chosen(controllers),
         frozenset(scheduler_names),
         leader_elect,
-        lease_namespace,
+        election.Settings(lease_duration, renew_deadline, retry_period, namespace=lease_namespace),
         qps,
         _address(metrics_address),
     )

@@ -39,10 +39,6 @@ def _once() -> None:
 
 
 def _live() -> None:
-    from rich.live import Live
+    from devlet.demo.live import perform
 
-    from devlet.demo.live import screen
-
-    with Live(auto_refresh=False) as live:
-        board = Board(changed=lambda: live.update(screen(board, ABOUT), refresh=True))
-        anyio.run(tour, board, partial(anyio.sleep, _SECONDS_PER_STEP))
+    anyio.run(perform, partial(tour, pause=partial(anyio.sleep, _SECONDS_PER_STEP)), ABOUT)

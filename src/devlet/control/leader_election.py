@@ -9,6 +9,7 @@ The first is longer than the second, so whoever leads has stopped before another
 """
 
 import logging
+import math
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -228,7 +229,7 @@ class LeaderElection:
         now, before = format_micro_time(self._clock.now()), self._spec
         spec = before | {
             "holderIdentity": self._identity,
-            "leaseDurationSeconds": round(self._settings.duration),
+            "leaseDurationSeconds": math.ceil(self._settings.duration),  # others count on it: never less
             "renewTime": now,
         }
         if self.holder == self._identity:

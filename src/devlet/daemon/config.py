@@ -103,7 +103,7 @@ def _check_together(values: Mapping[str, Any], origins: Mapping[str, str]) -> No
         if "context" in values:
             raise InvalidInput(f"{origins['context']}: a context is one of a kubeconfig: give --kubeconfig too")
         return
-    for field_ in ("api_address", "controllers", "no_control"):
+    for field_ in ("api_address", "controllers"):
         if values.get(field_):
             raise InvalidInput(
                 f"{origins[field_]}: this is of the embedded cluster, which {origins['kubeconfig']} excludes;"

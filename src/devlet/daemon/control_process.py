@@ -8,7 +8,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -51,7 +51,7 @@ class ControlConfig:
     controllers: frozenset[str] = frozenset({controllers.SCHEDULER})
     scheduler_names: frozenset[str] = frozenset({"devlet"})
     leader_elect: bool = True
-    lease_namespace: str = "kube-system"
+    election: leader_election.Settings = field(default=leader_election.Settings())
     qps: float = 0.0  # requests per second; 0: as many as the server takes
     metrics_address: tuple[str, int] | None = None
     stop_timeout: float = 2.0  # seconds
@@ -123,14 +123,13 @@ class _Process:
             yield f"{work} leads" if leads else f"{work} waits: {election.holder or 'nobody'} leads"
 
     def _election(self, lease: str) -> LeaderElection:
-        settings = leader_election.Settings(namespace=self._config.lease_namespace)
         self._status.set(0, lease)
         return LeaderElection(
             self._cluster,
             self._clock,
             lease,
             self._identity,
-            settings,
+            self._config.election,
             changed=lambda leader: self._status.set(leader == self._identity, lease),
         )
 

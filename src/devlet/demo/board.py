@@ -25,9 +25,8 @@ class Table:
 
 
 class Board:
-    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(self) -> None:
         self.notes: list[str] = []
-        self._tell = changed
         self._objects: dict[str, dict[Key, Document]] = {}
         self._devices: Sequence[Document] = ()
         self._holders: dict[str, Document] = {}  # by pod
@@ -60,12 +59,15 @@ class Board:
 
     async def until(self, condition: Callable[[], object]) -> None:
         while not condition():
-            await self._changed.wait()
+            await self.changed()
+
+    async def changed(self) -> None:
+        """Wait until it looks different than now."""
+        await self._changed.wait()
 
     def _announce(self) -> None:
         self._changed.set()
         self._changed = Event()
-        self._tell()
 
     # What it knows
 

@@ -143,7 +143,7 @@ def anything(value: Any, _: Unknown) -> Any:
 
 
 def _copy(value: Any, depth: int) -> Any:
-    if isinstance(value, dict | list) and not depth:
+    if isinstance(value, (dict, list)) and not depth:
         raise Mismatch(value, "JSON", problem=f"nested deeper than {MAX_DEPTH} levels in")
     if isinstance(value, dict):
         return {key(k): _copy(v, depth - 1) for k, v in value.items()}

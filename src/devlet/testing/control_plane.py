@@ -124,6 +124,7 @@ async def control_plane(
     runtime_config: Mapping[str, bool] = RUNTIME_CONFIG,
     feature_gates: Mapping[str, bool] = FEATURE_GATES,
     users: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    api_flags: Sequence[str] = (),
     fsync: bool = True,
     timeout: float = 60.0,
 ) -> AsyncIterator[ControlPlane]:
@@ -131,7 +132,7 @@ async def control_plane(
 
     All state, credentials and logs go below `root`; the same root again continues with the same objects, on other
     ports. `users` maps more user names to their groups (`{"system:node:n1": ["system:nodes"]}`); each gets a token
-    and a kubeconfig and what RBAC and the Node authorizer allow. `fsync=False` makes etcd faster and a crash of the
+    and a kubeconfig and what RBAC and the Node authorizer allow. `api_flags` are more of kube-apiserver. `fsync=False` makes etcd faster and a crash of the
     machine lossy. `timeout` is for each program."""
     optional = {"kube-scheduler": scheduler, "kube-controller-manager": controller_manager}
     _check_binaries(binaries, [*_PROGRAMS, *(name for name, wanted in optional.items() if wanted)])
@@ -144,9 +145,9 @@ async def control_plane(
     for user, token in tokens.items():
         _write_private(_kubeconfig_path(root, user), _kubeconfig(endpoint, ca_file, user, token))
 
-    api_flags = _api_server_flags(root, api_port, etcd_endpoint, runtime_config, feature_gates)
+    flags = [*_api_server_flags(root, api_port, etcd_endpoint, runtime_config, feature_gates), *api_flags]
     if not controller_manager:
-        api_flags.append("--disable-admission-plugins=ServiceAccount")
+        flags.append("--disable-admission-plugins=ServiceAccount")
     urls = [endpoint + path for path in ("/readyz", "/api/v1/namespaces/default")]
     admin = _kubeconfig_path(root, ADMIN)
 
@@ -156,7 +157,7 @@ async def control_plane(
 
     makes = {
         "etcd": program("etcd", _etcd_flags(root, client_port, peer_port, fsync), answers(f"{etcd_endpoint}/readyz")),
-        "kube-apiserver": program("kube-apiserver", api_flags, answers(*urls, ca_file=ca_file, token=tokens[ADMIN])),
+        "kube-apiserver": program("kube-apiserver", flags, answers(*urls, ca_file=ca_file, token=tokens[ADMIN])),
     }
     if scheduler:
         makes["kube-scheduler"] = partial(

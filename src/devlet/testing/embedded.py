@@ -4,7 +4,8 @@
         await api.kubectl("get", "deviceclasses")
 
 The same root again continues with the same objects, on the same port and with the same credentials. `root` has to be
-short, because sockets go below it (`tempfile.mkdtemp(prefix="dv")`).
+short, because sockets go below it (`tempfile.mkdtemp(prefix="dv")`). With `--kubeconfig` among its arguments it is a
+node of that cluster, and endpoint, credentials and kubectl are that cluster's.
 """
 
 import subprocess
@@ -12,6 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import anyio
@@ -35,6 +37,7 @@ class EmbeddedApi:
     root: Path
     token: str = field(repr=False)
     program: RunningProcess
+    _kubeconfig: Path = field(repr=False)
     _kubectl: Path = field(repr=False)
 
     @property
@@ -48,7 +51,7 @@ class EmbeddedApi:
 
     def kubeconfig_of(self, user: str) -> Path:
         """The kubeconfig of the administrator, or of a driver for which `devlet token driver` made one."""
-        path = self.root / ("kubeconfig" if user == ADMIN else f"drivers/{user}.kubeconfig")
+        path = self._kubeconfig if user == ADMIN else self.root / f"drivers/{user}.kubeconfig"
         if not path.is_file():
             raise InvalidInput(f"user {user}: there is no {path}")
         return path
@@ -80,15 +83,25 @@ async def embedded_api(
     argv = [sys.executable, "-m", "devlet", "up", "--root", str(root), *arguments]
     argv += [] if control else ["--no-control"]
     async with process(argv, log=log, name="devlet up", ready=_says_so(log), timeout=timeout) as program:
-        config = kubeconfigs.read(root / "kubeconfig")
+        path = _kubeconfig(root, arguments)
+        config = kubeconfigs.read(path)
+        cluster = config["clusters"][0]["cluster"]
         yield EmbeddedApi(
-            endpoint=config["clusters"][0]["cluster"]["server"],
-            ca_file=root / "pki" / "ca.crt",
+            endpoint=cluster["server"],
+            ca_file=Path(cluster.get("certificate-authority", root / "pki" / "ca.crt")),
             root=root,
-            token=config["users"][0]["user"]["token"],
+            token=config["users"][0]["user"].get("token", ""),
             program=program,
+            _kubeconfig=path,
             _kubectl=(binaries / "kubectl") if binaries else Path("kubectl"),
         )
+
+
+def _kubeconfig(root: Path, arguments: Sequence[str]) -> Path:
+    for flag, value in pairwise(arguments):
+        if flag == "--kubeconfig":
+            return Path(value)
+    return root / "kubeconfig"
 
 
 def _make_folder(root: Path) -> Path:

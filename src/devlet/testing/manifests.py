@@ -7,10 +7,10 @@ The outcome is in NAME.expected.yaml beside it: see `manifests_expected`. Waitin
 about what happens later, so a stage in which something stays as it is needs an event or a status that says so.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -25,7 +25,7 @@ __all__ = ["Manifest", "at_stage", "for_scheduler", "manifest", "manifests", "tr
 
 STAGE = "stage"  # the label
 EXPECTED = ".expected.yaml"
-PATIENCE = 12.0  # seconds for a stage
+PATIENCE = 40.0  # seconds for a stage
 
 Disturb = Callable[[str], Awaitable[None]]
 
@@ -96,11 +96,7 @@ async def _act(stage: Stage, documents: Sequence[Document], world: Environment) 
         await world.kubectl("delete", "--ignore-not-found", "--wait=false", what)
     for patch in stage.patch:
         flags = ["--type=merge", *([f"--subresource={patch.subresource}"] if patch.subresource else [])]
-        await world.kubectl("patch", patch.what, *flags, "--patch", _json(patch.content))
-
-
-def _json(content: dict[str, Any]) -> str:
-    return yaml.safe_dump(content, default_flow_style=True, width=1 << 20)
+        await world.kubectl("patch", patch.what, *flags, "--patch", json.dumps(patch.content))
 
 
 async def _outcome(manifest: Manifest, index: int, choices: Choices, world: Environment) -> Choices:

@@ -19,25 +19,24 @@ from devlet.cluster.client import Cluster
 from devlet.cluster.remote import kubeconfig as kubeconfigs
 from devlet.cluster.remote.client import connected
 from devlet.cluster.remote.settings import Settings
-from devlet.daemon import controllers
 from devlet.errors import DevletError, Unavailable
 from devlet.objects.documents import Document
 from devlet.objects.kinds import (
     DEVICE_TAINT_RULES,
     EVENTS,
+    NAMESPACES,
     PODS,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     Resource,
 )
 from devlet.testing.drivers import dra_example_driver, generic_device_plugin
-from devlet.testing.kube_programs import kube_controller_manager, kube_scheduler
 from devlet.testing.manifests_seen import Seen, seen
 from devlet.testing.node_process import NODE, VIEWS
 from devlet.testing.peer_node import PeerNode
 from devlet.testing.waiting import until
 
-__all__ = ["DRIVERS", "Api", "Control", "Environment", "embedded_environment"]
+__all__ = ["DRIVERS", "Api", "Control", "Environment", "drivers", "environment_on"]
 
 Control = Literal["reference", "devlet"]
 Api = Literal["embedded", "kubernetes"]
@@ -65,14 +64,6 @@ PLUGIN = {
 }
 PLUGIN_RESOURCE = "squat.ai/null"
 
-# What devlet's own loops do, and the reference's do instead.
-OURS = frozenset({"garbage-collector", "resourceclaim", "device-taint-eviction", "scheduler"})
-THEIRS = (
-    "resourceclaim-controller",
-    "device-taint-eviction-controller",
-    "garbage-collector-controller",
-    "pod-garbage-collector-controller",
-)
 AGAIN = 0.2  # seconds until kubectl tries again
 PATIENCE = 60.0
 
@@ -88,6 +79,7 @@ class Environment:
     kubeconfig: Path
     binaries: Path
     scheduler_name: str = ""
+    namespaces: frozenset[str] = frozenset({"default"})  # those that stay
 
     async def kubectl(self, *arguments: str, documents: Sequence[Document] = ()) -> None:
         """Until it works. AssertionError, with what it said, if that takes too long."""
@@ -138,10 +130,12 @@ class Environment:
             for resource in (PODS, RESOURCE_CLAIMS, DEVICE_TAINT_RULES)
             for each in await self.everything(resource)
         ]
+        namespaces = {each["metadata"]["name"] for each in await self.everything(NAMESPACES)} - self.namespaces
         prepared = await self.node.items(f"{VIEWS}/preparedclaims")
         held = await self.node.held()
         return [
             *objects,
+            *(f"namespace {name}" for name in namespaces if not name.startswith("kube-")),
             *(f"prepared claim {each['metadata']['name']}" for each in prepared),
             *(f"claim {name} in the checkpoint" for name in self.node.claim_checkpoint()),
             *(f"CDI spec {name}" for name in self.node.specs()),
@@ -159,8 +153,7 @@ class Environment:
                 return [str(e)]
 
         await until(left, lambda found: not found, within=PATIENCE)
-        namespaces = {each["metadata"]["namespace"] for each in await self.everything(EVENTS)}
-        for namespace in namespaces:
+        for namespace in {each["metadata"]["namespace"] for each in await self.everything(EVENTS)}:
             await self.cluster.delete_collection(EVENTS, namespace)
         assert "Traceback" not in self.node.log
 
@@ -201,26 +194,16 @@ async def drivers(node: PeerNode, binaries: Path, kubeconfig: Path) -> AsyncIter
 
 
 @asynccontextmanager
-async def embedded_environment(
-    binaries: Path, root: Path, classes: Path, *, control: Control
+async def environment_on(
+    node: PeerNode, binaries: Path, kubeconfig: Path, classes: Path, *, control: Control, api: Api, scheduler: str = ""
 ) -> AsyncIterator[Environment]:
-    """devlet's own API. With `control="reference"` kube-scheduler and kube-controller-manager do what devlet's control
-    loops would."""
-    reference = control == "reference"
-    off = sorted(OURS & set(controllers.NAMES)) if reference else []
-    arguments = [f"--controllers={','.join(f'-{name}' for name in off)}"] if off else []
-    async with AsyncExitStack() as stack:
-        node = await stack.enter_async_context(PeerNode(root, binaries, arguments=arguments, control=not reference))
-        if reference:
-            for program in (
-                kube_scheduler(binaries, root / "peers", node.kubeconfig),
-                kube_controller_manager(binaries, root / "peers", node.kubeconfig, controllers=THEIRS),
-            ):
-                await stack.enter_async_context(program)
-        await stack.enter_async_context(drivers(node, binaries, node.kubeconfig))
-        connection = kubeconfigs.connection([node.kubeconfig])
-        cluster = await stack.enter_async_context(connected(connection, Settings(qps=0)))
-        world = Environment(control, "embedded", node, cluster, node.kubeconfig, binaries)
+    """With a node that runs already, on an API for which `kubeconfig` has all rights, and somebody who schedules."""
+    async with (
+        drivers(node, binaries, kubeconfig),
+        connected(kubeconfigs.connection([kubeconfig]), Settings(qps=0)) as cluster,
+    ):
+        namespaces = frozenset(each["metadata"]["name"] for each in (await cluster.list(NAMESPACES)).items)
+        world = Environment(control, api, node, cluster, kubeconfig, binaries, scheduler, namespaces)
         await world.kubectl("apply", "-f", str(classes))
         await world.until_ready()
         yield world

@@ -26,6 +26,7 @@ import yaml
 from msgspec import Struct, field
 
 from devlet.errors import InvalidInput
+from devlet.objects.quantity import Quantity
 from devlet.testing.manifests_choices import Choices
 from devlet.testing.manifests_seen import Claim, Container, Event, Pod, Result, Rule, Seen
 
@@ -154,10 +155,15 @@ def _claim(want: ExpectedClaim, found: Claim, choices: Choices) -> Iterator[str]
 def _is(want: ExpectedResult, found: Result, choices: Choices) -> bool:
     return (
         (want.request, want.admin, want.awaits) == (found.request, found.admin, found.awaits)
-        and tuple(sorted(want.consumed.items())) == found.consumed
+        and _amounts(want.consumed) == _amounts(dict(found.consumed))
         and choices.takes(want.device, found.device)
         and choices.takes(want.share, found.share)
     )
+
+
+def _amounts(texts: Mapping[str, str]) -> dict[str, Quantity]:
+    """60G and 58593750Ki are the same, and both are written."""
+    return {name: Quantity.parse(text) for name, text in texts.items()}
 
 
 def _container(want: ExpectedContainer, found: Container, choices: Choices) -> Iterator[str]:

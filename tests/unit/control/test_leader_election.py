@@ -180,6 +180,15 @@ async def test_the_first_candidate_makes_the_lease_and_leads(store: Store) -> No
         }
 
 
+async def test_others_are_never_told_a_shorter_duration_than_the_leader_counts_on(store: Store) -> None:
+    election = LeaderElection(store, FakeClock(), NAME, "a", Settings(duration=1.4, renew_deadline=1.2, retry=0.5))
+
+    async def look(_: Cluster) -> None:
+        assert (await spec(store))["leaseDurationSeconds"] == 2
+
+    await election.lead(look)
+
+
 async def test_the_leader_renews_and_keeps_when_it_was_acquired(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a"):

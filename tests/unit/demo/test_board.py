@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -139,13 +140,14 @@ def test_what_the_node_offers_is_known() -> None:
     assert (board.phase("a"), board.phase("b")) == ("Running", "")
 
 
-def test_every_change_is_announced() -> None:
-    announced: list[str] = []
-    board = Board(changed=lambda: announced.append("changed"))
-    board.note("hello")
-    see(board, node())
-    board.hold([], [])
-    assert announced == ["changed"] * 3
+@pytest.mark.anyio
+@pytest.mark.parametrize("change", [lambda b: b.note("hello"), lambda b: see(b, node()), lambda b: b.hold([], [])])
+async def test_every_change_is_announced(change: Callable[[Board], None]) -> None:
+    board = Board()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(board.changed)
+        await anyio.lowlevel.checkpoint()
+        change(board)
 
 
 @pytest.mark.anyio

@@ -293,7 +293,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(STEPS, max_size=30), st.integers(1, 3))
 def test_every_wish_is_followed_by_a_turn_and_no_key_has_two_at_once(
     steps: list[tuple[object, ...]], most: int

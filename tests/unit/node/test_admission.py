@@ -156,3 +156,26 @@ async def test_devices_that_are_allocated_are_enough_whatever_can_be_allocated()
     devices.counts = {}
     found = await door.admit(pod("u2", gpu="1"))
     assert found is not None and found.reason == f"OutOf{GPU}"
+
+
+async def test_two_pods_cannot_have_the_same_port_of_the_host() -> None:
+    def with_port(uid: str, number: int) -> Pod:
+        ports = [{"containerPort": 80, "hostPort": number}]
+        document = {"metadata": {"name": uid, "uid": uid}, "spec": {"containers": [{"name": "main", "ports": ports}]}}
+        return view(Pod, document)
+
+    door = admission(Devices())
+    assert await door.admit(with_port("u1", 8080)) is None
+    assert await door.admit(with_port("u1", 8080)) is None
+    assert await door.admit(with_port("u2", 8081)) is None
+    refused = await door.admit(with_port("u3", 8080))
+    assert refused is not None and refused.reason == "NodePorts"
+    door.forget(PodUID("u1"))
+    assert await door.admit(with_port("u3", 8080)) is None
+
+
+def test_extended_resources_of_which_the_node_has_none_are_named() -> None:
+    node = Node(metadata=ObjectMeta(name="n1"), status=NodeStatus(allocatable={"cpu": "2", "a.com/x": "0", GPU: "1"}))
+    door = Admission(Devices(), TOPOLOGY, lambda: node)
+    wanted = {"cpu": "1", "memory": "1", "a.com/x": "1", "b.com/y": "1", GPU: "5"}
+    assert set(door.unknown(pod(**wanted))) == {"a.com/x", "b.com/y"}

@@ -241,7 +241,7 @@ def _readable(element: str) -> str:
 
 def _members(topology: Topology, value: Any) -> Tree | None:
     """The node of a value; None if it is an empty list that others may fill."""
-    parts = topology.split(value) if isinstance(value, dict | list) else None
+    parts = topology.split(value) if isinstance(value, (dict, list)) else None
     if not parts:
         return {} if parts is None or isinstance(value, dict) else None
     result: dict[str, Any] = {}
@@ -308,7 +308,7 @@ def _added(topology: Topology, value: Any, *, implicit: bool) -> Tree | None:
     result: dict[str, Any] = {}
     if isinstance(value, dict) and topology.splits_objects:
         for name, part in value.items():
-            if isinstance(part, dict | list):
+            if isinstance(part, (dict, list)):
                 below = topology.below(name)
                 node = _added(below, part, implicit=implicit and below.implicit)
                 if node is not None:

@@ -18,11 +18,11 @@ class PatchFailed(InvalidInput):
 
 def depth(value: Any, limit: int = MAX_DEPTH) -> int:
     """How many objects and lists lie inside each other; counting stops above `limit`."""
-    level = [value] if isinstance(value, dict | list) else []
+    level = [value] if isinstance(value, (dict, list)) else []
     count = 0
     while level and count <= limit:
         count += 1
-        level = [child for parent in level for child in _children(parent) if isinstance(child, dict | list)]
+        level = [child for parent in level for child in _children(parent) if isinstance(child, (dict, list))]
     return count
 
 

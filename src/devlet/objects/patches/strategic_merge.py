@@ -118,7 +118,7 @@ def _delete_values(result: dict[str, Any], directive: str, values: Any) -> None:
     key = directive.removeprefix(_DELETE)
     if isinstance(old := result.get(key), list):
         gone = {_identity(value, directive) for value in values}
-        result[key] = [v for v in old if isinstance(v, dict | list) or _identity(v, directive) not in gone]
+        result[key] = [v for v in old if isinstance(v, (dict, list)) or _identity(v, directive) not in gone]
 
 
 def _reorder(result: dict[str, Any], patch: dict[str, Any], directive: str, scope: _Scope) -> None:
@@ -147,7 +147,7 @@ def _below(scope: _Scope, key: str) -> _Scope:
 
 
 def _identity(value: Any, where: str) -> Hashable:
-    if isinstance(value, dict | list):
+    if isinstance(value, (dict, list)):
         raise BadRequest(f'"{where}": expected plain values, got {value!r:.80}')
     return (isinstance(value, bool), value)
 

@@ -99,9 +99,12 @@ def _validate(document: Document, old: Document | None, rules: Rules) -> list[Ca
 
 def _check_metadata(document: Document, old: Document | None) -> list[Cause]:
     kind, members = _key(document), document.get("metadata") or {}
-    causes = list(metadata.check(members, _NAME_RULES.get(kind, names.dns_subdomain), _SCOPES.get(kind)))
-    if old is not None:
-        causes += metadata.check_update(members, old.get("metadata") or {})
+    before = old.get("metadata") or {} if old is not None else None
+    causes: list[Cause] = []
+    if before is None or not metadata.is_checked(members, before):
+        causes += metadata.check(members, _NAME_RULES.get(kind, names.dns_subdomain), _SCOPES.get(kind))
+    if before is not None:
+        causes += metadata.check_update(members, before)
     return causes
 
 

@@ -43,11 +43,14 @@ def check(container: Document, path: str, surroundings: Surroundings) -> Causes:
     policy = container.get("imagePullPolicy")
     if policy and policy not in _PULL_POLICIES:
         yield not_supported(f"{path}.imagePullPolicy", policy, _PULL_POLICIES)
-    yield from _check_ports(container.get("ports") or [], f"{path}.ports")
+    if ports := container.get("ports"):
+        yield from _check_ports(ports, f"{path}.ports")
     for i, variable in enumerate(container.get("env") or ()):
         yield from _check_variable(variable, f"{path}.env[{i}]")
-    yield from _check_mounts(container.get("volumeMounts") or [], f"{path}.volumeMounts", surroundings.volumes)
-    yield from container_resources.check(container.get("resources") or {}, f"{path}.resources", surroundings.claims)
+    if mounts := container.get("volumeMounts"):
+        yield from _check_mounts(mounts, f"{path}.volumeMounts", surroundings.volumes)
+    if resources := container.get("resources"):
+        yield from container_resources.check(resources, f"{path}.resources", surroundings.claims)
 
 
 def _check_ports(ports: list[Document], path: str) -> Causes:

@@ -60,27 +60,29 @@ def too_long(path: str, limit: int) -> Cause:
     return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", path)
 
 
-def name_errors(path: str, name: str, rule: Rule) -> Causes:
-    """What `rule` has against a name."""
-    for error in rule(name):
-        if error.startswith(TOO_LONG):
-            yield Cause("FieldValueTooLong", f"Too long: {error}", path)
-        else:
-            yield invalid(path, name, error)
+def name_errors(path: str, name: str, rule: Rule) -> Iterable[Cause]:
+    """What `rule` has against a name: nearly always nothing, so this is no generator."""
+    errors = rule(name)
+    return [_name_error(path, name, error) for error in errors] if errors else ()
 
 
-def required_name(path: str, name: str, rule: Rule) -> Causes:
+def _name_error(path: str, name: str, error: str) -> Cause:
+    if error.startswith(TOO_LONG):
+        return Cause("FieldValueTooLong", f"Too long: {error}", path)
+    return invalid(path, name, error)
+
+
+def required_name(path: str, name: str, rule: Rule) -> Iterable[Cause]:
     """As `name_errors`, but a missing name is "Required value"."""
-    if name:
-        yield from name_errors(path, name, rule)
-    else:
-        yield required(path)
+    return name_errors(path, name, rule) if name else (required(path),)
 
 
-def duplicates(path: str, keys: Sequence[Any]) -> Causes:
+def duplicates(path: str, keys: Sequence[Any]) -> Iterable[Cause]:
     """One cause for every item whose key an earlier item has."""
-    if len(set(keys)) == len(keys):
-        return
+    return _duplicates(path, keys) if len(set(keys)) < len(keys) else ()
+
+
+def _duplicates(path: str, keys: Sequence[Any]) -> Causes:
     seen = set()
     for i, key in enumerate(keys):
         if key in seen:

@@ -25,6 +25,16 @@ ANNOTATIONS_MAX = 256 * 1024
 
 _OWNER_MEMBERS = (("apiVersion", "version "), ("kind", ""), ("name", ""), ("uid", ""))
 _SET_BY_SERVER = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_CHECKED = (
+    "name",
+    "generateName",
+    "namespace",
+    "generation",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+)
 
 
 def check(metadata: Document, rule: names.Rule, namespaced: bool | None) -> Causes:
@@ -33,18 +43,28 @@ def check(metadata: Document, rule: names.Rule, namespaced: bool | None) -> Caus
     yield from _check_namespace(metadata.get("namespace") or "", namespaced)
     if (generation := metadata.get("generation") or 0) < 0:
         yield invalid("metadata.generation", generation, "must be greater than or equal to 0")
-    yield from check_labels(metadata.get("labels") or {}, "metadata.labels")
-    yield from check_annotations(metadata.get("annotations") or {}, "metadata.annotations")
-    yield from check_owner_references(metadata.get("ownerReferences") or [])
-    yield from _check_finalizers(metadata.get("finalizers") or [], custom=namespaced is None)
+    if labels := metadata.get("labels"):
+        yield from check_labels(labels, "metadata.labels")
+    if annotations := metadata.get("annotations"):
+        yield from check_annotations(annotations, "metadata.annotations")
+    if references := metadata.get("ownerReferences"):
+        yield from check_owner_references(references)
+    if finalizers := metadata.get("finalizers"):
+        yield from _check_finalizers(finalizers, custom=namespaced is None)
+
+
+def is_checked(metadata: Document, old: Document) -> bool:
+    """Whether `check` has nothing to look at that it did not accept in the stored object."""
+    return all(metadata.get(member) == old.get(member) for member in _CHECKED)
 
 
 def check_update(metadata: Document, old: Document) -> Causes:
     for member in ("name", "namespace"):
-        yield from immutable(f"metadata.{member}", metadata.get(member) or "", old.get(member) or "")
+        if (value := metadata.get(member) or "") != (before := old.get(member) or ""):
+            yield from immutable(f"metadata.{member}", value, before)
     for member in _SET_BY_SERVER:
-        if metadata.get(member) is not None:
-            yield from immutable(f"metadata.{member}", metadata[member], old.get(member))
+        if (value := metadata.get(member)) is not None and value != old.get(member):
+            yield from immutable(f"metadata.{member}", value, old.get(member))
     generation = metadata.get("generation")
     if generation is not None and generation < (old.get("generation") or 0):
         yield invalid("metadata.generation", generation, "must not be decremented")

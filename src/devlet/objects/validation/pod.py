@@ -21,8 +21,10 @@ from devlet.objects.validation.metadata import check_labels
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 DEADLINE_MAX = 2**31 - 1
 
-_RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_ENUMS = (
+    ("restartPolicy", ("Always", "OnFailure", "Never")),
+    ("dnsPolicy", ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")),
+)
 _NAMES = (
     ("nodeName", names.dns_subdomain),
     ("serviceAccountName", names.dns_subdomain),
@@ -34,17 +36,23 @@ _NAMES = (
 
 def check(document: Document) -> Causes:
     spec = document.get("spec") or {}
-    yield from _check_volumes(spec.get("volumes") or [], "spec.volumes")
-    yield from _check_resource_claims(spec.get("resourceClaims") or [], "spec.resourceClaims")
+    if volumes := spec.get("volumes"):
+        yield from _check_volumes(volumes, "spec.volumes")
+    if claims := spec.get("resourceClaims"):
+        yield from _check_resource_claims(claims, "spec.resourceClaims")
     yield from _check_containers(spec)
-    yield from _check_enum(spec, "restartPolicy", _RESTART_POLICIES)
-    yield from _check_enum(spec, "dnsPolicy", _DNS_POLICIES)
+    for member, supported in _ENUMS:
+        if spec.get(member) not in supported:
+            yield from _check_enum(spec, member, supported)
     for member, rule in _NAMES:
         if spec.get(member):
             yield from name_errors(f"spec.{member}", spec[member], rule)
-    yield from check_labels(spec.get("nodeSelector") or {}, "spec.nodeSelector")
-    yield from _check_node_affinity(spec)
-    yield from pod_toleration.check(spec.get("tolerations") or [], "spec.tolerations")
+    if labels := spec.get("nodeSelector"):
+        yield from check_labels(labels, "spec.nodeSelector")
+    if affinity := spec.get("affinity"):
+        yield from _check_node_affinity(affinity.get("nodeAffinity") or {})
+    if tolerations := spec.get("tolerations"):
+        yield from pod_toleration.check(tolerations, "spec.tolerations")
     yield from check_deadline(spec)
     annotations = (document.get("metadata") or {}).get("annotations") or {}
     if MIRROR_ANNOTATION in annotations and spec.get("resourceClaims"):
@@ -72,7 +80,7 @@ def _check_enum(spec: Document, member: str, supported: tuple[str, ...]) -> Caus
     value = spec.get(member, "")
     if not value:
         yield required(f"spec.{member}")
-    elif value not in supported:
+    else:
         yield not_supported(f"spec.{member}", value, supported)
 
 
@@ -128,8 +136,7 @@ def _check_containers(spec: Document) -> Causes:
             seen.add(name)
 
 
-def _check_node_affinity(spec: Document) -> Causes:
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+def _check_node_affinity(affinity: Document) -> Causes:
     path = "spec.affinity.nodeAffinity"
     needed = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     if needed is not None:

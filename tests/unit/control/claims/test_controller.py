@@ -8,7 +8,8 @@ from devlet.cluster.client import DeleteOptions, MergePatch
 from devlet.control.claims.pod_sync import MAX_CONSUMERS
 from devlet.errors import Conflict, Unavailable
 from devlet.kit.parts import running
-from devlet.objects.documents import Document
+from devlet.objects.claim import ResourceClaim
+from devlet.objects.documents import Document, view
 from devlet.objects.kinds import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
 
 if TYPE_CHECKING:
@@ -607,3 +608,16 @@ async def test_a_controller_that_runs_again_sees_what_happened_in_between(world:
     async with running(world.controller.run):
         await world.settled()
         assert await world.claims() == {}
+
+
+async def test_what_was_made_is_remembered_only_until_the_copy_has_it(world: "World") -> None:
+    made = await world.claim("made")
+    async with world.working():
+        await world.settled()
+        known = world.controller._known
+        later = {**made, "metadata": {**made["metadata"], "resourceVersion": "1000000"}}
+        known.made(view(ResourceClaim, later))
+        assert known._made
+        await world.store.patch(RESOURCE_CLAIMS, "made", MergePatch({"metadata": {"labels": {"a": "b"}}}), NS)
+        await world.settled()
+        assert not known._made and not known._made_for

@@ -1,27 +1,30 @@
 """A cluster in a file, with our scheduler and claim controller at work on it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from devlet.cluster.client import DeleteOptions
+from devlet.cluster.client import Cluster, DeleteOptions, MergePatch, Patch, WatchEvent, WatchOptions, WriteOptions
 from devlet.cluster.events import Recorder
 from devlet.cluster.store.store import Store, open_store
 from devlet.control.claims.controller import ClaimController
+from devlet.control.fenced_cluster import FencedCluster
 from devlet.control.informers import Informers
 from devlet.control.scheduler.scheduler import Scheduler
 from devlet.control.scheduler.settings import Settings
 from devlet.errors import NotFound
-from devlet.kit.clock import SystemClock
+from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
 from devlet.objects import kinds
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 from devlet.testing.waiting import until
+from devlet.testing.workloads import DRIVER
 
 _RESOURCES: dict[str, Resource] = {
     "Node": kinds.NODES,
@@ -33,21 +36,148 @@ _RESOURCES: dict[str, Resource] = {
 }
 
 
+@dataclass(frozen=True)
+class Write:
+    """Before or after it was done: `verb resource[/subresource] name`."""
+
+    what: str
+    name: str
+    document: Document
+
+
+Hook = Callable[[Write], Awaitable[None]]
+
+
+async def _nothing(_: Write) -> None:
+    """Lets it pass."""
+
+
+class FaultyCluster(FencedCluster):
+    """Tells of each write before it is done and after; either may raise, and so refuse it or lose the answer. `heard`
+    may keep an event of a watch back, `reading` refuse a get."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster, lambda: None)
+        self.before: Hook = _nothing
+        self.after: Hook = _nothing
+        self.reading: Hook = _nothing
+        self.heard: Hook = _nothing
+        self.writes: list[str] = []
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Document:
+        await self.reading(Write(f"get {resource.name}", name, {}))
+        return await super().get(resource, name, namespace)
+
+    @asynccontextmanager
+    async def watch(  # type: ignore[override]
+        self, resource: Resource, namespace: str = "", options: WatchOptions = WatchOptions()
+    ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        async with super().watch(resource, namespace, options) as events:
+            yield self._told(resource, events)
+
+    async def _told(self, resource: Resource, events: AsyncIterator[WatchEvent]) -> AsyncIterator[WatchEvent]:
+        async for event in events:
+            await self.heard(Write(f"watch {resource.name}", event.object["metadata"].get("name", ""), event.object))
+            yield event
+
+    async def create(
+        self,
+        resource: Resource,
+        document: Document,
+        namespace: str = "",
+        *,
+        name: str = "",
+        subresource: str = "",
+        options: WriteOptions = WriteOptions(),
+    ) -> Document:
+        made = super().create(resource, document, namespace, name=name, subresource=subresource, options=options)
+        return await self._do("create", resource, subresource, name, document, made)
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Patch,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        options: WriteOptions = WriteOptions(),
+    ) -> Document:
+        document = patch.document if isinstance(patch, MergePatch) else {}
+        made = super().patch(resource, name, patch, namespace, subresource=subresource, options=options)
+        return await self._do("patch", resource, subresource, name, document, made)
+
+    async def delete(
+        self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions = DeleteOptions()
+    ) -> Document:
+        return await self._do("delete", resource, "", name, {}, super().delete(resource, name, namespace, options))
+
+    async def _do(
+        self,
+        verb: str,
+        resource: Resource,
+        subresource: str,
+        name: str,
+        document: Document,
+        work: Coroutine[Any, Any, Document],
+    ) -> Document:
+        if resource == kinds.EVENTS:
+            return await work
+        place = f"{resource.name}/{subresource}" if subresource else resource.name
+        write = Write(f"{verb} {place}", name, document)
+        self.writes.append(write.what)
+        try:
+            await self.before(write)
+        except BaseException:
+            work.close()
+            raise
+        answer = await work
+        await self.after(write)
+        return answer
+
+
+BINDING = "create pods/binding"
+CLAIM_STATUS = "patch resourceclaims/status"
+
+
+def raises(error: Exception, what: str, *, times: int = 1, name: str = "") -> Hook:
+    """The first so many writes of that kind fail."""
+    left = [times]
+
+    async def hook(write: Write) -> None:
+        if write.what == what and name in ("", write.name) and left[0] > 0:
+            left[0] -= 1
+            raise error
+
+    return hook
+
+
+def allocation_on(node: str, device: str = "gpu-0", **more: Any) -> Document:
+    """Of one device of a node's pool, usable there."""
+    result = {"request": "gpu", "driver": DRIVER, "pool": node, "device": device, **more}
+    where = {"key": "metadata.name", "operator": "In", "values": [node]}
+    return {"devices": {"results": [result]}, "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [where]}]}}
+
+
 class World:
+    """`cluster` is what the scheduler has; the test itself and the claim controller use `store`."""
+
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store = store
+        self.cluster = FaultyCluster(store)
         self.settings = settings
         self.metrics = Registry()
+        self.clock: Clock = SystemClock()
 
     @asynccontextmanager
     async def scheduling(self) -> AsyncIterator[None]:
         """The control loops at work, from the start."""
-        clock = SystemClock()
+        clock = self.clock
         self.metrics = Registry()
-        informers = Informers(self.store)
+        informers = Informers(self.cluster)
         recorder = Recorder(self.store, "test", "host", clock)
         claims = ClaimController(self.store, informers, recorder, clock, self.metrics)
-        scheduler = Scheduler(self.store, informers, recorder, clock, self.metrics, self.settings)
+        scheduler = Scheduler(self.cluster, informers, recorder, clock, self.metrics, self.settings)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(running(recorder.run))
             await stack.enter_async_context(informers.running())
@@ -124,8 +254,6 @@ class World:
 
     async def status(self, name: str, patch: Any) -> None:
         """Write a claim's status, as a driver does."""
-        from devlet.cluster.client import MergePatch
-
         await self.store.patch(
             kinds.RESOURCE_CLAIMS, name, MergePatch({"status": patch}), "default", subresource="status"
         )

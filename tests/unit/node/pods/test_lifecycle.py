@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from devlet.node.pods.lifecycle import History, Plan, Settings, failed, outcome, plan, started, stopped
+from devlet.node.pods.lifecycle import History, Plan, Settings, deadline, failed, outcome, plan, started, stopped
 from devlet.objects.container import ContainerStateWaiting
-from devlet.objects.documents import view
+from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.pod import Pod
 from devlet.runtime.containers import Exit, Run, lost, reason_for
@@ -159,3 +159,16 @@ def test_the_times_are_settings() -> None:
     quick = Settings(first_restart=1, longest_restart=2)
     found = plan(pod(), {A: ended(1)}, {A: History(restarts=9)}, NOW, quick)
     assert found.wake == NOW + timedelta(seconds=2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "expected"),
+    [
+        ({"activeDeadlineSeconds": 90}, {"startTime": "2025-01-01T00:00:00Z"}, "2025-01-01T00:01:30+00:00"),
+        ({"activeDeadlineSeconds": 90}, {}, None),
+        ({}, {"startTime": "2025-01-01T00:00:00Z"}, None),
+    ],
+)
+def test_a_deadline_counts_from_the_start_of_the_pod(spec: Document, status: Document, expected: str | None) -> None:
+    found = deadline(view(Pod, {"spec": spec, "status": status}))
+    assert (found.isoformat() if found else None) == expected

@@ -2,6 +2,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from devlet.node.pods import status
@@ -192,3 +193,29 @@ def test_what_is_learned_of_devices_after_the_end_replaces_what_was_known() -> N
     (container,) = found["containerStatuses"]
     health = [each["resources"][0]["health"] for each in container["allocatedResourcesStatus"]]
     assert health == ["Unhealthy", "Healthy"] and found["initContainerStatuses"] == []
+
+
+def test_the_reason_of_a_condition_goes_when_it_no_longer_holds() -> None:
+    old = {"type": "Ready", "status": "False", "reason": "ContainersNotReady", "message": "wait"}
+    before = pod_document(conditions=[old])
+    changed = patch(made(before, facts({MAIN: RUNNING})), before)
+    assert changed is not None
+    ready = next(each for each in changed["status"]["conditions"] if each["type"] == "Ready")
+    assert (ready["status"], ready["reason"], ready["message"]) == ("True", None, None)
+
+
+def test_the_address_of_the_node_replaces_that_of_before() -> None:
+    before = pod_document(hostIP="10.0.0.1", hostIPs=[{"ip": "10.0.0.1"}])
+    known = msgspec.structs.replace(facts({MAIN: RUNNING}), address="10.0.0.2")
+    changed = patch(made(before, known), before)
+    assert changed is not None and changed["status"]["hostIP"] == "10.0.0.2"
+    assert changed["status"]["hostIPs"] == [{"$patch": "replace"}, {"ip": "10.0.0.2"}]
+    same = msgspec.structs.replace(known, address="10.0.0.1")
+    unchanged = patch(made(before, same), before)
+    assert unchanged is not None and "hostIPs" not in unchanged["status"]
+
+
+def test_no_container_can_start_before_the_claims_are_prepared() -> None:
+    known = msgspec.structs.replace(facts({}), prepared=False)
+    found = {each["type"]: each["status"] for each in made(pod_document(), known)["conditions"]}
+    assert found["PodReadyToStartContainers"] == "False"

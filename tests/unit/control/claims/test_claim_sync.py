@@ -1,0 +1,114 @@
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from devlet.control.claims.claim_sync import ClaimSync, reserved_for
+from devlet.control.claims.known_claims import KnownClaims
+from devlet.control.claims.pod_fates import PodFates
+from devlet.errors import Conflict
+from devlet.objects.claim import ConsumerReference
+from devlet.objects.documents import Document
+from devlet.objects.kinds import RESOURCE_CLAIMS, Resource
+
+if TYPE_CHECKING:
+    from tests.unit.control.claims.conftest import World
+
+pytestmark = pytest.mark.anyio
+NS = "default"
+FINALIZER = "resource.kubernetes.io/delete-protection"
+
+
+def sync_of(world: "World") -> ClaimSync:
+    cluster: Any = world.watched
+    fates = PodFates(cluster, world.informers.pods, 10)
+    return ClaimSync(cluster, world.informers, fates, KnownClaims(world.informers.claims))
+
+
+async def needs_work(world: "World", name: str) -> bool:
+    await world.settled()
+    claim = world.informers.claims.get(name, NS)
+    return claim is not None and sync_of(world).needs_work(claim)
+
+
+def owned_by(pod: Document) -> Document:
+    metadata = pod["metadata"]
+    return {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
+
+
+async def test_consumers_are_written_as_documents_have_them() -> None:
+    group = ConsumerReference(api_group="x.k8s.io", resource="groups", name="g", uid="1")
+    pod = ConsumerReference(resource="pods", name="p", uid="2")
+    assert reserved_for((group, pod)) == [
+        {"apiGroup": "x.k8s.io", "resource": "groups", "name": "g", "uid": "1"},
+        {"resource": "pods", "name": "p", "uid": "2"},
+    ]
+
+
+async def test_a_claim_that_pods_use_needs_no_work_and_one_of_strangers_a_question(world: "World") -> None:
+    await world.claim("shared")
+    pod = await world.pod(gpu=":shared")
+    await world.allocate("shared", pod)
+    assert not await needs_work(world, "shared")
+    await world.claim("strange")
+    await world.allocate("strange", others=[{"resource": "pods", "name": "train", "uid": "another"}])
+    assert await needs_work(world, "strange")
+
+
+async def test_an_owner_whose_name_another_pod_has_is_asked_about_and_others_are_not(world: "World") -> None:
+    pod = await world.pod(gpu=":a")
+    for name, owner in (
+        ("a", owned_by(pod)),
+        ("b", owned_by(pod) | {"uid": "x"}),
+        ("c", owned_by(pod) | {"name": "y"}),
+    ):
+        await world.claim(name, ownerReferences=[owner])
+    assert [await needs_work(world, name) for name in "abc"] == [False, True, False]
+
+
+async def test_a_claim_that_is_gone_before_its_turn_is_no_error(world: "World") -> None:
+    sync = sync_of(world)
+    await sync.sync(NS, "never-was")
+    await world.claim("early", finalizers=[FINALIZER])
+    await world.store.delete(RESOURCE_CLAIMS, "early", NS)
+
+    async def be_faster(verb: str, resource: Resource, args: Any) -> None:
+        world.watched.before = None
+        await sync_of(world).sync(NS, "early")
+
+    await world.settled()
+    world.watched.before = be_faster
+    await sync.sync(NS, "early")
+    assert await world.get_claim("early") is None
+
+
+@pytest.mark.spec("DA-6.2b")
+async def test_a_claim_that_has_changed_in_the_meantime_is_not_written(world: "World") -> None:
+    await world.claim("shared")
+    await world.allocate("shared", others=[{"resource": "pods", "name": "gone", "uid": "u"}])
+    await world.settled()
+
+    async def change(verb: str, resource: Resource, args: Any) -> None:
+        world.watched.before = None
+        await world.allocate("shared", others=[{"resource": "pods", "name": "new", "uid": "v"}])
+
+    world.watched.before = change
+    with pytest.raises(Conflict):
+        await sync_of(world).sync(NS, "shared")
+    assert ((await world.get_claim("shared")) or {})["status"]["reservedFor"][0]["name"] == "new"
+
+
+@pytest.mark.spec("DA-6.2d")
+async def test_an_unused_claim_of_a_pod_that_is_done_takes_two_writes_and_one_without_protection_one(
+    world: "World",
+) -> None:
+    pod = await world.pod(gpu=":a")
+    await world.claim("a", ownerReferences=[owned_by(pod)])
+    await world.allocate("a", pod)
+    await world.claim("b", ownerReferences=[owned_by(pod)])
+    await world.finish("train")
+    await world.settled()
+    for name, writes in (("a", ["delete", "patch"]), ("b", ["delete"])):
+        world.watched.writes.clear()
+        await sync_of(world).sync(NS, name)
+        assert [verb for verb, _ in world.watched.writes] == writes
+        assert await world.get_claim(name) is None

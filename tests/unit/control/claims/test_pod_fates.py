@@ -1,0 +1,73 @@
+from typing import TYPE_CHECKING
+
+import pytest
+
+from devlet.cluster.client import DeleteOptions, MergePatch
+from devlet.control.claims.pod_fates import Fate, PodFates, is_done, may_start
+from devlet.control.informers import Informers
+from devlet.objects.kinds import PODS
+from devlet.objects.meta import ObjectMeta
+from devlet.objects.pod import Pod, PodResourceClaim, PodSpec, PodStatus
+
+if TYPE_CHECKING:
+    from tests.unit.control.claims.conftest import World
+
+pytestmark = pytest.mark.anyio
+NS = "default"
+
+
+def pod(uid: str = "u", phase: str = "Pending", node: str = "", *, deleting: bool = False) -> Pod:
+    return Pod(
+        metadata=ObjectMeta(name="p", uid=uid, deletion_timestamp="2025-01-01T00:00:00Z" if deleting else None),
+        spec=PodSpec(node_name=node, resource_claims=(PodResourceClaim(name="gpu"),)),
+        status=PodStatus(phase=phase),
+    )
+
+
+@pytest.mark.spec("DA-6.2a")
+def test_a_pod_is_done_when_it_has_ended_or_ends_without_ever_having_had_a_node() -> None:
+    assert is_done(pod(phase="Succeeded")) and is_done(pod(phase="Failed", node="n")) and is_done(pod(deleting=True))
+    assert not is_done(pod()) and not is_done(pod(node="n", deleting=True)) and not is_done(pod(phase="Running"))
+
+
+def test_a_pod_that_has_ended_or_ends_does_not_start() -> None:
+    assert may_start(pod()) and may_start(pod(phase="Running", node="n"))
+    assert not may_start(pod(deleting=True, node="n")) and not may_start(pod(phase="Failed"))
+
+
+async def test_what_is_in_the_copy_is_known_and_the_rest_is_asked(world: "World") -> None:
+    lives = await world.pod("lives", gpu="t")
+    done = await world.pod("done", gpu="t")
+    await world.finish("done")
+    await world.settled()
+    fates = PodFates(world.store, world.informers.pods, remembered=10)
+    for document, fate in ((lives, Fate.LIVES), (done, Fate.DONE)):
+        where = NS, document["metadata"]["name"], document["metadata"]["uid"]
+        assert fates.known(*where) is fate and await fates.learned(*where) is fate
+    for name in ("lives", "nobody"):
+        assert fates.known(NS, name, "other") is Fate.UNKNOWN
+        assert await fates.learned(NS, name, "other") is Fate.GONE
+
+
+async def test_the_copy_is_not_believed_where_it_may_be_behind(world: "World") -> None:
+    """It has a pod of that name, but the one that is meant came after it."""
+    await world.pod("p", gpu="t")
+    informers = Informers(world.store)
+    async with informers.running():
+        fates = PodFates(world.store, informers.pods, remembered=10)
+    await world.store.delete(PODS, "p", NS, DeleteOptions(grace_period=0))
+    new = await world.pod("p", gpu="t")
+    assert fates.known(NS, "p", new["metadata"]["uid"]) is Fate.UNKNOWN
+    assert await fates.learned(NS, "p", new["metadata"]["uid"]) is Fate.LIVES
+    await world.store.patch(PODS, "p", MergePatch({"status": {"phase": "Failed"}}), NS, subresource="status")
+    assert await fates.learned(NS, "p", new["metadata"]["uid"]) is Fate.DONE
+
+
+async def test_so_many_removed_pods_are_remembered_and_only_those_with_claims(world: "World") -> None:
+    fates = PodFates(world.store, world.informers.pods, remembered=2)
+    for uid in ("a", "b", "c"):
+        fates.removed(pod(uid))
+    fates.removed(Pod(metadata=ObjectMeta(name="p", uid="without-claims")))
+    known = {uid: fates.known(NS, "p", uid) for uid in ("a", "b", "c", "without-claims")}
+    assert [uid for uid, fate in known.items() if fate is Fate.GONE] == ["b", "c"]
+    assert known["a"] is Fate.UNKNOWN

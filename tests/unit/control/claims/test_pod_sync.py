@@ -1,0 +1,107 @@
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from devlet.cluster.client import DeleteOptions
+from devlet.control.claims.known_claims import KnownClaims
+from devlet.control.claims.metrics import ClaimMetrics
+from devlet.control.claims.pod_sync import PodSync
+from devlet.control.informers import Informers
+from devlet.errors import Conflict, DevletError
+from devlet.kit.metrics import Registry
+from devlet.objects.claim_from_template import claim_from_template
+from devlet.objects.documents import view
+from devlet.objects.kinds import PODS, RESOURCE_CLAIMS, Resource
+from devlet.objects.pod import Pod
+
+if TYPE_CHECKING:
+    from tests.unit.control.claims.conftest import World
+
+pytestmark = pytest.mark.anyio
+NS = "default"
+
+
+def sync_of(world: "World", informers: Informers | None = None) -> PodSync:
+    informers = informers or world.informers
+    cluster: Any = world.watched
+    metrics = ClaimMetrics(Registry(), informers.claims)
+    return PodSync(cluster, informers, KnownClaims(informers.claims), world.recorder, metrics)
+
+
+async def test_a_pod_that_is_gone_before_its_turn_needs_nothing(world: "World") -> None:
+    await sync_of(world).sync(NS, "never-was")
+    assert world.watched.writes == []
+
+
+async def test_only_pods_with_something_to_do_need_work(world: "World") -> None:
+    await world.claim("shared")
+    pods = [
+        view(Pod, await world.pod("without")),
+        view(Pod, await world.pod("named", gpu=":shared")),
+        view(Pod, await world.pod("from-template", gpu="one-gpu")),
+    ]
+    assert [sync_of(world).needs_work(pod) for pod in pods] == [False, False, True]
+
+
+@pytest.mark.spec("DA-6.1b")
+async def test_a_recorded_claim_that_only_our_copy_lacks_is_not_made_again(world: "World") -> None:
+    template = await world.template()
+    informers = Informers(world.store)
+    async with informers.running():
+        await world.settled()
+    # The copy of the claims stands still from here on; the one of the pods goes on.
+    informers.pods = world.informers.pods
+    pod = view(Pod, await world.pod(gpu="one-gpu"))
+    made = await world.store.create(RESOURCE_CLAIMS, claim_from_template(template, pod, "gpu"), NS)
+    await world.record("train", gpu=made["metadata"]["name"])
+    await world.settled()
+    await sync_of(world, informers).sync(NS, "train")
+    assert list(await world.claims()) == [made["metadata"]["name"]]
+    assert (await world.recorded())["gpu"] == made["metadata"]["name"]
+
+
+@pytest.mark.spec("DA-6.1f")
+async def test_a_pod_that_has_gone_in_the_meantime_is_not_written_and_a_new_one_of_its_name_neither(
+    world: "World",
+) -> None:
+    await world.template()
+    await world.pod(gpu="one-gpu")
+
+    async def remove(verb: str, resource: Resource, args: Any) -> None:
+        if resource == PODS:
+            await world.store.delete(PODS, "train", NS, DeleteOptions(grace_period=0))
+
+    async def replace(verb: str, resource: Resource, args: Any) -> None:
+        if resource == PODS:
+            await remove(verb, resource, args)
+            await world.pod(gpu="one-gpu")
+
+    await world.settled()
+    world.watched.before = replace
+    with pytest.raises(DevletError):
+        await sync_of(world).sync(NS, "train")
+    assert await world.recorded() == {}
+    await world.settled()
+    world.watched.before = remove
+    await sync_of(world).sync(NS, "train")
+
+
+@pytest.mark.spec("DA-6.1g")
+async def test_a_reservation_does_not_overwrite_another_one(world: "World") -> None:
+    await world.claim("shared")
+    first = await world.pod("first", node="n1", gpu=":shared")
+    await world.pod("second", node="n1", gpu=":shared")
+    await world.allocate("shared")
+    await world.settled()
+
+    async def reserve(verb: str, resource: Resource, args: Any) -> None:
+        world.watched.before = None
+        await world.allocate("shared", first)
+
+    world.watched.before = reserve
+    with pytest.raises(Conflict):
+        await sync_of(world).sync(NS, "second")
+    await world.settled()
+    await sync_of(world).sync(NS, "second")
+    claim = (await world.claims())["shared"]
+    assert [consumer["name"] for consumer in claim["status"]["reservedFor"]] == ["first", "second"]

@@ -1,0 +1,132 @@
+from itertools import product
+
+import pytest
+
+from devlet.control.claims.pod_fates import Fate
+from devlet.control.claims.release import Release, is_pod, owning_pod, plan
+from devlet.objects.claim import AllocationResult, ConsumerReference, ResourceClaim, ResourceClaimStatus
+from devlet.objects.claim_from_template import DELETE_PROTECTION
+from devlet.objects.meta import ObjectMeta, OwnerReference
+
+OWNER = OwnerReference(api_version="v1", kind="Pod", name="owner", uid="owner", controller=True)
+MINE = (DELETE_PROTECTION,)
+
+
+def pod(uid: str) -> ConsumerReference:
+    return ConsumerReference(resource="pods", name=uid, uid=uid)
+
+
+GROUP = ConsumerReference(api_group="scheduling.k8s.io", resource="podgroups", name="g", uid="g")
+
+
+def claim(
+    *consumers: ConsumerReference,
+    allocated: bool = True,
+    finalizers: tuple[str, ...] = MINE,
+    deleting: bool = False,
+    owner: OwnerReference | None = None,
+) -> ResourceClaim:
+    return ResourceClaim(
+        metadata=ObjectMeta(
+            name="c",
+            finalizers=finalizers,
+            deletion_timestamp="2025-01-01T00:00:00Z" if deleting else None,
+            owner_references=(owner,) if owner else (),
+        ),
+        status=ResourceClaimStatus(reserved_for=consumers, allocation=AllocationResult() if allocated else None),
+    )
+
+
+@pytest.mark.spec("DA-6.2a")
+def test_consumers_that_are_over_are_dropped_and_all_others_kept() -> None:
+    fates = {"done": Fate.DONE, "gone": Fate.GONE, "lives": Fate.LIVES, "maybe": Fate.UNKNOWN, "g": Fate.GONE}
+    found = plan(claim(pod("done"), pod("lives"), pod("gone"), pod("maybe"), GROUP), fates)
+    assert found == Release((pod("lives"), pod("maybe"), GROUP))
+    assert not is_pod(GROUP)
+
+
+def test_a_claim_in_use_stays_as_it_is_even_if_it_is_being_deleted() -> None:
+    for deleting in (True, False):
+        assert plan(claim(pod("a"), deleting=deleting, owner=OWNER), {"a": Fate.LIVES, "owner": Fate.GONE}) is None
+
+
+@pytest.mark.spec("DA-6.2b")
+def test_when_the_last_one_goes_the_claim_is_deallocated_and_set_free() -> None:
+    gone = {"a": Fate.GONE}
+    assert plan(claim(pod("a")), gone) == Release((), deallocate=True, unprotect=True)
+    assert plan(claim(pod("a"), finalizers=()), gone) == Release(())
+    assert plan(claim(pod("a"), finalizers=("x",)), gone) == Release(())
+
+
+@pytest.mark.spec("DA-6.2b")
+def test_a_claim_that_was_not_in_use_is_left_alone() -> None:
+    for allocated, finalizers in product((True, False), ((), MINE)):
+        assert plan(claim(allocated=allocated, finalizers=finalizers), {}) is None
+
+
+@pytest.mark.spec("DA-6.2c")
+def test_a_deleted_claim_goes_with_one_write_unless_somebody_else_holds_it() -> None:
+    for consumers, allocated in product(((), (pod("a"),)), (True, False)):
+        found = plan(claim(*consumers, allocated=allocated, deleting=True), {"a": Fate.GONE})
+        assert found == Release(unprotect=True)
+    held = (*MINE, "x")
+    assert plan(claim(deleting=True, finalizers=held), {}) == Release((), deallocate=True, unprotect=True)
+    assert plan(claim(deleting=True, finalizers=held, allocated=False), {}) == Release(unprotect=True)
+    assert plan(claim(deleting=True, finalizers=("x",)), {}) is None
+
+
+@pytest.mark.spec("DA-6.2d")
+@pytest.mark.parametrize("fate", [Fate.DONE, Fate.GONE])
+def test_a_claim_whose_owner_is_over_is_deleted(fate: Fate) -> None:
+    fates = {"owner": fate}
+    assert plan(claim(pod("owner"), owner=OWNER), fates) == Release(delete=True, unprotect=True)
+    assert plan(claim(owner=OWNER, finalizers=()), fates) == Release(delete=True)
+    assert plan(claim(owner=OWNER, deleting=True), fates) == Release(unprotect=True)
+    held = plan(claim(pod("owner"), owner=OWNER, finalizers=(*MINE, "x")), fates)
+    assert held == Release((), deallocate=True, delete=True, unprotect=True)
+
+
+@pytest.mark.spec("DA-6.2d")
+@pytest.mark.parametrize("fates", [{"owner": Fate.LIVES}, {"owner": Fate.UNKNOWN}, {}])
+def test_a_claim_whose_owner_lives_or_is_unknown_stays(fates: dict[str, Fate]) -> None:
+    assert plan(claim(owner=OWNER, allocated=False), fates) is None
+    released = plan(claim(pod("a"), owner=OWNER), fates | {"a": Fate.GONE})
+    assert released == Release((), deallocate=True, unprotect=True)
+
+
+def test_a_surplus_claim_goes_unless_it_has_devices() -> None:
+    lives = {"owner": Fate.LIVES}
+    assert plan(claim(owner=OWNER, allocated=False), lives, surplus=True) == Release(delete=True, unprotect=True)
+    assert plan(claim(owner=OWNER), lives, surplus=True) is None
+
+
+@pytest.mark.parametrize(
+    "change", [{"kind": "PodGroup"}, {"api_version": "scheduling.k8s.io/v1"}, {"controller": False}]
+)
+def test_only_the_controlling_pod_is_an_owner(change: dict[str, object]) -> None:
+    fields = {"api_version": "v1", "kind": "Pod", "name": "owner", "uid": "owner", "controller": True} | change
+    other = OwnerReference(**fields)  # type: ignore[arg-type]
+    assert owning_pod(claim(owner=other)) is None and owning_pod(claim(owner=OWNER)) == OWNER
+    assert plan(claim(owner=other), {"owner": Fate.GONE}) is None
+
+
+def test_what_was_carried_out_needs_no_second_time() -> None:
+    """Each state to which a plan leads, step by step, leads to the end."""
+    for finalizers, deleting, allocated in product(((), MINE, ("x",), (*MINE, "x")), (True, False), (True, False)):
+        for consumers, fate in product(((), (pod("a"),)), (Fate.LIVES, Fate.DONE)):
+            state = claim(*consumers, allocated=allocated, finalizers=finalizers, deleting=deleting, owner=OWNER)
+            fates = {"a": Fate.GONE, "owner": fate}
+            if (found := plan(state, fates)) is None:
+                continue
+            left = tuple(f for f in finalizers if not (found.unprotect and f == DELETE_PROTECTION))
+            ends = deleting or found.delete
+            if ends and not left:
+                continue
+            after = claim(
+                *(consumers if found.kept is None else found.kept),
+                allocated=allocated and not found.deallocate,
+                finalizers=left,
+                deleting=ends,
+                owner=OWNER,
+            )
+            assert plan(after, fates) is None

@@ -1,0 +1,483 @@
+"""Decisions become true, or nothing of them is left."""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+import pytest
+from tests.unit.control.scheduler.conftest import (
+    BINDING,
+    CLAIM_STATUS,
+    World,
+    Write,
+    allocation_on,
+    raises,
+)
+
+from devlet.cluster.client import MergePatch
+from devlet.control.scheduler.settings import Settings
+from devlet.errors import Conflict, Forbidden, Unavailable
+from devlet.kit.backoff import Backoff
+from devlet.objects import kinds
+from devlet.objects.documents import Document
+from devlet.testing.waiting import until
+from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, slice_of, template
+
+pytestmark = pytest.mark.anyio
+
+SOON = Settings(report_after=0.05, retry=Backoff(0.01, 0.05))
+NEVER = Settings(report_after=0.05, retry=Backoff(1000.0, 1000.0))
+
+
+async def one_device(world: World, settings: Settings = SOON) -> None:
+    world.settings = settings
+    await world.add(node("n1"), device_class(), slice_of("n1", 1), claim("c"))
+
+
+async def allocation(world: World, name: str = "c") -> Document:
+    found: Document = (await world.claim(name)).get("status") or {}
+    return found
+
+
+def once(what: str, act: Callable[[], Awaitable[object]], name: str = "") -> Callable[[Write], Awaitable[None]]:
+    """Do something when the first such write comes along."""
+    left = [1]
+
+    async def hook(write: Write) -> None:
+        if write.what == what and name in ("", write.name) and left[0]:
+            left[0] = 0
+            await act()
+
+    return hook
+
+
+# What fails, and is tried again
+
+
+@pytest.mark.spec("DA-5.8a")
+async def test_a_binding_that_is_refused_gives_the_claims_back(world: World) -> None:
+    await one_device(world, NEVER)
+    world.cluster.before = raises(Forbidden("not you"), BINDING)
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        assert await world.told("train", "not you")
+        assert await allocation(world) == {}
+
+
+async def test_a_binding_that_is_refused_gives_the_room_back(world: World) -> None:
+    world.settings = NEVER
+    await world.add(node("n1"))
+    world.cluster.before = raises(Forbidden("not you"), BINDING, name="large")
+    async with world.scheduling():
+        await world.add(pod("large", requests={"cpu": "4"}))
+        await world.told("large", "not you")
+        await world.add(pod("other", requests={"cpu": "4"}))
+        await world.bound("other")
+
+
+async def test_a_binding_that_failed_is_tried_again(world: World) -> None:
+    await one_device(world)
+    world.cluster.before = raises(Unavailable("not now"), BINDING, times=2)
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        assert await world.bound("train") == {"train": "n1"}
+        assert len((await allocation(world))["reservedFor"]) == 1
+
+
+async def test_who_is_refused_waits_before_it_tries_again_whatever_happens_to_its_claims(world: World) -> None:
+    await one_device(world, NEVER)
+    world.cluster.before = raises(Forbidden("not you"), BINDING, times=1000, name="train")
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await world.told("train", "not you")
+        await world.add(pod("other"))
+        await world.bound("other")
+        assert world.cluster.writes.count(BINDING) == 2
+
+
+async def test_a_binding_whose_answer_was_lost_is_a_binding(world: World) -> None:
+    await one_device(world, NEVER)
+    world.cluster.after = raises(Unavailable("connection lost"), BINDING)
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await world.bound("train")
+        await world.add(pod("other"))
+        await world.bound("other")
+        assert len((await allocation(world))["reservedFor"]) == 1
+        assert world.cluster.writes.count(CLAIM_STATUS) == 1
+
+
+async def test_nothing_is_taken_back_as_long_as_nobody_knows_whether_the_pod_was_bound(world: World) -> None:
+    await one_device(world)
+    world.cluster.after = raises(Unavailable("connection lost"), BINDING)
+    world.cluster.reading = raises(Unavailable("no connection"), "get pods", times=3)
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await world.bound("train")
+        await world.add(pod("other"))
+        await world.bound("other")
+        assert len((await allocation(world))["reservedFor"]) == 1
+        assert world.cluster.writes.count(CLAIM_STATUS) == 1
+
+
+async def test_a_claim_whose_answer_was_lost_is_written(world: World) -> None:
+    await one_device(world, NEVER)
+    world.cluster.after = raises(Unavailable("connection lost"), CLAIM_STATUS)
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await world.bound("train")
+        assert world.cluster.writes.count(CLAIM_STATUS) == 1
+
+
+async def test_devices_stay_given_away_until_it_is_known_whether_a_write_arrived(world: World) -> None:
+    """The answer is lost, the informer has not heard, and the claim cannot be read: somebody else asks for a device."""
+    await one_device(world)
+    await world.add(claim("d"))
+    silence, asked = anyio.Event(), anyio.Event()
+
+    async def keep_back(write: Write) -> None:
+        if write.what == "watch resourceclaims" and "allocation" in write.document.get("status", {}):
+            await silence.wait()
+
+    async def refuse(write: Write) -> None:
+        if not silence.is_set():
+            asked.set()
+            raise Unavailable("no connection")
+
+    world.cluster.heard, world.cluster.reading = keep_back, refuse
+    world.cluster.after = raises(Unavailable("connection lost"), CLAIM_STATUS)
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await asked.wait()
+        await world.add(pod("other", claim="d"))
+        await world.told("other", "0/1 nodes are available")
+        silence.set()
+        await world.bound("train")
+        assert len(await world.devices()) == 1
+
+
+# Somebody else writes
+
+
+@pytest.mark.spec("DA-5.7c")
+async def test_a_claim_that_somebody_wrote_meanwhile_is_read_again(world: World) -> None:
+    await one_device(world, NEVER)
+
+    async def label() -> None:
+        patch = MergePatch({"metadata": {"labels": {"a": "b"}}})
+        await world.store.patch(kinds.RESOURCE_CLAIMS, "c", patch, "default")
+
+    world.cluster.before = once(CLAIM_STATUS, label)
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await world.bound("train")
+        assert world.cluster.writes.count(CLAIM_STATUS) == 2
+
+
+@pytest.mark.spec("DA-5.7d")
+async def test_a_claim_that_somebody_allocated_meanwhile_keeps_what_it_got(world: World) -> None:
+    await one_device(world)
+    await world.add(node("n2"), slice_of("n2", 1))
+    given = allocation_on("n2")
+    world.cluster.before = once(CLAIM_STATUS, lambda: world.status("c", {"allocation": given}))
+    async with world.scheduling():
+        await world.add(pod("train", claim="c", nodeSelector={}))
+        assert await world.bound("train") == {"train": "n2"}
+        assert (await allocation(world))["allocation"]["devices"]["results"][0]["pool"] == "n2"
+
+
+async def test_a_claim_that_was_deallocated_meanwhile_is_allocated_again(world: World) -> None:
+    await one_device(world)
+    await world.status("c", {"allocation": allocation_on("n1")})
+    world.cluster.before = once(CLAIM_STATUS, lambda: world.status("c", {"allocation": None}))
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await world.bound("train")
+        assert len((await allocation(world))["reservedFor"]) == 1
+
+
+async def test_a_claim_that_was_deleted_meanwhile_is_waited_for(world: World) -> None:
+    await one_device(world)
+
+    async def delete() -> None:
+        await world.store.delete(kinds.RESOURCE_CLAIMS, "c", "default")
+
+    world.cluster.before = once("patch resourceclaims", delete)
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await world.told("train", "could not find ResourceClaim")
+        await world.add(claim("c"))
+        await world.bound("train")
+
+
+async def test_a_claim_that_was_replaced_meanwhile_is_another_claim(world: World) -> None:
+    await one_device(world)
+
+    async def replace() -> None:
+        await world.store.delete(kinds.RESOURCE_CLAIMS, "c", "default")
+        await world.add(claim("c"))
+
+    world.cluster.before = once("patch resourceclaims", replace)
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await world.bound("train")
+        assert len((await allocation(world))["reservedFor"]) == 1
+
+
+async def test_a_pod_that_was_deleted_while_it_was_bound_leaves_nothing(world: World) -> None:
+    await one_device(world)
+    world.cluster.before = once(BINDING, lambda: world.remove("train"))
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await until(lambda: allocation(world), lambda found: not found and BINDING in world.cluster.writes, within=10)
+        await world.add(pod("other", claim="c", requests={"cpu": "4"}))
+        await world.bound("other")
+
+
+async def test_a_pod_of_the_same_name_is_another_pod(world: World) -> None:
+    await one_device(world)
+
+    async def replace() -> None:
+        await world.remove("train")
+        await world.add(pod("train", claim="c", nodeSelector={"kubernetes.io/hostname": "n2"}))
+
+    world.cluster.before = once(BINDING, replace)
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await world.told("train", "node affinity/selector")
+        assert "nodeName" not in (await world.pod("train"))["spec"]
+
+
+# Wake-ups
+
+
+async def test_who_shares_a_claim_in_flight_goes_on_even_if_the_event_comes_before_the_answer(world: World) -> None:
+    await one_device(world)
+
+    async def second_asks() -> None:
+        await world.told("b", "in the process of being allocated")
+
+    world.cluster.after = once(CLAIM_STATUS, second_asks)
+    async with world.scheduling():
+        await world.add(pod("a", claim="c"), pod("b", claim="c"))
+        assert await world.bound("a", "b") == {"a": "n1", "b": "n1"}
+
+
+async def test_who_shares_a_claim_in_flight_goes_on_when_the_first_gives_up(world: World) -> None:
+    await one_device(world, NEVER)
+
+    async def give_up() -> None:
+        await world.told("b", "in the process of being allocated")
+        raise Forbidden("not you")
+
+    world.cluster.before = once(CLAIM_STATUS, give_up)
+    async with world.scheduling():
+        await world.add(pod("a", claim="c"), pod("b", claim="c"))
+        await world.bound("b")
+
+
+async def test_news_that_are_older_than_the_binding_change_nothing(world: World) -> None:
+    world.settings = SOON
+    await world.add(node("n1"), node("n2"))
+    bound, go = anyio.Event(), anyio.Event()
+
+    async def label() -> None:
+        await world.store.patch(kinds.PODS, "p", MergePatch({"metadata": {"generation": 7}}), "default")
+        patch = MergePatch({"metadata": {"labels": {"a": "b"}}})
+        await world.store.patch(kinds.PODS, "p", patch, "default")
+
+    async def lag(write: Write) -> None:
+        if write.what == "watch pods" and write.name == "p":
+            if write.document["spec"].get("nodeName"):
+                await go.wait()
+            elif write.document["metadata"].get("labels"):
+                await bound.wait()
+
+    world.cluster.heard = lag
+    world.cluster.before = once(BINDING, label)
+    async with world.scheduling():
+        await world.add(pod("p"))
+        await world.bound("p")
+        await anyio.wait_all_tasks_blocked()
+        bound.set()
+        await anyio.wait_all_tasks_blocked()
+        go.set()
+        await world.add(pod("q"))
+        await world.bound("q")
+        assert world.cluster.writes.count(BINDING) == 2
+
+
+# Stopping
+
+
+async def test_whoever_is_cancelled_writes_nothing_more(world: World) -> None:
+    await one_device(world)
+    begun = anyio.Event()
+
+    async def block(write: Write) -> None:
+        if write.what == BINDING:
+            begun.set()
+            await anyio.sleep_forever()
+
+    world.cluster.before = block
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await begun.wait()
+    assert world.cluster.writes[-1] == BINDING
+    assert len((await allocation(world))["reservedFor"]) == 1
+
+
+async def test_what_was_reserved_when_it_was_stopped_is_used_by_the_next(world: World) -> None:
+    await test_whoever_is_cancelled_writes_nothing_more(world)
+    world.cluster.before = world.cluster.heard
+    before = world.cluster.writes.count(CLAIM_STATUS)
+    async with world.scheduling():
+        await world.bound("train")
+        assert world.cluster.writes.count(CLAIM_STATUS) == before
+
+
+# Slots
+
+
+async def test_devices_that_are_being_attached_keep_nobody_else_from_being_bound(world: World) -> None:
+    await one_device(world, Settings(at_once=1))
+    slow = {"name": "gpu-0", "bindsToNode": True, "bindingConditions": ["attached"], "bindingFailureConditions": ["x"]}
+    await world.change(slice_of("n1", [slow], generation=2))
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await until(lambda: world.events("BindingConditionsPending"), within=10)
+        await world.add(pod("other"))
+        await world.bound("other")
+
+
+# Extended resources
+
+EXTENDED = "example.com/gpu"
+
+
+async def extended(world: World, settings: Settings = SOON) -> None:
+    world.settings = settings
+    await world.add(node("n1"), device_class(extended=EXTENDED), slice_of("n1", 1))
+
+
+async def left_over(world: World, name: str) -> None:
+    """A claim for extended resources that a scheduler made before it crashed."""
+    owner = (await world.pod(name))["metadata"]["uid"]
+    document = claim("left")
+    document["metadata"] |= {
+        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+        "finalizers": ["resource.kubernetes.io/delete-protection"],
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": owner, "controller": True}],
+    }
+    await world.add(document)
+
+
+@pytest.mark.spec("DA-5.5b")
+@pytest.mark.parametrize("allocated", [False, True])
+async def test_a_claim_that_a_crash_left_over_is_removed_and_another_made(world: World, allocated: bool) -> None:
+    await extended(world)
+    await world.add(pod("train", requests={EXTENDED: "1"}))
+    await left_over(world, "train")
+    if allocated:
+        await world.status("left", {"allocation": allocation_on("n1")})
+    async with world.scheduling():
+        await world.bound("train")
+        await world.gone(kinds.RESOURCE_CLAIMS, "left")
+        assert len(await world.claims()) == 1
+
+
+async def test_a_claim_for_extended_resources_is_removed_when_the_binding_fails(world: World) -> None:
+    await extended(world, NEVER)
+    world.cluster.before = raises(Forbidden("not you"), BINDING, name="train")
+    async with world.scheduling():
+        await world.add(pod("train", requests={EXTENDED: "1"}))
+        await world.told("train", "not you")
+        assert await world.claims() == []
+        await world.add(pod("other", requests={EXTENDED: "1"}))
+        await world.bound("other")
+
+
+@pytest.mark.parametrize("what", ["create resourceclaims", "patch pods/status", CLAIM_STATUS, BINDING])
+async def test_a_failure_at_any_step_of_extended_resources_is_overcome(world: World, what: str) -> None:
+    await extended(world)
+    world.cluster.before = raises(Unavailable("not now"), what)
+    async with world.scheduling():
+        await world.add(pod("train", requests={EXTENDED: "1"}))
+        await world.bound("train")
+        assert len(await world.claims()) == 1 and len(await world.devices()) == 1
+
+
+@pytest.mark.parametrize("what", ["create resourceclaims", "patch pods/status", CLAIM_STATUS, BINDING])
+async def test_a_lost_answer_at_any_step_of_extended_resources_is_overcome(world: World, what: str) -> None:
+    await extended(world)
+    world.cluster.after = raises(Unavailable("connection lost"), what)
+    async with world.scheduling():
+        await world.add(pod("train", requests={EXTENDED: "1"}))
+        await world.bound("train")
+        status = (await world.pod("train"))["status"]["extendedResourceClaimStatus"]
+        used = await world.claim(status["resourceClaimName"])
+        assert used["status"]["reservedFor"][0]["name"] == "train" and len(await world.devices()) == 1
+
+
+async def test_two_pods_at_once_do_not_get_one_device(world: World) -> None:
+    await extended(world)
+    async with world.scheduling():
+        await world.add(pod("a", requests={EXTENDED: "1"}), pod("b", requests={EXTENDED: "1"}))
+        await world.told("b")
+        assert await world.bound("a") == {"a": "n1"} and len(await world.devices()) == 1
+        await world.remove("a")
+        await world.bound("b")
+
+
+async def test_a_node_that_has_the_resource_by_itself_is_not_told_of_a_claim_that_is_gone(world: World) -> None:
+    await extended(world)
+
+    async def plugin_comes() -> None:
+        document = await world.store.get(kinds.NODES, "n1")
+        document["status"]["allocatable"][EXTENDED] = "1"
+        document["status"]["capacity"][EXTENDED] = "1"
+        await world.store.update(kinds.NODES, document, subresource="status")
+        raise Conflict("try again")
+
+    world.cluster.before = once(BINDING, plugin_comes)
+    async with world.scheduling():
+        await world.add(pod("train", requests={EXTENDED: "1"}))
+        await world.bound("train")
+        assert await world.claims() == []
+        assert "extendedResourceClaimStatus" not in (await world.pod("train"))["status"]
+
+
+@pytest.mark.spec("DA-5.7e")
+async def test_claims_that_are_made_are_counted(world: World) -> None:
+    await extended(world)
+    world.cluster.before = raises(Unavailable("not now"), "create resourceclaims")
+    async with world.scheduling():
+        await world.add(pod("train", requests={EXTENDED: "1"}))
+        await world.bound("train")
+        text = world.metrics.render()
+    assert 'scheduler_resourceclaim_creates_total{status="success"} 1' in text
+    assert 'scheduler_resourceclaim_creates_total{status="failure"} 1' in text
+
+
+# Several claims
+
+
+async def test_of_two_claims_both_are_given_back_if_one_cannot_be_written(world: World) -> None:
+    world.settings = NEVER
+    await world.add(node("n1"), device_class(), slice_of("n1", 2), claim("c"), claim("d"))
+    both = pod("train", claim="c")
+    both["spec"]["resourceClaims"].append({"name": "more", "resourceClaimName": "d"})
+    world.cluster.before = raises(Forbidden("not that one"), CLAIM_STATUS, name="d")
+    async with world.scheduling():
+        await world.add(both)
+        await world.told("train", "not that one")
+        assert await world.devices() == {}
+
+
+async def test_a_template_and_a_claim_are_written_in_one_go_each(world: World) -> None:
+    await one_device(world)
+    await world.add(template("one"))
+    async with world.scheduling():
+        await world.add(pod("train", template="one"))
+        await world.bound("train")
+        assert world.cluster.writes == [CLAIM_STATUS, BINDING]
+        assert list(await world.devices()) == [f"{DRIVER}/n1/gpu-0"]

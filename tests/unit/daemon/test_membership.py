@@ -1,0 +1,48 @@
+import logging
+from pathlib import Path
+
+import pytest
+
+from devlet.daemon.membership import DATABASE, FILE, embed, join
+from devlet.errors import InvalidInput
+
+SERVER = "https://192.0.2.1:6443"
+
+
+def test_a_new_root_may_be_either(root: Path) -> None:
+    embed(root)
+    join(root, SERVER)
+    assert (root / FILE).read_text() == f"{SERVER}\n"
+    assert (root / FILE).stat().st_mode & 0o077 == 0
+
+
+def test_the_root_of_another_clusters_node_gets_no_embedded_one(root: Path) -> None:
+    join(root, SERVER)
+    with pytest.raises(
+        InvalidInput, match=f"is of a node of {SERVER}, not of an embedded cluster; start it with --kub"
+    ):
+        embed(root)
+
+
+def test_a_root_with_an_embedded_cluster_joins_no_other(root: Path) -> None:
+    (root / DATABASE).touch()
+    embed(root)
+    with pytest.raises(InvalidInput, match="holds an embedded cluster, so it cannot be of a node of https"):
+        join(root, SERVER)
+    assert not (root / FILE).exists()
+
+
+def test_joining_again_is_no_news(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    join(root, SERVER)
+    before = (root / FILE).stat().st_mtime_ns
+    join(root, SERVER)
+    assert (root / FILE).stat().st_mtime_ns == before
+    assert caplog.records == []
+
+
+def test_another_address_of_the_cluster_is_told_and_written_down(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    join(root, SERVER)
+    with caplog.at_level(logging.WARNING):
+        join(root, "https://192.0.2.2:6443")
+    assert [record.message for record in caplog.records] == ["cluster has another address"]
+    assert (root / FILE).read_text() == "https://192.0.2.2:6443\n"
