@@ -101,7 +101,7 @@ async def scene(peers: "Peers", root: Path) -> AsyncIterator[Scene]:
     peers.need("etcd", "kube-apiserver")
     (root / "audit-policy.json").write_text(json.dumps(AUDIT))
     audit = [f"--audit-policy-file={root / 'audit-policy.json'}", f"--audit-log-path={root / 'audit.log'}"]
-    users = dict.fromkeys(NAMES, ["system:masters"])
+    users = {name: ["system:masters"] for name in NAMES}
     async with AsyncExitStack() as stack:
         plane = await stack.enter_async_context(
             control_plane(peers.binaries, root, users=users, api_flags=audit, fsync=False)

@@ -1,4 +1,4 @@
-"""Ports of the host that a pod wants, and whether others leave them free. Pure.
+"""Ports of the host: which ones a pod wants, and whether others leave them free. Pure.
 
 The address 0.0.0.0 stands for all addresses of the node: a port there excludes the same port everywhere.
 """
@@ -6,6 +6,7 @@ The address 0.0.0.0 stands for all addresses of the node: a port there excludes 
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
+from devlet.objects.container import ContainerPort
 from devlet.objects.pod import Pod
 
 __all__ = ["Port", "conflict", "of_pod"]
@@ -21,13 +22,10 @@ class Port(NamedTuple):
 
 def of_pod(pod: Pod) -> frozenset[Port]:
     """Of the containers that stay; an init container is gone before they start."""
-    sidecars = (container for container in pod.spec.init_containers if container.is_sidecar)
-    return frozenset(
-        Port(port.host_ip or _EVERY_ADDRESS, port.protocol or "TCP", port.host_port)
-        for container in (*sidecars, *pod.spec.containers)
-        for port in container.ports
-        if port.host_port > 0
-    )
+    containers = pod.spec.containers
+    if pod.spec.init_containers:
+        containers += tuple(container for container in pod.spec.init_containers if container.is_sidecar)
+    return frozenset([_port(port) for each in containers if each.ports for port in each.ports if port.host_port > 0])
 
 
 def conflict(wanted: Collection[Port], used: Collection[Port]) -> bool:
@@ -38,3 +36,7 @@ def _excludes(one: Port, other: Port) -> bool:
     if (one.number, one.protocol) != (other.number, other.protocol):
         return False
     return one.address == other.address or _EVERY_ADDRESS in (one.address, other.address)
+
+
+def _port(port: ContainerPort) -> Port:
+    return Port(port.host_ip or _EVERY_ADDRESS, port.protocol or "TCP", port.host_port)

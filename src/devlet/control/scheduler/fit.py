@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from devlet.control.scheduler import node_choice, ports, taints
+from devlet.control.scheduler import node_choice, taints
 from devlet.control.scheduler.node_choice import NodeChoice
 from devlet.control.scheduler.node_use import CPU, MEMORY, NodeUse, presumed
-from devlet.control.scheduler.ports import Port
-from devlet.objects import pod_requests
+from devlet.objects import host_ports, pod_requests
+from devlet.objects.host_ports import Port
 from devlet.objects.identifiers import NodeName, ResourceName
 from devlet.objects.node import Node, Taint
 from devlet.objects.pod import Pod
@@ -92,7 +92,7 @@ def needs_of(pod: Pod) -> PodNeeds:
 
     A claim for extended resources counts only when the pod has its node: before, it is left over from another try."""
     amounts = pod_requests.vector(pod, None if pod.spec.node_name else ())
-    return PodNeeds(amounts, ports.of_pod(pod), node_choice.of_pod(pod))
+    return PodNeeds(amounts, host_ports.of_pod(pod), node_choice.of_pod(pod))
 
 
 def node_view(node: Node) -> NodeView:
@@ -123,7 +123,7 @@ def mismatch(needs: PodNeeds, node: NodeView) -> str:
 
 def lacking(needs: PodNeeds, node: NodeView, use: NodeUse, ignored: Collection[ResourceName] = ()) -> tuple[str, ...]:
     """Why there is no room; `ignored` resources are provided by DRA."""
-    if needs.ports and ports.conflict(needs.ports, use.ports):
+    if needs.ports and host_ports.conflict(needs.ports, use.ports):
         return (NO_PORTS,)
     used, has = use.used, node.allocatable
     short = [

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
-from devlet.control.scheduler.ports import Port
+from devlet.objects.host_ports import Port
 from devlet.objects.identifiers import PodUID, ResourceName
 
 __all__ = ["CPU", "MEMORY", "NodeUse", "presumed"]

@@ -615,7 +615,7 @@ async def test_what_was_made_is_remembered_only_until_the_copy_has_it(world: "Wo
     async with world.working():
         await world.settled()
         known = world.controller._known
-        later = {**made, "metadata": {**made["metadata"], "resourceVersion": "1000000"}}
+        later = {**made, "metadata": {**made["metadata"], "resourceVersion": str(world.store.version + 1000)}}
         known.made(view(ResourceClaim, later))
         assert known._made
         await world.store.patch(RESOURCE_CLAIMS, "made", MergePatch({"metadata": {"labels": {"a": "b"}}}), NS)

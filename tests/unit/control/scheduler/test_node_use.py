@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.control.scheduler.node_use import NodeUse, presumed
-from devlet.control.scheduler.ports import Port
+from devlet.objects.host_ports import Port
 from devlet.objects.identifiers import PodUID, ResourceName
 
 GPU = ResourceName("vendor.com/gpu")
