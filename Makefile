@@ -66,6 +66,10 @@ test-peers: .venv/.dev peers ## the tests against the Go programs
 test-crash: .venv/.dev ## kill -9 at random points, DEVLET_CRASH_ROUNDS times, and the tests that take long
 	@$(PYTEST) -m "(crash or long) and not peers" $(ARGS)
 
+.PHONY: soak
+soak: .venv/.dev peers ## ten minutes of kill -9 while pods come and go; DEVLET_SOAK_SECONDS, DEVLET_SOAK_SEED
+	@DEVLET_SOAK_SECONDS=$${DEVLET_SOAK_SECONDS:-600} $(PYTEST) -s tests/peers/test_soak.py $(ARGS)
+
 .PHONY: bench
 bench: .venv/.dev ## every benchmark; ARGS=--quick for a short run
 	@set -e; for script in $(sort $(filter-out bench/_%,$(wildcard bench/*.py))); do \

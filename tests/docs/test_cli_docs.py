@@ -1,5 +1,6 @@
 """docs/cli.md and docs/configuration.md say everything that can be set, nothing else, and their examples run."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -90,7 +91,7 @@ def put_checkpoint(root: Path) -> None:
     CheckpointFile(root / "dra_health_state").write(b'{"gpu.example.com":{"Devices":{}}}')
 
 
-@pytest.mark.parametrize("line", [line for line in EXAMPLES if line.split()[1] not in ON_OBJECTS])
+@pytest.mark.parametrize("line", [line for line in EXAMPLES if line.split()[1] not in (*ON_OBJECTS, "control")])
 def test_the_example_runs(line: str, root: Path, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(YAML_EXAMPLE.replace("/var/lib/devlet", str(root)))
@@ -146,3 +147,29 @@ def test_the_examples_on_objects_run_one_after_the_other(root: Path, tmp_path: P
                 assert done.returncode == 0, f"{line}: {done.stderr}"
         finally:
             daemon.kill()
+
+
+def ready_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def test_the_examples_of_control_run_beside_a_devlet(root: Path) -> None:
+    lines = [line.replace("/tmp/node1", str(root)) for line in EXAMPLES if line.startswith("devlet control")]
+    environ = {k: v for k, v in os.environ.items() if not k.startswith(("DEVLET_", "NOTIFY_", "WATCHDOG_"))}
+    up = [f"devlet up --no-control --node-name node1 --root {root}"]
+    with contextlib.ExitStack() as stack:
+        for line in [*up, *lines]:
+            process = subprocess.Popen(
+                [sys.executable, "-m", *shlex.split(line)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                env=environ,
+            )
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            assert " is ready: " in ready_line(process), line
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == 0
+    assert lines

@@ -12,7 +12,9 @@ TAINT_EVICTION = "device-taint-eviction"
 SCHEDULER = "scheduler"
 
 CONTROL = (RESOURCE_CLAIM, TAINT_EVICTION, SCHEDULER)  # what `--no-control` switches off
-NAMES = ("garbage-collector", "namespace", "serviceaccount", *CONTROL)
+NODE_LIFECYCLE = "node-lifecycle"
+
+NAMES = ("garbage-collector", "namespace", "serviceaccount", NODE_LIFECYCLE, *CONTROL)
 
 
 def parse(text: str, names: Sequence[str] = NAMES) -> frozenset[str]:

@@ -18,6 +18,7 @@ from devlet.cluster.store.store import open_store
 from devlet.control import namespace_controller
 from devlet.control.custom_resource_controller import CustomResourceController
 from devlet.control.namespace_controller import NamespaceController
+from devlet.control.node_lifecycle import NodeLifecycle
 from devlet.daemon import controllers, membership, root
 from devlet.daemon.config import Config
 from devlet.daemon.kube_api import serving
@@ -76,6 +77,7 @@ async def embedded(config: Config) -> AsyncIterator[None]:
             running(namespaces.run),
             serving(store, config, clock, views=node.views, metrics=metrics, checks=checks),
             _control(store, config, clock, metrics),
+            _node_lifecycle(store, config, clock),
             node.running(),
         ):
             yield
@@ -92,6 +94,15 @@ async def _control(cluster: Cluster, config: Config, clock: Clock, metrics: Regi
 
     loops = ControlLoops(cluster, clock, metrics, controllers=wanted, host=config.node_name)
     async with running(loops.run):
+        yield
+
+
+@asynccontextmanager
+async def _node_lifecycle(cluster: Cluster, config: Config, clock: Clock) -> AsyncIterator[None]:
+    if controllers.NODE_LIFECYCLE not in config.controllers:
+        yield
+        return
+    async with running(NodeLifecycle(cluster, clock).run):
         yield
 
 

@@ -41,6 +41,7 @@ class Plan:
     seconds: float
     seed: int
     population: int = 200  # pods at the same time, at most
+    arrivals: float = 10.0  # pods a second; those that an outage keeps away come all at once afterwards
     forced: float = 0.0  # how likely a pod is removed by force
     kills: int = 10_000  # at most
     pace: Pace = field(default=Pace())
@@ -121,13 +122,14 @@ class _Run:
 
     async def _come_and_go(self) -> None:
         present: dict[str, tuple[float, Guest]] = {}
+        plan, began = self._plan, anyio.current_time()
         while True:
-            now = anyio.current_time()
             for name, (until, guest) in list(present.items()):
-                if until <= now:
+                if until <= anyio.current_time():
                     await self._delete(name, forced=guest.forced)
                     del present[name]
-            if len(present) < self._plan.population:
+            due = (anyio.current_time() - began) * plan.arrivals
+            while self._report.pods < due and len(present) < plan.population:
                 guest = self._workload.next()
                 await self._create(guest)
                 present[guest.name] = (anyio.current_time() + guest.stays, guest)

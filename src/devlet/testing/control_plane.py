@@ -132,8 +132,8 @@ async def control_plane(
 
     All state, credentials and logs go below `root`; the same root again continues with the same objects, on other
     ports. `users` maps more user names to their groups (`{"system:node:n1": ["system:nodes"]}`); each gets a token
-    and a kubeconfig and what RBAC and the Node authorizer allow. `api_flags` are more of kube-apiserver. `fsync=False` makes etcd faster and a crash of the
-    machine lossy. `timeout` is for each program."""
+    and a kubeconfig and what RBAC and the Node authorizer allow. `api_flags` are more of kube-apiserver.
+    `fsync=False` makes etcd faster and a crash of the machine lossy. `timeout` is for each program."""
     optional = {"kube-scheduler": scheduler, "kube-controller-manager": controller_manager}
     _check_binaries(binaries, [*_PROGRAMS, *(name for name, wanted in optional.items() if wanted)])
     root = _make_folders(root)

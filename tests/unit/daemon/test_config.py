@@ -116,6 +116,20 @@ def test_an_empty_variable_counts_as_not_set() -> None:
     assert load({"root": "/r"}, {"DEVLET_LOG_FORMAT": "", "DEVLET_CONFIG": ""}).log_format == "text"
 
 
+def test_no_control_takes_the_control_loops_from_the_controllers(file: Path) -> None:
+    file.write_text(HEADER + "noControl: true\n")
+    assert load({}, {}, file).controllers == {"garbage-collector", "namespace", "serviceaccount"}
+    assert load({"controllers": "scheduler,namespace", "no_control": True}, {}).controllers == {"namespace"}
+    assert "scheduler" in load({"no_control": None}, {"DEVLET_NO_CONTROL": "false"}).controllers
+
+
+def test_a_kubeconfig_makes_it_a_node_of_another_cluster(file: Path) -> None:
+    file.write_text(HEADER + "kubeconfig: /etc/k\ncontext: lab\n")
+    config = load({"no_control": True}, {}, file)
+    assert (config.kubeconfig, config.context) == (Path("/etc/k"), "lab")
+    assert load({}, {}).kubeconfig is None
+
+
 @pytest.mark.parametrize(
     ("flags", "environ", "text", "message"),
     [
@@ -178,6 +192,14 @@ def test_an_empty_variable_counts_as_not_set() -> None:
             "config.yaml:4: legacyDrivers: 'a/b' is not the name of a DRA driver",
         ),
         ({"cdi_root": ""}, {}, "", "--cdi-root: '' is not a path"),
+        ({"context": "lab"}, {}, "", "--context: a context is one of a kubeconfig: give --kubeconfig too"),
+        ({}, {"DEVLET_NO_CONTROL": "maybe"}, "", "DEVLET_NO_CONTROL: 'maybe': expected true or false"),
+        (
+            {"kubeconfig": "k"},
+            {},
+            "apiAddress: 127.0.0.1",
+            "config.yaml:3: apiAddress: this is of the embedded cluster, which --kubeconfig excludes",
+        ),
         ({}, {}, "nodeName: no", "config.yaml:3: nodeName: False is not a node name"),
     ],
 )

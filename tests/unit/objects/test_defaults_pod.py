@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from devlet.objects.defaults_pod import default_pod
 from devlet.objects.documents import Document, copy
@@ -188,3 +190,35 @@ def test_values_of_the_wrong_shape_are_left_to_validation(spec: Any) -> None:
     pod = {"spec": spec}
     default_pod(pod, None)
     assert pod["spec"] is spec
+
+
+containers = st.lists(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from("ab")},
+        optional={"image": st.sampled_from(["x", "x:1"]), "resources": st.just({"limits": {"cpu": "1"}})},
+    ),
+    max_size=2,
+)
+specs: st.SearchStrategy[Document] = st.fixed_dictionaries(
+    {"containers": containers},
+    optional={"hostNetwork": st.booleans(), "serviceAccount": st.just("s"), "priorityClassName": st.just("high")},
+)
+
+
+@given(specs, st.sampled_from([{}, {"phase": "Running"}, {"qosClass": "Guaranteed"}]))
+def test_a_spec_that_did_not_change_has_its_defaults(spec: Document, status: Document) -> None:
+    old = defaulted(**spec)
+    new = {**copy(old), "status": dict(status)}
+    everything = copy(new)
+    default_pod(new, old)
+    default_pod(everything, {**old, "spec": {}})  # which is another one
+    assert new == everything
+
+
+def test_a_spec_that_changed_gets_its_defaults() -> None:
+    old = defaulted(containers=[{"name": "c", "image": "a:1"}])
+    new = copy(old)
+    new["spec"]["containers"][0]["image"] = "a:2"
+    del new["spec"]["dnsPolicy"]
+    default_pod(new, old)
+    assert new["spec"]["dnsPolicy"] == "ClusterFirst"

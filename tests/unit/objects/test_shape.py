@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from devlet.errors import BadRequest
 from devlet.objects import documents
 from devlet.objects.documents import Document
+from devlet.objects.patches import merge_patch
 from devlet.objects.schema import Field, Message, kinds, message, message_of
 from devlet.objects.shape import Conformed, conform
 
@@ -329,3 +330,35 @@ def test_any_json_in_any_field_is_taken_or_refused_and_taken_shape_is_stable(dat
     else:
         assert repr(conform(made.document, layout).document) == repr(made.document)
         assert all(document[key] is None or key in made.document for key in made.unknown if key in document)
+
+
+@given(st.data())
+def test_what_is_left_of_a_base_needs_no_second_look(data: st.DataObject) -> None:
+    sample = data.draw(st.sampled_from(SAMPLES))
+    layout, base = message(sample["message"]), documents.copy(sample["json"])
+    keys = st.sampled_from([*layout.properties, "strange"])
+    below = st.dictionaries(st.sampled_from([*base.get("metadata", {}), "labels", "uid"]), json_values, max_size=2)
+    patch = data.draw(st.dictionaries(keys, json_values | below, max_size=3))
+    patched = merge_patch.apply(base, patch)
+    try:
+        whole = conform(patched, layout)
+    except BadRequest as refused:
+        with pytest.raises(BadRequest) as again:
+            conform(patched, layout, base)
+        assert str(again.value) == str(refused)
+    else:
+        assert repr(conform(patched, layout, base)) == repr(whole)
+    assert base == sample["json"]
+
+
+def test_parts_of_a_base_are_taken_as_they_are_with_what_is_unknown_in_them() -> None:
+    layout = message_of("v1", "Pod")
+    assert layout
+    given: Document = {"metadata": {"name": "p", "novelty": 1}, "spec": {"containers": [{"name": "c", "novelty": {}}]}}
+    base = conform(given, layout).document
+    made = conform({**base, "status": {"phase": "Running", "surprise": 1}}, layout, base)
+    assert made.document["spec"] is base["spec"] and made.document["metadata"] is base["metadata"]
+    assert made.unknown == ("status.surprise",), "what was there before is not reported again"
+    changed = conform({**base, "metadata": {**base["metadata"], "other": 1}}, layout, base)
+    assert changed.unknown == ("metadata.other",)
+    assert changed.document["metadata"] == {"name": "p", "novelty": 1, "other": 1}

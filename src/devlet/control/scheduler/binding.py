@@ -4,11 +4,14 @@
          └──────────── anything fails: give the claims back ────────────┘
 
 A crash between two of these leaves claims that are reserved for a pod without a node: the next attempt finds them, and
-with them the node where the pod has to go. Whoever is cancelled writes nothing more: somebody else may lead by now.
+with them the node where the pod has to go. So does an answer to the binding that was lost: as long as nobody knows
+whether the pod was bound nothing is taken back. Whoever is cancelled writes nothing more: somebody else may lead by now.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 import anyio
 
@@ -17,9 +20,11 @@ from devlet.control.scheduler.binding_conditions import BindingConditions
 from devlet.control.scheduler.claim_book import ClaimBook, ClaimKey
 from devlet.control.scheduler.claim_writes import ClaimWriter
 from devlet.control.scheduler.extended_resources import ExtendedClaim
+from devlet.control.scheduler.metrics import SchedulerMetrics
 from devlet.control.scheduler.placing import Assignment, Granted
+from devlet.control.scheduler.settings import Settings
 from devlet.control.scheduler.subject import Subject
-from devlet.errors import Conflict, DevletError, NotFound
+from devlet.errors import Conflict, DevletError, NotFound, Unavailable
 from devlet.kit.facts import facts
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.claim_from_template import DELETE_PROTECTION
@@ -31,6 +36,8 @@ __all__ = ["Binder", "remove_claim"]
 
 log = logging.getLogger(__name__)
 
+_NO_CLAIM: Final = {"extendedResourceClaimStatus": None}
+
 
 @dataclass(slots=True)
 class _Written:
@@ -38,10 +45,12 @@ class _Written:
 
     reserved: list[tuple[ResourceClaim, bool]] = field(default_factory=list)
     made: ResourceClaim | None = None
+    is_unsure: bool = False  # the pod may have been bound
 
 
 class Binder:
-    """Claims that are in flight stay so until they are written or given back."""
+    """Claims that are in flight stay so until they are written or given back. `at_once` pods are written about at the
+    same time; who waits for devices is not one of them."""
 
     def __init__(
         self,
@@ -49,40 +58,50 @@ class Binder:
         book: ClaimBook,
         writer: ClaimWriter,
         conditions: BindingConditions,
-        undo_timeout: float,
+        metrics: SchedulerMetrics,
+        settings: Settings,
     ) -> None:
         self._cluster = cluster
         self._book = book
         self._writer = writer
         self._conditions = conditions
-        self._undo_timeout = undo_timeout
+        self._metrics = metrics
+        self._undo_timeout = settings.undo_timeout
+        self._limiter = anyio.CapacityLimiter(settings.at_once)
 
     async def bind(self, subject: Subject, assignment: Assignment) -> None:
         """Raises DevletError, and then nothing of it is left, as far as the cluster could be reached."""
         written = _Written()
         try:
-            await self._write_claims(subject, assignment, written)
+            async with self._limiter:
+                await self._write_claims(subject, assignment, written)
             await self._conditions.met(subject.pod, [claim for claim, _ in written.reserved] + subject.reserved)
             if not subject.node:
-                await self._bind(subject.pod, assignment.node)
+                async with self._limiter:
+                    await self._bind(subject.pod, assignment.node, written)
         except DevletError:
-            with anyio.move_on_after(self._undo_timeout):
-                await self._take_back(subject.pod, written)
+            if not written.is_unsure:
+                with anyio.move_on_after(self._undo_timeout):
+                    await self._take_back(subject.pod, written)
             raise
         finally:
             for granted in assignment.granted:
                 self._book.drop(granted.key)
+            if written.made is not None:
+                self._book.drop(_key(written.made))
 
     # Claims
 
     async def _write_claims(self, subject: Subject, assignment: Assignment, written: _Written) -> None:
         work: list[tuple[ResourceClaim, Document | None]] = [(claim, None) for claim in subject.unreserved]
         extended = assignment.extended
+        if extended is None and subject.pod.status.extended_resource_claim_status and not subject.node:
+            await self._tell(subject.pod, {"metadata": {"uid": subject.pod.uid}, "status": _NO_CLAIM})
         for granted in assignment.granted:
             if extended is not None and granted.claim is extended.claim:
                 written.made = await self._make(subject.pod, extended, granted)
                 work.append((written.made, granted.allocation))
-                await self._tell(subject.pod, extended, written.made)
+                await self._tell(subject.pod, extended.pod_status(subject.pod, written.made.name))
             else:
                 work.append((granted.claim, granted.allocation))
         if len(work) == 1:
@@ -109,20 +128,23 @@ class Binder:
 
     async def _reserve(self, pod: Pod, claim: ResourceClaim, allocation: Document | None, written: _Written) -> None:
         answer = await self._writer.reserve(claim, pod, allocation)
-        if answer is not None:
-            claim = self._book.wrote(answer)
+        claim = self._book.wrote(answer) if answer is not None else self._book.get(*_key(claim)) or claim
         written.reserved.append((claim, allocation is not None))
 
     async def _make(self, pod: Pod, extended: ExtendedClaim, granted: Granted) -> ResourceClaim:
         """The claim for extended resources: from now on it has what was given to it before it had a name."""
         namespace, document = pod.metadata.namespace, extended.document(pod)
-        made = view(ResourceClaim, await self._cluster.create(RESOURCE_CLAIMS, document, namespace))
+        try:
+            made = view(ResourceClaim, await self._cluster.create(RESOURCE_CLAIMS, document, namespace))
+        except DevletError:
+            self._metrics.made_claim("failure")
+            raise
+        self._metrics.made_claim("success")
         self._book.reserve(_key(made), granted.results)
         self._book.drop(granted.key)
         return made
 
-    async def _tell(self, pod: Pod, extended: ExtendedClaim, made: ResourceClaim) -> None:
-        patch = extended.pod_status(pod, made.name)
+    async def _tell(self, pod: Pod, patch: Document) -> None:
         await self._cluster.patch(PODS, pod.name, MergePatch(patch), pod.metadata.namespace, subresource="status")
 
     async def _take_back(self, pod: Pod, written: _Written) -> None:
@@ -137,15 +159,14 @@ class Binder:
             if answer is not None:
                 self._book.wrote(answer)
         if written.made is not None:
-            self._book.drop(_key(written.made))
             try:
-                await remove_claim(self._cluster, written.made)
+                await remove_claim(self._cluster, written.made, self._book.wrote)
             except DevletError as e:
                 log.warning("claim not removed", extra=facts(claim=written.made.name, pod=pod.name, err=e))
 
     # The pod
 
-    async def _bind(self, pod: Pod, node: str) -> None:
+    async def _bind(self, pod: Pod, node: str, written: _Written) -> None:
         metadata = pod.metadata
         binding: Document = {
             "apiVersion": "v1",
@@ -155,17 +176,22 @@ class Binder:
         }
         try:
             await self._cluster.create(PODS, binding, metadata.namespace, name=metadata.name, subresource="binding")
-        except Conflict:
+        except (Conflict, Unavailable):
+            written.is_unsure = True
             if not await self._is_bound(pod, node):
+                written.is_unsure = False
                 raise
 
     async def _is_bound(self, pod: Pod, node: str) -> bool:
         """An answer that was lost on the way looks like a conflict when it is asked for again."""
-        found = await self._cluster.get(PODS, pod.metadata.name, pod.metadata.namespace)
+        try:
+            found = await self._cluster.get(PODS, pod.metadata.name, pod.metadata.namespace)
+        except NotFound:
+            return False
         return bool(found["metadata"]["uid"] == pod.uid and found["spec"].get("nodeName") == node)
 
 
-async def remove_claim(cluster: Cluster, claim: ResourceClaim) -> None:
+async def remove_claim(cluster: Cluster, claim: ResourceClaim, wrote: Callable[[Document], object]) -> None:
     """A claim for extended resources that nobody uses: without devices and finalizer, then deleted."""
     metadata = claim.metadata
     options = DeleteOptions(preconditions=Preconditions(uid=metadata.uid))
@@ -173,7 +199,11 @@ async def remove_claim(cluster: Cluster, claim: ResourceClaim) -> None:
     free = {"metadata": {"uid": metadata.uid}, "status": {"allocation": None, "reservedFor": None, "devices": None}}
     loose = {"metadata": {"uid": metadata.uid, "finalizers": left or None}}
     try:
-        await cluster.patch(RESOURCE_CLAIMS, metadata.name, MergePatch(free), metadata.namespace, subresource="status")
+        wrote(
+            await cluster.patch(
+                RESOURCE_CLAIMS, metadata.name, MergePatch(free), metadata.namespace, subresource="status"
+            )
+        )
         await cluster.patch(RESOURCE_CLAIMS, metadata.name, MergePatch(loose), metadata.namespace)
         await cluster.delete(RESOURCE_CLAIMS, metadata.name, metadata.namespace, options)
     except NotFound:

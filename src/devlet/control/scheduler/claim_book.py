@@ -18,14 +18,19 @@ ClaimKey = tuple[str, str]  # namespace, name
 
 
 class ClaimBook:
-    """`freed` is called when devices have become free."""
+    """`freed` is called when devices have become free, `landed` when a claim is not in flight any more."""
 
     def __init__(
-        self, claims: Informer[ResourceClaim], devices: Devices, freed: Callable[[], None] = lambda: None
+        self,
+        claims: Informer[ResourceClaim],
+        devices: Devices,
+        freed: Callable[[], None] = lambda: None,
+        landed: Callable[[ClaimKey], None] = lambda _: None,
     ) -> None:
         self._claims = claims
         self._devices = devices
         self._freed = freed
+        self._landed = landed
         self._written: dict[ClaimKey, ResourceClaim] = {}
         self._in_flight: dict[ClaimKey, Sequence[DeviceResult]] = {}
         self._held: dict[ClaimKey, Sequence[DeviceResult]] = {}
@@ -46,14 +51,19 @@ class ClaimBook:
         """What was in flight is not, any more: the claim has what it says."""
         if self._in_flight.pop(key, None) is not None:
             self._settle(key)
+            self._landed(key)
 
     def wrote(self, document: Document) -> ResourceClaim:
         """The answer to a write of ours: what is in flight has arrived."""
+        claim = self.read(document)
+        self.drop((claim.metadata.namespace, claim.metadata.name))
+        return claim
+
+    def read(self, document: Document) -> ResourceClaim:
+        """A claim as the cluster has it, maybe before the informer knows. What is in flight is so still."""
         claim = view(ResourceClaim, document)
         key = (claim.metadata.namespace, claim.metadata.name)
-        self._in_flight.pop(key, None)
-        seen = self._claims.get(key[1], key[0])
-        if seen is None or _version(seen) < _version(claim):
+        if _number(self._claims.version) < _version(claim):  # or else it may have been deleted since
             self._written[key] = claim
         self._settle(key)
         return claim
@@ -84,4 +94,8 @@ class ClaimBook:
 
 
 def _version(claim: ResourceClaim) -> int:
-    return int(claim.metadata.resource_version or 0)
+    return _number(claim.metadata.resource_version)
+
+
+def _number(version: str) -> int:
+    return int(version or 0)

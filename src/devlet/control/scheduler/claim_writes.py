@@ -1,22 +1,27 @@
 """How the scheduler writes to claims: allocation and reservation in one write, and back.
 
 Every write names the version that it was decided on. If somebody else wrote meanwhile the claim is read again, and the
-write repeated if it still makes sense.
+write repeated if it still makes sense. A write without an answer may have been done: the claim is read until it is
+known, because devices that were given to it must not be given to somebody else before.
 """
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 
 import msgspec
 
 from devlet.cluster.client import Cluster, MergePatch
-from devlet.errors import Conflict, NotFound
+from devlet.errors import Conflict, DevletError, NotFound, Unavailable
+from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock
-from devlet.objects.claim import ConsumerReference, ResourceClaim
+from devlet.objects.claim import ConsumerReference, DeviceResult, ResourceClaim
 from devlet.objects.claim_from_template import DELETE_PROTECTION
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import RESOURCE_CLAIMS
 from devlet.objects.pod import Pod
+from devlet.objects.pod_claims import is_reserved_for
 from devlet.objects.timestamps import format_time
 
 __all__ = ["ClaimWriter"]
@@ -29,11 +34,14 @@ Decide = Callable[[ResourceClaim], Document | None]
 
 @dataclass(frozen=True, slots=True)
 class ClaimWriter:
-    """Answers are the documents as they were stored; `tries` is how often a claim is read again."""
+    """Answers are the documents as they were stored; `tries` is how often a claim is read again. `seen` hears of what
+    was read."""
 
     cluster: Cluster
     clock: Clock
     tries: int = 5
+    seen: Callable[[Document], object] = lambda _: None
+    patience: Backoff = Backoff(0.1, 5.0)  # between two tries to read what became of a write
 
     async def reserve(self, claim: ResourceClaim, pod: Pod, allocation: Document | None) -> Document | None:
         """Let the pod use the claim; `allocation` if it has no devices yet. None if there was nothing to do.
@@ -44,6 +52,8 @@ class ClaimWriter:
             if now.metadata.is_deleting:
                 raise Conflict(f"claim {now.name} is being deleted")
             if allocation is not None and now.status.allocation is not None:
+                if _is_done(now, pod, allocation):
+                    return None
                 raise Conflict(f"claim {now.name} was allocated by somebody else")
             if allocation is None and now.status.allocation is None:
                 raise Conflict(f"claim {now.name} was deallocated")
@@ -58,7 +68,7 @@ class ClaimWriter:
 
         def decide(now: ResourceClaim) -> Document | None:
             others = [each for each in now.status.reserved_for if each.uid != pod.uid]
-            if len(others) == len(now.status.reserved_for) and not (deallocate and not others):
+            if len(others) == len(now.status.reserved_for):
                 return None
             return _status(others, free=deallocate and not others)
 
@@ -86,19 +96,21 @@ class ClaimWriter:
             patch = {"metadata": {**_guard(claim), "finalizers": [*claim.metadata.finalizers, DELETE_PROTECTION]}}
             try:
                 return view(ResourceClaim, await self._patch(claim, patch))
-            except Conflict:
-                claim = await self._read(claim)
+            except (Conflict, Unavailable) as e:
+                claim = await self._read_after(claim, e)
         raise Conflict(f"claim {claim.name} is written by others all the time")
 
     async def _write(self, claim: ResourceClaim, decide: Decide) -> Document | None:
+        problem: DevletError | None = None
         for _ in range(self.tries):
             if (status := decide(claim)) is None:
                 return None
             try:
                 return await self._patch(claim, {"metadata": _guard(claim), "status": status}, "status")
-            except Conflict:
-                claim = await self._read(claim)
-        raise Conflict(f"claim {claim.name} is written by others all the time")
+            except (Conflict, Unavailable) as e:
+                problem = e if isinstance(e, Unavailable) else None
+                claim = await self._read_after(claim, e)
+        raise problem or Conflict(f"claim {claim.name} is written by others all the time")
 
     async def _patch(self, claim: ResourceClaim, patch: Document, subresource: str = "") -> Document:
         metadata = claim.metadata
@@ -106,16 +118,32 @@ class ClaimWriter:
             RESOURCE_CLAIMS, metadata.name, MergePatch(patch), metadata.namespace, subresource=subresource
         )
 
+    async def _read_after(self, claim: ResourceClaim, error: Conflict | Unavailable) -> ResourceClaim:
+        if isinstance(error, Unavailable):
+            await self.clock.sleep(self.patience.delay(0, random.random))
+        for attempt in count():
+            try:
+                return await self._read(claim)
+            except Unavailable:
+                await self.clock.sleep(self.patience.delay(attempt, random.random))
+        raise AssertionError("unreachable")
+
     async def _read(self, claim: ResourceClaim) -> ResourceClaim:
-        found = view(
-            ResourceClaim, await self.cluster.get(RESOURCE_CLAIMS, claim.metadata.name, claim.metadata.namespace)
-        )
+        document = await self.cluster.get(RESOURCE_CLAIMS, claim.metadata.name, claim.metadata.namespace)
+        self.seen(document)
+        found = view(ResourceClaim, document)
         if found.uid != claim.uid:
             raise NotFound(f"claim {claim.name} was replaced by another of that name")
         return found
 
     def _stamped(self, allocation: Document | None) -> Document | None:
         return allocation and {**allocation, "allocationTimestamp": format_time(self.clock.now())}
+
+
+def _is_done(claim: ResourceClaim, pod: Pod, allocation: Document) -> bool:
+    """Whether the claim has what was to be written: the answer was lost."""
+    wanted = msgspec.convert(allocation["devices"].get("results") or (), tuple[DeviceResult, ...])
+    return is_reserved_for(claim, pod) and claim.results == wanted
 
 
 def _with_pod(claim: ResourceClaim, pod: Pod, allocation: Document | None) -> Document | None:

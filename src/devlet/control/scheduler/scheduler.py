@@ -24,7 +24,7 @@ from devlet.control.informers import BY_CLAIM, BY_OWNER, Informers
 from devlet.control.scheduler import claim_checks, extended_resources, fit, reasons
 from devlet.control.scheduler.binding import Binder, remove_claim
 from devlet.control.scheduler.binding_conditions import BindingConditions
-from devlet.control.scheduler.claim_book import ClaimBook
+from devlet.control.scheduler.claim_book import ClaimBook, ClaimKey
 from devlet.control.scheduler.claim_writes import ClaimWriter
 from devlet.control.scheduler.devices import Devices
 from devlet.control.scheduler.extended_resources import Classes
@@ -86,19 +86,20 @@ class Scheduler:
         self._metrics = SchedulerMetrics(metrics)
         self._queue = PodQueue()
         self._devices = Devices()
-        self._book = ClaimBook(informers.claims, self._devices, partial(self._queue.happened, Wake.DEVICES))
+        freed = partial(self._queue.happened, Wake.DEVICES)
+        self._book = ClaimBook(informers.claims, self._devices, freed, self._landed)
         self._table = NodeTable(self._devices.allocator)
         self._placer = Placer(self._table, self._devices, settings.candidates)
         self._classes: Classes | None = None
         self._pods: dict[PodUID, Pod] = {}
         self._no: dict[PodUID, _No] = {}
         self._failures: dict[PodUID, int] = {}
+        self._resting: set[PodUID] = set()  # after an error; what happens to their claims does not wake them sooner
         self._binding: set[PodUID] = set()
         self._hopeless = Hopeless()
-        self._limiter = anyio.CapacityLimiter(settings.at_once)
-        writer = ClaimWriter(cluster, clock, settings.write_tries)
+        writer = ClaimWriter(cluster, clock, settings.write_tries, self._book.read)
         self._conditions = BindingConditions(self._book, recorder, self._metrics, clock, settings.binding_timeout)
-        self._binder = Binder(cluster, self._book, writer, self._conditions, settings.undo_timeout)
+        self._binder = Binder(cluster, self._book, writer, self._conditions, self._metrics, settings)
         self._unblocker = Unblocker(self._book, self._devices, self._placer, writer, clock, settings)
         self._reporter = Reporter(cluster, recorder, clock, self, settings.report_again)
         self._metrics.show_pending(lambda: {"active": self._queue.ready, "unschedulable": len(self._queue.waiting)})
@@ -173,15 +174,16 @@ class Scheduler:
             return _No(Wake.DEVICES)
         if no := await self._tainted(subject):
             return no
-        if subject.extended and await self._remove_left_over(pod):
-            return _No(Wake.DEVICES)
-        if self._hopeless.has(subject.kind, self._queue.happenings):
+        if subject.extended:
+            await self._remove_left_over(pod)
+        now = self._queue.happenings  # what happens during the search was not looked at
+        if self._hopeless.has(subject.kind, now):
             return _No(Wake.ANYTHING)
         if assignment := await self._place(subject):
             return subject, assignment
         if await self._unblocker.unblock(subject):
             return _No(Wake.DEVICES)
-        self._hopeless.add(subject.kind, self._queue.happenings)
+        self._hopeless.add(subject.kind, now)
         return _No(Wake.ANYTHING)
 
     def _read(self, pod: Pod) -> Subject | _No:
@@ -210,19 +212,18 @@ class Scheduler:
 
     async def _place(self, subject: Subject) -> Assignment | None:
         """On the spot, as long as it does not take long."""
+        await self._devices.idle()
         quick = SearchTime(self._settings.quick)
         if (found := self._placer.place(subject, quick)) or not quick.exceeded:
             return found
         long = SearchTime(self._settings.filter_timeout)
         return await self._devices.apart(partial(self._placer.place, subject, long))
 
-    async def _remove_left_over(self, pod: Pod) -> bool:
+    async def _remove_left_over(self, pod: Pod) -> None:
         """A claim that an earlier attempt made for extended resources, and did not live to use."""
         claims = self._informers.claims.by_index(BY_OWNER, pod.uid)
-        if (claim := extended_resources.existing(pod, claims)) is None:
-            return False
-        await remove_claim(self._cluster, claim)
-        return True
+        if (claim := extended_resources.existing(pod, claims)) is not None:
+            await remove_claim(self._cluster, claim, self._book.wrote)
 
     def _put_off(self, uid: PodUID, no: _No) -> None:
         self._failures.pop(uid, None)
@@ -240,10 +241,12 @@ class Scheduler:
         self._no[pod.uid] = _No(Wake.ANYTHING, str(error))
         self._queue.wait(pod.uid, Wake.ITSELF)
         self._reporter.ask(pod.uid)
+        self._resting.add(pod.uid)
         tasks.start_soon(self._wake_later, pod.uid, delay)
 
     async def _wake_later(self, uid: PodUID, seconds: float) -> None:
         await self._clock.sleep(seconds)
+        self._resting.discard(uid)
         self._queue.wake(uid)
 
     # What was decided
@@ -259,16 +262,22 @@ class Scheduler:
     async def _bind(self, subject: Subject, assignment: Assignment, tasks: TaskGroup) -> None:
         pod = subject.pod
         try:
-            async with self._limiter:
-                await self._binder.bind(subject, assignment)
+            await self._binder.bind(subject, assignment)
         except DevletError as e:
-            self._binding.discard(pod.uid)
-            if not subject.node and self._table.leave(pod.uid):
-                self._queue.happened(Wake.ROOM)
-            if pod.uid in self._pods:
-                self._failed(self._pods[pod.uid], e, tasks)
-            return
+            return self._not_bound(pod.uid, e, tasks)
         self._bound(subject, assignment.node)
+
+    def _not_bound(self, uid: PodUID, error: DevletError, tasks: TaskGroup) -> None:
+        """It may have got a node meanwhile, or have gone."""
+        self._binding.discard(uid)
+        if (pod := self._pods.get(uid)) is None:
+            return
+        if not pod.spec.node_name and self._table.leave(uid):
+            self._queue.happened(Wake.ROOM)
+        if self._is_waiting(pod):
+            self._failed(pod, error, tasks)
+        else:
+            self._forget(uid)
 
     def _bound(self, subject: Subject, node: NodeName) -> None:
         pod = subject.pod
@@ -284,6 +293,7 @@ class Scheduler:
         self._reporter.forget(uid)
         self._no.pop(uid, None)
         self._failures.pop(uid, None)
+        self._resting.discard(uid)
         self._pods.pop(uid, None)
 
     # What happens
@@ -296,13 +306,14 @@ class Scheduler:
         if new is None:
             return
         self._count(old, new)
-        if not self._is_waiting(new):
-            if new.uid not in self._binding:
-                self._forget(new.uid)
+        if new.uid in self._binding:
+            self._pods[new.uid] = new
             return
+        if not self._is_waiting(new) or self._was_bound(new):
+            return self._forget(new.uid)
         is_new = new.uid not in self._pods
         self._pods[new.uid] = new
-        if new.uid not in self._binding and (is_new or old is None or _concerns(old, new)):
+        if is_new or old is None or _concerns(old, new):
             self._queue.put(new.uid, new.spec.priority or 0)
 
     def _gone(self, uid: PodUID) -> None:
@@ -323,6 +334,10 @@ class Scheduler:
                 return
             self._table.occupy(new.uid, NodeName(new.spec.node_name), needs)
 
+    def _was_bound(self, pod: Pod) -> bool:
+        """It has a node by our own writing, of which this news is older."""
+        return not pod.spec.node_name and self._table.where(pod.uid) is not None
+
     def _is_waiting(self, pod: Pod) -> bool:
         spec = pod.spec
         if pod.metadata.is_deleting or pod.is_finished or spec.scheduler_name not in self._settings.names:
@@ -340,8 +355,13 @@ class Scheduler:
 
     def _claim_changed(self, change: Changed[ResourceClaim]) -> None:
         self._conditions.changed(change.key)
-        for pod in self._informers.pods.by_index(BY_CLAIM, "/".join(change.key)):
-            if pod.uid not in self._binding and pod.uid in self._queue and _matters(change, pod):
+        if _matters(change):
+            self._landed(change.key)
+
+    def _landed(self, claim: ClaimKey) -> None:
+        """Those who wait for the claim have a turn."""
+        for pod in self._informers.pods.by_index(BY_CLAIM, "/".join(claim)):
+            if pod.uid in self._queue and pod.uid not in self._binding and pod.uid not in self._resting:
                 self._queue.wake(pod.uid)
 
     def _node_changed(self, change: Changed[Node]) -> None:
@@ -381,12 +401,17 @@ def _concerns(old: Pod, new: Pod) -> bool:
     )
 
 
-def _matters(change: Changed[ResourceClaim], pod: Pod) -> bool:
+def _matters(change: Changed[ResourceClaim]) -> bool:
     """Whether a pod that waits may be helped by a change of its claim."""
     old, new = change.old, change.new
     if old is None or new is None or old.uid != new.uid:
         return True
-    return old.status != new.status or old.metadata.is_deleting != new.metadata.is_deleting
+    before, after = old.metadata, new.metadata
+    return (
+        old.status != new.status
+        or before.is_deleting != after.is_deleting
+        or before.owner_references != after.owner_references
+    )
 
 
 def _name(pod: Pod) -> str:

@@ -60,7 +60,7 @@ class Subject:
             needs.ports,
             needs.choice,
             tuple(msgspec.json.encode(claim.spec) for claim in self.waiting),
-            tuple(claim.uid for claim in self.allocated),
+            tuple((claim.uid, claim.metadata.resource_version) for claim in self.allocated),
             self.node,
             self.extended and tuple(msgspec.json.encode(each.resources) for each in self.pod.containers),
         )

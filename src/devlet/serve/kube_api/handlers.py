@@ -87,6 +87,10 @@ async def read_body(request: web.BaseRequest) -> bytes:
     """All of it: not compressed, not too large, within the time."""
     bodies.check_encoding(request.headers.get("Content-Encoding", ""))
     bodies.check_size(request.content_length)
+    if request.content.is_eof():  # it came with the head, as most do
+        whole = request.content.read_nowait()
+        bodies.check_size(len(whole))
+        return whole
     blob = bytearray()
     with anyio.move_on_after(BODY_TIMEOUT):
         async for chunk in request.content.iter_chunked(_READ):

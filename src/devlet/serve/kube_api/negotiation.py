@@ -8,6 +8,7 @@ that we cannot do is passed over like a type we cannot write, and the next range
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from devlet.serve.kube_api import openapi_protobuf
 from devlet.serve.kube_api.bodies import JSON, PROTOBUF, YAML
@@ -34,6 +35,7 @@ AGGREGATED = "APIGroupDiscoveryList"
 
 _META_VERSIONS = ("v1", "v1beta1")
 _MAX_RANGES = 64
+_REMEMBERED_LENGTH = 512  # of a header; longer ones are read anew each time
 _GZIP_FROM = 128 << 10
 _browser = re.compile(r"curl|Wget|Mozilla/5\.0").match
 _weight = re.compile(r"(?:0|1)(?:\.[0-9]{0,3})?|\.[0-9]{1,3}").fullmatch
@@ -84,6 +86,12 @@ def negotiate(accept: str, *, watch: bool = False, protobuf: bool = True) -> For
     """The form for an object, list or stream; None if nothing that is accepted can be written (406).
 
     Without `protobuf` only JSON and YAML are offered: every client takes JSON as well."""
+    look = _negotiated if len(accept) <= _REMEMBERED_LENGTH else _negotiated.__wrapped__
+    return look(accept, watch, protobuf)
+
+
+@lru_cache(128)  # a client says the same with every request
+def _negotiated(accept: str, watch: bool, protobuf: bool) -> Format | None:
     for wanted in _ranges(accept):
         if (media_type := _media_type(wanted, media_types(watch=watch, protobuf=protobuf))) is None:
             continue

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from devlet.cluster.client import Cluster, DeleteOptions, MergePatch, Propagation
-from devlet.cluster.store.collector import Delete, DropFinalizer, KeepOwners, Step, decide
+from devlet.cluster.store.collector import Collector, Delete, DropFinalizer, KeepOwners, Step, decide
 from devlet.cluster.store.deletion import FOREGROUND, ORPHAN
+from devlet.cluster.store.owners import Item
 from devlet.cluster.store.records import Record
 from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.store import Store, open_store
@@ -139,3 +140,24 @@ async def test_many_dependents_go_while_others_change_them(store: Store) -> None
             tasks.start_soon(disturb, store, i)
     for i in range(30):
         await eventually_gone(store, CONFIG_MAPS, f"c{i}", "default")
+
+
+@pytest.mark.anyio
+async def test_changes_that_decide_nothing_are_not_looked_at(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[str] = []
+
+    async def collect(_: Collector, item: Item) -> None:
+        looked_at.append(item[1][1])
+
+    owner = await store.create(CONFIG_MAPS, config_map("owner"), "default")
+    references = [owner_reference("v1", "ConfigMap", owner)]
+    await store.create(CONFIG_MAPS, config_map("child", ownerReferences=references), "default")
+    await anyio.wait_all_tasks_blocked()
+    monkeypatch.setattr(Collector, "_collect", collect)
+    for name in ("owner", "child"):
+        await store.patch(CONFIG_MAPS, name, MergePatch({"data": {"n": "1"}}), "default")
+    await anyio.wait_all_tasks_blocked()
+    assert looked_at == []
+    await store.patch(CONFIG_MAPS, "owner", MergePatch({"metadata": {"finalizers": ["example.com/f"]}}), "default")
+    await anyio.wait_all_tasks_blocked()
+    assert sorted(looked_at) == ["child", "owner"]

@@ -145,3 +145,18 @@ def test_keys_come_in_the_order_people_expect() -> None:
     ordered = strategy.ordered(mixed)
     assert list(ordered) == ["kind", "apiVersion", "metadata", "spec"]
     assert list(ordered["metadata"]) == ["name", "uid", "resourceVersion", "labels"]
+
+
+@pytest.mark.parametrize("resource", [PODS, RESOURCE_CLAIMS, NODES, CONFIG_MAPS])
+@pytest.mark.parametrize("change", [{}, {"spec": {"b": 2}}, {"status": {"phase": "x"}}, {"spec": None, "more": {}}])
+def test_what_still_is_the_stored_objects_own_needs_no_copy(resource: Resource, change: Document) -> None:
+    """As a patch leaves it: parts that it does not touch are those of the object it was applied to."""
+    old = stored(resource, spec={"a": {"b": 1}}, status={"phase": "y"}, data={"k": "v"})
+    live = copy(old)
+    patched = {key: value for key, value in {**live, **change}.items() if value is not None}
+    patched["metadata"] = dict(live["metadata"])
+    copied = updated(resource, copy(patched), old, "status")
+    strategy.prepare_update(resource.kind, patched, old, subresource="status", now=NOW, live=live)
+    assert patched == copied
+    if "spec" not in change:
+        assert patched["spec"] is live["spec"]

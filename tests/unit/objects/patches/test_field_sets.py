@@ -195,3 +195,29 @@ def test_two_objects_differ_where_one_is_written_or_removed_and_nowhere_else(old
     backwards = compare(new, old, None)
     for path in found.removed.paths():
         assert path in members(backwards.written)
+
+
+@settings(deadline=None)
+@given(sets, sets)
+def test_a_set_from_which_nothing_is_taken_is_the_same_set(one: FieldSet, other: FieldSet) -> None:
+    for left in (one - other, one.without_below(other)):
+        assert (left is one) == (left == one)
+
+
+names = st.lists(st.fixed_dictionaries({"name": st.sampled_from("abc"), "image": st.sampled_from("ij")}), max_size=3)
+pods: st.SearchStrategy[Document] = st.fixed_dictionaries(
+    {},
+    optional={
+        "metadata": st.fixed_dictionaries({"labels": st.dictionaries(st.sampled_from("ab"), st.sampled_from("12"))}),
+        "spec": st.fixed_dictionaries({}, optional={"containers": names, "nodeName": st.none() | st.just("n")}),
+        "status": st.fixed_dictionaries({}, optional={"conditions": names, "phase": st.sampled_from("xy")}),
+    },
+)
+
+
+@settings(deadline=None)
+@given(pods, pods)
+def test_members_that_are_equal_as_a_whole_have_no_differences(old: Document, new: Document) -> None:
+    message = message_of("v1", "Pod")
+    written, removed = field_sets._compare_fields(field_sets.of(message), old, new)
+    assert compare(old, new, message) == field_sets.Comparison(FieldSet(written or {}), FieldSet(removed or {}))

@@ -8,7 +8,7 @@ from devlet.errors import BadRequest
 from devlet.objects import documents
 from devlet.objects.documents import Document
 from devlet.objects.patches.field_sets import EMPTY, FieldSet, field_set, parse
-from devlet.objects.patches.managed_fields import MAX_UPDATE_ENTRIES, decode, updated
+from devlet.objects.patches.managed_fields import MAX_UPDATE_ENTRIES, decode, encode, stored, updated
 from devlet.objects.schema import message_of
 
 NOON, LATER = "2026-01-01T12:00:00Z", "2026-01-01T13:00:00Z"
@@ -209,3 +209,29 @@ def test_after_updates_every_field_has_exactly_one_manager(writes: list[tuple[Do
         union |= fields
     leaves = {"metadata": {"labels": {"always": "1"}}, "data": document["data"]}
     assert union.covers(field_set(leaves, message_of("v1", "ConfigMap")))
+
+
+labels = st.dictionaries(st.sampled_from("xyz"), st.sampled_from("12"), max_size=2)
+uids = st.lists(st.sampled_from("uvw"), unique=True, max_size=2)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(data, labels, uids, managers, st.sampled_from(["", "status"])), min_size=1, max_size=6))
+def test_what_is_stored_is_read_as_if_a_client_had_sent_it(
+    writes: list[tuple[Document, Document, list[str], str, str]],
+) -> None:
+    document: Document | None = None
+    for content, labelled, owned_by, manager, subresource in writes:
+        owner_references = [{"uid": uid, "name": uid} for uid in owned_by]
+        new = config_map(content, labels=labelled, ownerReferences=owner_references)
+        document = write(document, new, manager, subresource=subresource)
+        raw = document["metadata"].get("managedFields", [])
+        strict, trusted = decode(raw), stored(document)
+        assert [(e.key, e.fields, e.time) for e in strict] == [(e.key, e.fields, e.time) for e in trusted]
+        assert repr(encode(strict)) == repr(encode(trusted)) == repr(raw), "to the order of the keys"
+
+
+def test_an_entry_that_lost_nothing_is_not_written_anew() -> None:
+    created = write(None, config_map({"a": "1"}), "m1")
+    changed = write(created, config_map({"a": "1"}, labels={"l": "1"}), "m2")
+    assert changed["metadata"]["managedFields"][0] is created["metadata"]["managedFields"][0]

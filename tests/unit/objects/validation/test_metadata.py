@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from devlet.errors import Cause
 from devlet.objects import names
@@ -139,3 +141,36 @@ def test_no_finalizer_is_added_to_an_object_that_is_being_deleted() -> None:
     detail = 'no new finalizers can be added if the object is being deleted, found new finalizers []string{"c/d"}'
     assert update({"finalizers": ["a/b", "c/d"]}, DELETED) == [forbidden("metadata.finalizers", detail)]
     assert update({"finalizers": []}, DELETED) == []
+
+
+texts = st.sampled_from(["a", "A!", "", "example.com/x", "kubernetes"])
+some_metadata: st.SearchStrategy[Document] = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": texts,
+        "generateName": texts,
+        "namespace": texts,
+        "generation": st.integers(-1, 1),
+        "labels": st.none() | st.dictionaries(texts, texts, max_size=2),
+        "annotations": st.dictionaries(texts, texts, max_size=2),
+        "ownerReferences": st.lists(st.just(OWNER) | st.just({"kind": "Pod"}), max_size=2),
+        "finalizers": st.lists(texts, max_size=2),
+        "uid": texts,
+    },
+)
+
+
+@given(some_metadata, some_metadata, st.sampled_from([True, False, None]))
+def test_what_was_accepted_and_has_not_changed_is_accepted(
+    new: Document, old: Document, namespaced: bool | None
+) -> None:
+    if metadata.is_checked(new, old):
+        rule = names.dns_subdomain
+        assert list(metadata.check(new, rule, namespaced)) == list(metadata.check(old, rule, namespaced))
+
+
+@given(some_metadata, st.data())
+def test_any_change_of_what_is_checked_is_noticed(old: Document, data: st.DataObject) -> None:
+    changed = data.draw(some_metadata)
+    differs = {key for key in {*old, *changed} - {"uid"} if old.get(key) != changed.get(key)}
+    assert metadata.is_checked(changed, old) == (not differs)

@@ -164,3 +164,9 @@ def test_openapi_2_is_json_for_everybody_else(accept: str) -> None:
 
 def test_openapi_2_has_no_other_form() -> None:
     assert negotiate_openapi(f"text/html, {PROTOBUF}, {YAML}") is None
+
+
+@pytest.mark.parametrize("accept", [KUBECTL_GET, INFORMER, YAML, "text/html", ""])
+def test_long_headers_are_read_as_short_ones(accept: str) -> None:
+    for watch in (False, True):
+        assert negotiate(f"{accept or '*/*'}{',' * 1000}", watch=watch) == negotiate(accept, watch=watch)

@@ -1,0 +1,124 @@
+"""Nodes that no longer give a sign of life are called lost, so that nobody is scheduled there.
+
+A node's lease is its sign of life. By our own clock: who has not renewed it for `grace` seconds, while we looked, is
+lost. It gets the condition Ready=Unknown and a taint, as from kube-controller-manager; the node itself says when it is
+back, and then the taint goes. Nodes that never had a lease are left alone: they are nobody's.
+"""
+
+import logging
+from dataclasses import dataclass, field
+
+import anyio
+import msgspec
+from anyio.abc import TaskStatus
+
+from devlet.cluster.client import Cluster, StrategicMergePatch
+from devlet.cluster.informer import Changed, Informer
+from devlet.errors import NotFound
+from devlet.kit.backoff import Backoff
+from devlet.kit.clock import Clock
+from devlet.kit.facts import facts
+from devlet.kit.work_queue import WorkQueue
+from devlet.objects.documents import Document, view
+from devlet.objects.kinds import LEASES, NODES
+from devlet.objects.node import Node
+from devlet.objects.timestamps import format_time
+
+__all__ = ["UNREACHABLE", "NodeLifecycle", "Settings"]
+
+log = logging.getLogger(__name__)
+
+UNREACHABLE = "node.kubernetes.io/unreachable"
+NAMESPACE = "kube-node-lease"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    grace: float = 50.0  # seconds without a renewal, as kube-controller-manager
+    retry: Backoff = field(default=Backoff(0.2, 10.0))
+
+
+class NodeLifecycle:
+    def __init__(self, cluster: Cluster, clock: Clock, settings: Settings = Settings()) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._settings = settings
+        self._nodes: Informer[Node] = Informer(cluster, NODES, lambda found: view(Node, found))
+        self._leases: Informer[Document] = Informer(cluster, LEASES, lambda found: found, namespace=NAMESPACE)
+        self._seen: dict[str, float] = {}  # when each lease was renewed last, as far as we know
+        self._queue: WorkQueue[str] = WorkQueue(self._sync, clock, workers=8, backoff=settings.retry)
+        self._leases.on_change(self._lease_changed)
+        self._nodes.on_change(self._node_changed)
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(self._leases.run)
+            await tasks.start(self._nodes.run)
+            await tasks.start(self._queue.run)
+            task_status.started()
+
+    def _lease_changed(self, change: Changed[Document]) -> None:
+        name = change.key[1]
+        if change.new is not None:
+            is_new = name not in self._seen
+            self._seen[name] = self._clock.monotonic()
+            if is_new or self._is_tainted(name):
+                self._queue.add(name)
+
+    def _node_changed(self, change: Changed[Node]) -> None:
+        name = change.key[1]
+        if change.new is None:
+            self._seen.pop(name, None)
+            self._queue.forget(name)
+        elif change.old is None or _is_ready(change.old) != _is_ready(change.new):
+            if name in self._seen and _is_ready(change.new):
+                self._seen[name] = self._clock.monotonic()  # that it says so is a sign of life, too
+            self._queue.add(name)
+
+    def _is_tainted(self, name: str) -> bool:
+        node = self._nodes.get(name)
+        return node is not None and any(taint.key == UNREACHABLE for taint in node.spec.taints)
+
+    async def _sync(self, name: str) -> None:
+        node, seen = self._nodes.get(name), self._seen.get(name)
+        if node is None or seen is None:
+            return
+        left = seen + self._settings.grace - self._clock.monotonic()
+        if left > 0:
+            self._queue.add_after(name, left)
+            if self._is_tainted(name) and _is_ready(node):
+                await self._taint(node, None)
+                log.info("node is back", extra=facts(node=name))
+        elif not self._is_tainted(name) or _is_ready(node):
+            await self._lose(node)
+
+    async def _lose(self, node: Node) -> None:
+        """The taint first: it is what keeps pods away."""
+        log.warning("node lost", extra=facts(node=node.name, silent=self._settings.grace))
+        now = format_time(self._clock.now())
+        await self._taint(node, {"key": UNREACHABLE, "effect": "NoSchedule", "timeAdded": now})
+        condition = {
+            "type": "Ready",
+            "status": "Unknown",
+            "reason": "NodeStatusUnknown",
+            "message": "The node stopped renewing its lease.",
+            "lastTransitionTime": now,
+        }
+        await self._patch(node.name, {"status": {"conditions": [condition]}}, "status")
+
+    async def _taint(self, node: Node, ours: Document | None) -> None:
+        """Taints are written all together: whoever else writes some must not be overwritten."""
+        others = [msgspec.to_builtins(taint) for taint in node.spec.taints if taint.key != UNREACHABLE]
+        taints = [{k: v for k, v in taint.items() if v} for taint in others] + ([ours] if ours else [])
+        guard = {"resourceVersion": node.metadata.resource_version}
+        await self._patch(node.name, {"metadata": guard, "spec": {"taints": taints or None}})
+
+    async def _patch(self, name: str, patch: Document, subresource: str = "") -> None:
+        try:
+            await self._cluster.patch(NODES, name, StrategicMergePatch(patch), subresource=subresource)
+        except NotFound:
+            pass
+
+
+def _is_ready(node: Node) -> bool:
+    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
