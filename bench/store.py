@@ -1,4 +1,5 @@
 """The embedded store beside etcd: durable creates, lists, watches. `python bench/store.py [--quick] [--json FILE]`.
+With `--writes`, the store alone: what each of the writes costs that schedule a pod.
 
 The two do not do the same work. etcd stores bytes and is asked over a socket. The store is called within its
 process and does an API server's work on every object (types, defaults, validation, managed fields) before it
@@ -118,6 +119,20 @@ class Bench:
         self.stored_bytes[measure.object] = int(figures["stored_bytes"])
         return figures
 
+    async def write_rows(self, repetitions: int, rounds: int) -> list[Row]:
+        """Processor time of the writes that schedule a pod, each repetition on an empty store."""
+        rows: dict[str, Row] = {}
+        for _ in range(repetitions):
+            self.disk.look(self._directory)
+            with self._fresh() as directory:
+                words = [f"--directory={directory}", f"--rounds={rounds}"]
+                answer = await anyio.run_process([sys.executable, "-m", "bench._writes", *words], cwd=ROOT, stderr=None)
+            for name, figures in json.loads(answer.stdout).items():
+                for which, figure in figures.items():
+                    what = f"{name}, {which} of {rounds} rounds"
+                    rows.setdefault(what, Row(what, "ms", more_is_better=False)).add(OURS, figure)
+        return list(rows.values())
+
     async def _take_etcd(self, measure: Measure, directory: Path) -> dict[str, float]:
         flags = {
             "op": measure.op,
@@ -147,6 +162,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--gc", choices=("default", "tuned"), default="default", help="Python's collector on our side")
     parser.add_argument("--directory", type=Path, default=ROOT / ".cache" / "bench", help="on the disk to measure")
     parser.add_argument("--only", default="", metavar="TEXT", help="measures whose description has this in it")
+    parser.add_argument("--writes", action="store_true", help="only the writes that schedule a pod, in processor time")
     parser.add_argument("--alone", action="store_true", help="without etcd")
     parser.add_argument("--api-server", action="store_true", help="with kube-apiserver too, which takes minutes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every single figure there")
@@ -169,10 +185,12 @@ def _sides(options: argparse.Namespace) -> list[str]:
 async def run(options: argparse.Namespace) -> None:
     options.directory.mkdir(parents=True, exist_ok=True)
     about = machine(options.directory)
-    sides = _sides(options)
+    sides = [OURS] if options.writes else _sides(options)
     bench = Bench(options.directory, options.gc, sides)
     rows: list[Row] = []
-    for measure in measures(options.count, options.watchers):
+    if options.writes:
+        rows += await bench.write_rows(options.repetitions, rounds=3 if options.quick else 20)
+    for measure in [] if options.writes else measures(options.count, options.watchers):
         if options.only in measure.what:
             print(f"… {measure.what}", file=sys.stderr, flush=True)
             rows += await bench.rows(measure, options.repetitions)
@@ -186,11 +204,14 @@ def _print(about: Machine, bench: Bench, rows: list[Row], others: list[str]) -> 
     appends, replaced = statistics.median(bench.disk.appends), statistics.median(bench.disk.replaced)
     print(f"{about.cores} cores, {about.system}, Python {about.python}, {about.file_system}, load {about.load}")
     print(f"disk: {appends:,.0f} fdatasyncs/s of 4 KiB appends, {replaced:,.0f} fsynced renames/s")
-    print(f"stored bytes: {', '.join(f'{size:,} per {name}' for name, size in bench.stored_bytes.items())}\n")
+    if bench.stored_bytes:
+        print(f"stored bytes: {', '.join(f'{size:,} per {name}' for name, size in bench.stored_bytes.items())}")
+    print()
     show("The embedded store", rows, *others)
     writes = [Row(row.what, row.unit, runs={**row.runs, "fdatasync": bench.disk.appends}) for row in rows]
-    show("Creates and the disk", [row for row in writes if "creates" in row.what], "fdatasync")
-    if ETCD not in others:
+    if creates := [row for row in writes if "creates" in row.what]:
+        show("Creates and the disk", creates, "fdatasync")
+    if ETCD not in others and bench.stored_bytes:
         print("etcd was not measured; `make peers` builds it.")
 
 

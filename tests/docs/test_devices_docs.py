@@ -1,4 +1,4 @@
-"""The examples of the pages on devices, claims, scheduling and CDI, typed in as a reader would, print what the page says."""
+"""The examples on devices, claims, scheduling and CDI, typed in as a reader would, print what the page says."""
 
 import os
 import re

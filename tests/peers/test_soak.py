@@ -1,7 +1,7 @@
 """Programs are killed at random while pods come and go; afterwards everything must be as if nothing had happened.
 
 DEVLET_SOAK_SECONDS is for how long programs are killed altogether (60 unless told, in `make soak` 600).
-DEVLET_SOAK_SEED repeats a run: the same pods and the same kills, though not at the same point of what the programs do."""
+DEVLET_SOAK_SEED repeats a run: the same pods and kills, though not at the same point of what the programs do."""
 
 import os
 import random

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.daemon.config import KEYS, Config, load
+from devlet.daemon.controllers import CONTROL, NAMES
 from devlet.errors import DevletError, InvalidInput
 
 HEADER = "apiVersion: devlet.dev/v1alpha1\nkind: Configuration\n"
@@ -118,7 +119,7 @@ def test_an_empty_variable_counts_as_not_set() -> None:
 
 def test_no_control_takes_the_control_loops_from_the_controllers(file: Path) -> None:
     file.write_text(HEADER + "noControl: true\n")
-    assert load({}, {}, file).controllers == {"garbage-collector", "namespace", "serviceaccount"}
+    assert load({}, {}, file).controllers == set(NAMES) - set(CONTROL)
     assert load({"controllers": "scheduler,namespace", "no_control": True}, {}).controllers == {"namespace"}
     assert "scheduler" in load({"no_control": None}, {"DEVLET_NO_CONTROL": "false"}).controllers
 

@@ -209,7 +209,7 @@ class _Explainer:
         text = f"{fitting}/{len(self._nodes)} nodes are available"
         if fitting or not causes:
             return f"{text}: {self._fitting_names()}" if fitting else text
-        told = [f"{count} {cause.splitlines()[0]}" for cause, count in causes[:CAUSES_MAX]]
+        told = [f"{count} node(s): {cause.splitlines()[0]}" for cause, count in causes[:CAUSES_MAX]]
         rest = sum(count for _, count in causes[CAUSES_MAX:])
         return f"{text}: {'; '.join([*told, f'{rest} for other reasons'] if rest else told)}"
 

@@ -1,6 +1,8 @@
 """Group commit: one thread makes writes durable, as many at a time as have arrived.
 
-While a commit waits for the disk the next writes gather; so the more writers there are, the more share one fsync.
+While a commit waits for the disk the next writes gather; so the more writers there are, the more share one fsync. The
+thread is woken when the event loop has gone through all that is ready now: woken by the first write, it would take
+turns with the loop over the second.
 If a commit fails, everything that was prepared on top of it fails too: the thread refuses all rows until the
 owner, who has then forgotten them, says `resume`.
 """
@@ -30,24 +32,30 @@ class Committer:
         self._max_batch_bytes = max_batch_bytes
         self._queue: deque[Row | _Resume | Callable[[], None]] = deque()
         self._wakeup = threading.Condition()
+        self._waking = False
         self._stopping = False
         self._failure: DevletError | None = None
         self._loop = asyncio.get_running_loop()
 
     def submit(self, row: Row) -> None:
-        with self._wakeup:
-            self._queue.append(row)
-            self._wakeup.notify()
+        self._add(row)
 
     def resume(self) -> None:
-        with self._wakeup:
-            self._queue.append(_Resume())
-            self._wakeup.notify()
+        self._add(_Resume())
 
     def run(self, job: Callable[[], None]) -> None:
         """Have the thread do something else with the file, between two commits."""
+        self._add(job)
+
+    def _add(self, work: Row | _Resume | Callable[[], None]) -> None:
+        self._queue.append(work)
+        if not self._waking:
+            self._waking = True
+            self._loop.call_soon(self._wake)
+
+    def _wake(self) -> None:
+        self._waking = False
         with self._wakeup:
-            self._queue.append(job)
             self._wakeup.notify()
 
     @contextmanager

@@ -5,7 +5,7 @@
 
 A crash between two of these leaves claims that are reserved for a pod without a node: the next attempt finds them, and
 with them the node where the pod has to go. So does an answer to the binding that was lost: as long as nobody knows
-whether the pod was bound nothing is taken back. Whoever is cancelled writes nothing more: somebody else may lead by now.
+whether the pod was bound nothing is taken back. Whoever is cancelled writes nothing more: another may lead by now.
 """
 
 import logging

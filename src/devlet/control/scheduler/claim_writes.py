@@ -7,7 +7,7 @@ known, because devices that were given to it must not be given to somebody else 
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 
 import msgspec
@@ -24,9 +24,10 @@ from devlet.objects.pod import Pod
 from devlet.objects.pod_claims import is_reserved_for
 from devlet.objects.timestamps import format_time
 
-__all__ = ["ClaimWriter"]
+__all__ = ["FULL", "ClaimWriter", "is_full"]
 
 CONSUMERS_MAX = 256
+FULL = f"claim {{}} is used by {CONSUMERS_MAX} pods already, which is the most that it can be"
 
 Decide = Callable[[ResourceClaim], Document | None]
 """The new status of a claim as a merge patch, given the claim as it is; None: nothing to do."""
@@ -41,7 +42,7 @@ class ClaimWriter:
     clock: Clock
     tries: int = 5
     seen: Callable[[Document], object] = lambda _: None
-    patience: Backoff = Backoff(0.1, 5.0)  # between two tries to read what became of a write
+    patience: Backoff = field(default=Backoff(0.1, 5.0))  # between two tries to read what became of a write
 
     async def reserve(self, claim: ResourceClaim, pod: Pod, allocation: Document | None) -> Document | None:
         """Let the pod use the claim; `allocation` if it has no devices yet. None if there was nothing to do.
@@ -140,6 +141,10 @@ class ClaimWriter:
         return allocation and {**allocation, "allocationTimestamp": format_time(self.clock.now())}
 
 
+def is_full(claim: ResourceClaim) -> bool:
+    return len(claim.status.reserved_for) >= CONSUMERS_MAX
+
+
 def _is_done(claim: ResourceClaim, pod: Pod, allocation: Document) -> bool:
     """Whether the claim has what was to be written: the answer was lost."""
     wanted = msgspec.convert(allocation["devices"].get("results") or (), tuple[DeviceResult, ...])
@@ -150,8 +155,8 @@ def _with_pod(claim: ResourceClaim, pod: Pod, allocation: Document | None) -> Do
     reserved = claim.status.reserved_for
     if any(each.uid == pod.uid for each in reserved):
         return {"allocation": allocation} if allocation is not None else None
-    if len(reserved) >= CONSUMERS_MAX:
-        raise Conflict(f"claim {claim.name} is used by {CONSUMERS_MAX} pods already, which is the most that it can be")
+    if is_full(claim):
+        raise Conflict(FULL.format(claim.name))
     consumer = ConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
     patch: Document = {"reservedFor": [*map(_document, reserved), _document(consumer)]}
     return patch | ({"allocation": allocation} if allocation is not None else {})

@@ -74,6 +74,10 @@ class Devices:
     def release(self, claim: ClaimKey) -> None:
         self._do(lambda: self.allocator.inventory.release(*claim))
 
+    def when_idle(self, change: Callable[[], None]) -> None:
+        """Whatever else a search looks at changes by way of this, too: at once, or when the thread is done."""
+        self._do(change)
+
     def _do(self, change: Callable[[], None]) -> None:
         if self._later is not None:
             self._later.append(change)

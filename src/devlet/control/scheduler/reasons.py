@@ -1,6 +1,6 @@
 """Why a pod has no node, in one line: how many nodes each reason keeps away, as people know it from kube-scheduler.
 
-    0/3 nodes are available: 2 Insufficient cpu; 1 wants 2 gpu.example.com devices, of which 1 is free
+    0/3 nodes are available: 2 Insufficient cpu; 1 node(s): request gpu needs 2 devices, 1 is free of 4 that match
 
 What is about devices comes from `alloc.explain`, which is made of the same parts as the search.
 """
@@ -67,7 +67,7 @@ def _causes(
     counts: Counter[str] = Counter()
     for cause, number in found.causes:
         told = only.get(cause, cause) if number == 1 else cause  # what differs from node to node
-        counts[(told or "cannot allocate all claims").splitlines()[0]] += number
+        counts[f"node(s): {(told or 'cannot allocate all claims').splitlines()[0]}"] += number
     return counts
 
 

@@ -100,6 +100,8 @@ class Reporter:
             self.forget(uid)
         except DevletError as e:
             log.warning("reason not written", extra=facts(pod=f"{pod.metadata.namespace}/{pod.name}", err=e))
+            self._told[uid] = ""
+            self.ask(uid, self._again)
 
     async def _write(self, pod: Pod, reason: str) -> None:
         known = next((each for each in pod.status.conditions if each.type == SCHEDULED), None)

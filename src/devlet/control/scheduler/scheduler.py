@@ -25,7 +25,7 @@ from devlet.control.scheduler import claim_checks, extended_resources, fit, reas
 from devlet.control.scheduler.binding import Binder, remove_claim
 from devlet.control.scheduler.binding_conditions import BindingConditions
 from devlet.control.scheduler.claim_book import ClaimBook, ClaimKey
-from devlet.control.scheduler.claim_writes import ClaimWriter
+from devlet.control.scheduler.claim_writes import FULL, ClaimWriter, is_full
 from devlet.control.scheduler.devices import Devices
 from devlet.control.scheduler.extended_resources import Classes
 from devlet.control.scheduler.hopeless import Hopeless
@@ -129,7 +129,10 @@ class Scheduler:
         no, pod = self._no.get(uid), self._pods.get(uid)
         if no is None or pod is None or no.text:
             return no.text if no else ""
-        subject = self._read(pod)
+        try:
+            subject = self._read(pod)
+        except InvalidInput as e:
+            return str(e)
         if not isinstance(subject, Subject):
             return subject.text
         while self._queue.ready:
@@ -138,7 +141,10 @@ class Scheduler:
         if known := self._hopeless.why(kind, now):
             return known
         find = partial(reasons.reason, subject, self._table, self._devices, self._settings.explain_timeout)
-        found = await self._devices.apart(find)
+        try:
+            found = await self._devices.apart(find)
+        except InvalidInput as e:
+            return str(e)
         if found and now == self._queue.happenings and not any(claim.name in found for claim in subject.claims):
             self._hopeless.add(kind, now, found)
         return found
@@ -156,6 +162,9 @@ class Scheduler:
             found = _No(Wake.ANYTHING, str(e))
         except DevletError as e:
             return self._failed(pod, e, tasks)
+        except Exception as e:  # one pod that breaks the search must not keep all others from their turn
+            log.error("attempt broke off", exc_info=e, extra=facts(pod=_name(pod)))
+            return self._failed(pod, DevletError(f"error in the scheduler: {e!r}"), tasks)
         if isinstance(found, _No):
             self._metrics.attempted("unschedulable", self._clock.monotonic() - began)
             return self._put_off(uid, found)
@@ -199,7 +208,8 @@ class Scheduler:
                 return _No(Wake.ITSELF, claim_checks.IN_FLIGHT.format(*key), self._settings.report_after)
             if text := claim_checks.missing_class(claim, lambda name: name in classes):
                 return _No(Wake.DEVICES, text)
-        return None
+        full = next((claim for claim in subject.unreserved if is_full(claim)), None)
+        return _No(Wake.ITSELF, FULL.format(full.name)) if full else None
 
     async def _tainted(self, subject: Subject) -> _No | None:
         """Devices of a claim that the pod would share, or find allocated, may have been tainted since."""
@@ -365,6 +375,9 @@ class Scheduler:
                 self._queue.wake(pod.uid)
 
     def _node_changed(self, change: Changed[Node]) -> None:
+        self._devices.when_idle(partial(self._see_node, change))
+
+    def _see_node(self, change: Changed[Node]) -> None:
         if change.new is None:
             self._table.remove(NodeName(change.key[1]))
             return

@@ -34,7 +34,7 @@ def test_nodes_are_counted_by_what_keeps_them_away(read: Read) -> None:
     assert not found.fits
     assert found.claims == ("default/claim-0",)
     assert found.summary == (
-        "0/3 nodes are available: 1 request gpu finds no free devices (tainted); "
+        "0/3 nodes are available: 1 node(s): request gpu finds no free devices (tainted); "
         "1 request gpu finds too few free devices (in use); 1 request gpu finds no devices on the node"
     )
     assert sum(count for _, count in found.causes) == 3
@@ -124,7 +124,7 @@ def test_thousands_of_nodes_are_looked_at_once_per_situation() -> None:
         return Limits()
 
     found = explained(problem, limits=limits)
-    assert found.summary == "0/2000 nodes are available: 2000 request r finds no free devices (in use)"
+    assert found.summary == "0/2000 nodes are available: 2000 node(s): request r finds no free devices (in use)"
     assert len(found.nodes) == 5
     assert runs < 100
     assert found.changes

@@ -65,11 +65,11 @@ class FaultyCluster(FencedCluster):
         self.writes: list[str] = []
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Document:
-        await self.reading(Write(f"get {resource.name}", name, {}))
+        await self.reading(Write(f"get {resource.plural}", name, {}))
         return await super().get(resource, name, namespace)
 
     @asynccontextmanager
-    async def watch(  # type: ignore[override]
+    async def watch(
         self, resource: Resource, namespace: str = "", options: WatchOptions = WatchOptions()
     ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
         async with super().watch(resource, namespace, options) as events:
@@ -77,7 +77,7 @@ class FaultyCluster(FencedCluster):
 
     async def _told(self, resource: Resource, events: AsyncIterator[WatchEvent]) -> AsyncIterator[WatchEvent]:
         async for event in events:
-            await self.heard(Write(f"watch {resource.name}", event.object["metadata"].get("name", ""), event.object))
+            await self.heard(Write(f"watch {resource.plural}", event.object["metadata"].get("name", ""), event.object))
             yield event
 
     async def create(
@@ -123,7 +123,7 @@ class FaultyCluster(FencedCluster):
     ) -> Document:
         if resource == kinds.EVENTS:
             return await work
-        place = f"{resource.name}/{subresource}" if subresource else resource.name
+        place = f"{resource.plural}/{subresource}" if subresource else resource.plural
         write = Write(f"{verb} {place}", name, document)
         self.writes.append(write.what)
         try:

@@ -8,6 +8,7 @@ from devlet.errors import BadRequest
 from devlet.objects.documents import Document
 from devlet.objects.patches import field_sets
 from devlet.objects.patches.field_sets import EMPTY, FieldSet, compare, field_set, parse
+from devlet.objects.patches.topology import of
 from devlet.objects.schema import message_of
 
 POD = message_of("v1", "Pod")
@@ -219,5 +220,5 @@ pods: st.SearchStrategy[Document] = st.fixed_dictionaries(
 @given(pods, pods)
 def test_members_that_are_equal_as_a_whole_have_no_differences(old: Document, new: Document) -> None:
     message = message_of("v1", "Pod")
-    written, removed = field_sets._compare_fields(field_sets.of(message), old, new)
+    written, removed = field_sets._compare_fields(of(message), old, new)
     assert compare(old, new, message) == field_sets.Comparison(FieldSet(written or {}), FieldSet(removed or {}))

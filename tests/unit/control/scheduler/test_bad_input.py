@@ -1,0 +1,210 @@
+"""What people get wrong: the pod says so, nobody else is disturbed, and it is scheduled the moment that is possible."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from tests.unit.control.scheduler.conftest import World, allocation_on
+
+from devlet.cluster.client import MergePatch
+from devlet.control.scheduler.settings import Settings
+from devlet.errors import DevletError
+from devlet.objects import kinds
+from devlet.objects.documents import Document
+from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, slice_of, template, wish
+
+pytestmark = pytest.mark.anyio
+
+
+async def start(world: World, devices: int = 2) -> None:
+    await world.add(node("n1"), device_class(), slice_of("n1", devices), template("one"))
+
+
+async def refused(world: World, name: str, text: str) -> None:
+    """It is told why, by condition and event; somebody else goes on."""
+    message = await world.told(name, text)
+    await world.add(pod("other", template="one"))
+    await world.bound("other")
+    await world.remove("other")
+    assert "nodeName" not in (await world.pod(name))["spec"]
+    assert text in message
+
+
+async def test_an_unknown_class(world: World) -> None:
+    await start(world)
+    async with world.scheduling():
+        await world.add(claim("c", wish(device_class="tpu.example.com")), pod("train", claim="c"))
+        await refused(world, "train", "request gpu: device class tpu.example.com does not exist")
+        await world.add(device_class("tpu.example.com"))
+        await world.bound("train")
+    assert "tpu.example.com does not exist" in (await world.events("FailedScheduling"))[0]["message"]
+
+
+async def test_a_missing_template(world: World) -> None:
+    await start(world)
+    async with world.scheduling():
+        await world.add(pod("train", template="later"))
+        await refused(world, "train", 'pod "default/train": ResourceClaim not created yet')
+        await world.add(template("later"))
+        await world.bound("train")
+
+
+async def test_a_claim_of_another_owner(world: World) -> None:
+    """Somebody wrote the name of a claim into the pod's status that was not made for it."""
+    await start(world)
+    await world.add(claim("others"), pod("train", template="missing"))
+    status = {"status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "others"}]}}
+    await world.store.patch(kinds.PODS, "train", MergePatch(status), "default", subresource="status")
+    async with world.scheduling():
+        await refused(world, "train", "was not created for Pod default/train (Pod is not owner)")
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "train", "controller": True}
+        owner["uid"] = (await world.pod("train"))["metadata"]["uid"]
+        patch = MergePatch({"metadata": {"ownerReferences": [owner]}})
+        await world.store.patch(kinds.RESOURCE_CLAIMS, "others", patch, "default")
+        await world.bound("train")
+
+
+async def test_more_devices_than_exist(world: World) -> None:
+    await start(world)
+    async with world.scheduling():
+        await world.add(claim("c", wish(count=3)), pod("train", claim="c"))
+        await refused(world, "train", "0/1 nodes are available: 1 ")
+        await world.change(slice_of("n1", 3, generation=2))
+        await world.bound("train")
+
+
+async def test_more_devices_than_one_claim_can_have(world: World) -> None:
+    await start(world)
+    async with world.scheduling():
+        await world.add(claim("c", wish(count=2_000_000_000)), pod("train", claim="c"))
+        await refused(world, "train", "")
+
+
+async def test_selectors_that_contradict_each_other(world: World) -> None:
+    await start(world)
+    async with world.scheduling():
+        both = wish(selectors=[{"cel": {"expression": "false"}}, {"cel": {"expression": "true"}}])
+        await world.add(claim("c", both), pod("train", claim="c"))
+        await refused(world, "train", "0/1 nodes are available: 1 ")
+
+
+async def test_a_selector_that_fails_at_run_time(world: World) -> None:
+    await start(world)
+    async with world.scheduling():
+        broken = wish(select=f'device.attributes["{DRIVER}"].missing == "x"')
+        await world.add(claim("c", broken), pod("train", claim="c"))
+        await refused(world, "train", "no such key: missing")
+        value = {"attributes": {"missing": {"string": "x"}}}
+        await world.change(slice_of("n1", [{"name": "gpu-0", **value}, {"name": "gpu-1", **value}], generation=2))
+        await world.bound("train")
+
+
+async def test_an_affinity_that_cannot_be_read(world: World) -> None:
+    """An API server refuses it; one that is stored already must not hurt."""
+    await start(world)
+    term = {"matchExpressions": [{"key": "zone", "operator": "Near", "values": ["a"]}]}
+    affinity = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}},
+    }
+    async with world.scheduling():
+        try:
+            await world.add(pod("train", affinity=affinity))
+        except DevletError as e:
+            assert "operator" in str(e)
+            return
+        await refused(world, "train", "operator")
+
+
+async def test_a_node_with_broken_quantities_is_left_out_until_it_is_right(world: World) -> None:
+    await start(world)
+    broken = node("n2", labels={"zone": "b"})
+    broken["status"]["allocatable"]["cpu"] = "much"
+    async with world.scheduling():
+        try:
+            await world.add(broken)
+        except DevletError:
+            return
+        await world.add(pod("train", nodeSelector={"zone": "b"}))
+        await refused(world, "train", "0/1 nodes are available")
+        found = await world.store.get(kinds.NODES, "n2")
+        found["status"]["allocatable"]["cpu"] = "4"
+        await world.store.update(kinds.NODES, found, subresource="status")
+        await world.bound("train")
+
+
+async def test_the_257th_consumer_of_a_claim_waits_until_one_goes(world: World) -> None:
+    await world.add(node("n1", pods="500"), device_class(), slice_of("n1", 2), template("one"))
+    await world.add(claim("c"))
+    await world.add(*(pod(f"p{i}", claim="c", nodeName="n1", schedulerName="somebody") for i in range(256)))
+    found = (await world.store.list(kinds.PODS)).items
+    reserved = [{"resource": "pods", **{key: each["metadata"][key] for key in ("name", "uid")}} for each in found]
+    await world.status("c", {"allocation": allocation_on("n1"), "reservedFor": reserved})
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await refused(world, "train", "claim c is used by 256 pods already, which is the most that it can be")
+        await world.remove("p0")
+        await world.bound("train")
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_claim_that_is_deleted_and_made_again_while_its_pod_waits(world: World, times: int) -> None:
+    await start(world)
+    async with world.scheduling():
+        await world.add(claim("c", wish(count=3)), pod("train", claim="c"))
+        await refused(world, "train", "0/1 nodes")
+        for _ in range(times):
+            await world.store.delete(kinds.RESOURCE_CLAIMS, "c", "default")
+            await world.told("train", "could not find ResourceClaim")
+            await world.add(claim("c", wish(count=3)))
+            await world.told("train", "0/1 nodes")
+        await world.store.delete(kinds.RESOURCE_CLAIMS, "c", "default")
+        await world.add(claim("c"))
+        await world.bound("train")
+
+
+def hard(pairs: int) -> tuple[list[Document], Document]:
+    """Devices of many colours, and a wish for two of each that no pair can fulfil: a search without end."""
+    devices = [
+        {"name": f"gpu-{i}", "attributes": {"a": {"int": i % pairs}, "b": {"int": (i * 7) % (pairs + 1)}}}
+        for i in range(60)
+    ]
+    requests = [wish(f"r{i}", count=2) for i in range(pairs)]
+    found = claim("c", *requests)
+    found["spec"]["devices"]["constraints"] = [
+        {"matchAttribute": f"{DRIVER}/a", "requests": [f"r{i}", f"r{(i + 1) % pairs}"]} for i in range(pairs - 1)
+    ] + [{"distinctAttribute": f"{DRIVER}/b", "requests": [f"r{i}" for i in range(pairs)]}]
+    return devices, found
+
+
+async def test_a_search_that_takes_too_long_is_cut_and_others_go_on(world: World) -> None:
+    world.settings = Settings(report_after=0.05, quick=0.001, filter_timeout=0.2, explain_timeout=0.2)
+    devices, wanted = hard(7)
+    await world.add(node("n1"), device_class(), slice_of("n1", devices), template("one"), wanted)
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await refused(world, "train", "0/1 nodes are available")
+
+
+Act = Callable[[World], Awaitable[None]]
+
+
+async def _gate(world: World) -> None:
+    await world.store.patch(kinds.PODS, "train", MergePatch({"spec": {"schedulingGates": []}}), "default")
+
+
+async def test_a_gate_keeps_a_pod_from_being_looked_at_until_it_is_removed(world: World) -> None:
+    await start(world)
+    async with world.scheduling():
+        await world.add(pod("train", template="one", schedulingGates=[{"name": "later"}]))
+        await world.add(pod("other", template="one"))
+        await world.bound("other")
+        assert "nodeName" not in (await world.pod("train"))["spec"]
+        await _gate(world)
+        await world.bound("train")
+
+
+async def test_pods_for_another_scheduler_are_left_alone(world: World) -> None:
+    await start(world)
+    async with world.scheduling():
+        await world.add(pod("theirs", schedulerName="somebody"), pod("ours", template="one"))
+        await world.bound("ours")
+        assert "nodeName" not in (await world.pod("theirs"))["spec"]
