@@ -80,7 +80,10 @@ class Report:
 
 
 async def run(world: World, plan: Plan) -> Report:
-    return await _Run(world, plan).run()
+    try:
+        return await _Run(world, plan).run()
+    except ExceptionGroup as group:
+        raise _first(group) from None
 
 
 class _Run:
@@ -204,6 +207,11 @@ class _Run:
         doubles = [f"given twice: {text}" for text in self._doubles.found]
         lines = [f"{what}; seed {self._plan.seed}", *complaints[:SHOWN], *more, *doubles, "what was killed:"]
         return "\n    ".join([*lines, *self._timeline.lines])
+
+
+def _first(error: Exception) -> Exception:
+    """What went wrong, without the tasks around it."""
+    return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error
 
 
 def _remains(snapshot: Snapshot) -> list[str]:

@@ -66,12 +66,11 @@ class Killer:
         """Attack for so long. AssertionError if a victim does not come back."""
         end = anyio.current_time() + seconds
         async with anyio.create_task_group() as tasks:
-            while self._left > 0:
-                pause = self._draw(self._pace.calm)
-                await anyio.sleep(min(pause, end - anyio.current_time()))
-                if anyio.current_time() >= end:
-                    break
-                self._attack(tasks)
+            while self._left > 0 and anyio.current_time() < end:
+                await anyio.sleep_until(min(anyio.current_time() + self._draw(self._pace.calm), end))
+                if anyio.current_time() < end:
+                    self._attack(tasks)
+            await anyio.sleep_until(end)
 
     def _attack(self, tasks: TaskGroup) -> None:
         """Mostly one, sometimes several at once; who is away is left alone."""

@@ -32,7 +32,9 @@ from devlet.testing.waiting import until
 
 __all__ = ["QUICK_LEASES", "control_process", "embedded_world", "kubernetes_world"]
 
-THEIRS = ("garbage-collector-controller", "node-lifecycle-controller")
+# An API server that dies in the middle of a deletion leaves pods that are being deleted and never scheduled: only
+# pod-garbage-collector ends them, every 20 s.
+THEIRS = ("garbage-collector-controller", "node-lifecycle-controller", "pod-garbage-collector-controller")
 PLUGIN: dict[str, Any] = {
     "name": PLUGIN_RESOURCE.partition("/")[2],
     "groups": [{"count": DEVICES, "paths": [{"path": "/dev/null"}]}],

@@ -47,7 +47,7 @@ async def write_all(cluster: Cluster) -> None:
 
 async def test_an_open_fence_lets_every_write_through(fenced: Cluster, store: Store) -> None:
     await write_all(fenced)
-    assert (await store.list(CONFIG_MAPS, "default")).items == []
+    assert list((await store.list(CONFIG_MAPS, "default")).items) == []
 
 
 async def test_a_closed_fence_refuses_every_write_and_nothing_is_done(

@@ -8,7 +8,7 @@ from devlet.cluster.client import MergePatch
 from devlet.cluster.store.store import open_store
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_CLAIMS
-from devlet.state.device_checkpoint import Checkpoint, Encoder, Entry
+from devlet.state.device_checkpoint import Encoder, Entry
 from devlet.testing.chaos_doubles import Doubles, in_checkpoint, in_claims, in_pod_resources, in_specs
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.node_process import NodeProcess, pod
@@ -42,7 +42,7 @@ def test_shares_and_administrators_take_nothing_away() -> None:
 def test_a_device_of_two_containers_in_the_checkpoint_is_given_twice(root: Path) -> None:
     def write(*entries: Entry) -> Path:
         path = root / "checkpoint"
-        path.write_bytes(b"".join(Encoder().encode(Checkpoint(entries, {}))))
+        path.write_bytes(Encoder().encode(entries, {}))
         return path
 
     one, other = (Entry(pod, "main", "v.com/gpu", {-1: ("a",)}, b"") for pod in ("p1", "p2"))
@@ -69,19 +69,23 @@ def test_a_device_of_two_pods_in_pod_resources_is_given_twice() -> None:
     assert in_pod_resources(pb.ListPodResourcesResponse(pod_resources=[holder("a", "0"), holder("b", "0")]))
 
 
+async def seen(doubles: Doubles) -> int:
+    return doubles.versions + doubles.looks
+
+
 @pytest.mark.anyio
 async def test_a_moment_in_which_two_claims_had_a_device_is_not_missed(root: Path) -> None:
     doubles = Doubles()
     async with open_store(root / "cluster.db") as store, anyio.create_task_group() as tasks:
         tasks.start_soon(doubles.follow_claims, store)
-        await until(lambda: anyio.sleep(0, doubles.versions))
+        await until(partial(seen, doubles))
         for name in ("a", "b"):
             await store.create(RESOURCE_CLAIMS, claim(name), "default")
         give = partial(store.patch, RESOURCE_CLAIMS, namespace="default", subresource="status")
         await give("a", MergePatch({"status": allocation("gpu-0")}))
         await give("b", MergePatch({"status": allocation("gpu-0")}))
         await give("a", MergePatch({"status": None}))
-        await until(lambda: anyio.sleep(0, doubles.versions), lambda seen: seen >= 6)
+        await until(partial(seen, doubles), lambda looks: looks >= 6)
         tasks.cancel_scope.cancel()
     assert list(doubles.found.values()) == [1]
 
@@ -96,6 +100,6 @@ async def test_a_node_is_looked_at(root: Path) -> None:
         await node.until_phase("train", "Running")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(doubles.follow_node, node)
-            await until(lambda: anyio.sleep(0, doubles.looks), lambda looks: looks >= 2)
+            await until(partial(seen, doubles), lambda looks: looks >= 2)
             tasks.cancel_scope.cancel()
     assert doubles.found == {}

@@ -1,9 +1,11 @@
-"""With a scheduler of its own that has said something, or was made to say something else."""
+"""What pods say is made up here; what they ought to say is not."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from devlet.objects.defaults import default
 from devlet.objects.documents import Document
 from devlet.testing.chaos_reasons import pending, unexplained
 from devlet.testing.chaos_snapshot import Snapshot
@@ -12,7 +14,8 @@ from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, sli
 
 def stored(document: Document, **status: object) -> Document:
     name = document["metadata"]["name"]
-    return {**document, "metadata": {**document["metadata"], "uid": f"u-{name}"}, "status": status or {}}
+    made = {**document, "metadata": {**document["metadata"], "uid": f"u-{name}"}, "status": status or {}}
+    return default(made, now=datetime(2025, 1, 1, tzinfo=UTC))
 
 
 def waiting(message: str, claim: str = "mine") -> Document:

@@ -1,0 +1,19 @@
+"""Durations and limits of the scheduler."""
+
+import pytest
+
+from devlet.control.scheduler.settings import Settings
+
+
+@pytest.mark.spec("DA-5.0a")
+def test_time_outs_are_those_of_the_reference() -> None:
+    assert (Settings().filter_timeout, Settings().binding_timeout) == (10.0, 600.0)
+
+
+def test_what_holds_up_everybody_is_much_shorter_than_what_may_take_long() -> None:
+    settings = Settings()
+    assert settings.quick <= 0.1 < settings.explain_timeout < settings.filter_timeout
+
+
+def test_both_names_are_served_on_the_embedded_cluster() -> None:
+    assert Settings().names == {"default-scheduler", "devlet"}
