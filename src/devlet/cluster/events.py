@@ -1,7 +1,8 @@
 """Kubernetes events: what happened to an object, for people to read in `describe` and `get events`.
 
-Recording never blocks and never fails: what the cluster does not take in time is lost, and only an event is lost. The
-same thing happening again within ten minutes counts up one Event, and does not make a second one.
+Recording never blocks and never fails: what the cluster does not take in time is lost, and only an event is lost. Where
+very many come at once they are written little by little, warnings first. The same thing happening again within ten
+minutes counts up one Event, and does not make a second one.
 """
 
 import logging
@@ -22,6 +23,7 @@ from devlet.errors import AlreadyExists, DevletError, NotFound, Unavailable
 from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
+from devlet.kit.token_bucket import TokenBucket
 from devlet.objects.documents import Document
 from devlet.objects.kinds import EVENTS
 from devlet.objects.meta import ObjectReference
@@ -41,7 +43,9 @@ CLUSTER_NAMESPACE = "default"  # where events about objects without a namespace 
 @dataclass(frozen=True, slots=True)
 class Settings:
     window: float = 600.0  # seconds in which a repeat counts up the Event that is there
-    waiting: int = 1000  # events that wait to be written; further ones are dropped
+    waiting: int = 10_000  # events that wait to be written; further ones are dropped
+    rate: float = 50.0  # events per second, on average, as kubelets: what they are about must not wait for them
+    burst: int = 100
     remembered: int = 4096  # events that can be counted up
     retry: Backoff = field(default=Backoff(0.1, 10.0))
     tries: int = 12
@@ -82,7 +86,8 @@ class Recorder:
         self._host = host
         self._clock = clock
         self._settings = settings
-        self._waiting: OrderedDict[_What, _Times] = OrderedDict()
+        self._waiting: dict[str, OrderedDict[_What, _Times]] = {WARNING: OrderedDict(), NORMAL: OrderedDict()}
+        self._bucket = TokenBucket(settings.rate, settings.burst, clock)
         self._written: OrderedDict[_What, _Written] = OrderedDict()
         self._numbers = count()
         self._added = anyio.Event()
@@ -92,10 +97,11 @@ class Recorder:
         """Returns at once. Messages are cut at 1,024 characters, as Kubernetes does."""
         what = _What(about, type, reason[:REASON_MAX], message[:NOTE_MAX])
         now = self._clock.now()
-        if (waits := self._waiting.get(what)) is not None:
-            self._waiting[what] = replace(waits, last=now, count=waits.count + 1)
-        elif len(self._waiting) < self._settings.waiting:
-            self._waiting[what] = _Times(now, now)
+        queue = self._waiting.setdefault(type, OrderedDict())
+        if (waits := queue.get(what)) is not None:
+            queue[what] = replace(waits, last=now, count=waits.count + 1)
+        elif sum(map(len, self._waiting.values())) < self._settings.waiting:
+            queue[what] = _Times(now, now)
             self._added.set()
         else:
             self.dropped += 1
@@ -113,8 +119,11 @@ class Recorder:
                 await self._drain(tries=1)
 
     async def _drain(self, tries: int | None = None) -> None:
-        while self._waiting:
-            what, times = self._waiting.popitem(last=False)
+        while queue := next(filter(None, self._waiting.values()), None):  # warnings first
+            if tries is None and not self._bucket.take():
+                await self._clock.sleep(1 / self._settings.rate)
+                continue
+            what, times = queue.popitem(last=False)
             name = times.tried or self._name(what.about, times.first)
             try:
                 await self._persist(what, times, name, tries or self._settings.tries)
@@ -126,9 +135,10 @@ class Recorder:
 
     def _put_back(self, what: _What, times: _Times) -> None:
         """Cancelled while it was written: perhaps it is."""
-        later = self._waiting.get(what)
-        self._waiting[what] = _together(times, later) if later else times
-        self._waiting.move_to_end(what, last=False)
+        queue = self._waiting[what.type]
+        later = queue.get(what)
+        queue[what] = _together(times, later) if later else times
+        queue.move_to_end(what, last=False)
 
     async def _persist(self, what: _What, times: _Times, name: str, tries: int) -> None:
         for delay in self._settings.retry.delays(random.random):

@@ -7,7 +7,7 @@ nor `apiVersion` is part of a top-level object's message.
 """
 
 import pkgutil
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import msgspec
@@ -110,6 +110,7 @@ def message(name: str) -> Message:
     return _message(name)
 
 
+@lru_cache(1024)  # of names that clients send
 def message_of(api_version: str, kind: str) -> Message | None:
     """The message of objects that say this apiVersion and kind; None if the table does not have them."""
     version = "v1" if kind in _META_KINDS else api_version

@@ -187,3 +187,15 @@ async def test_recording_returns_at_once_while_the_cluster_is_away(store: Store,
         for number in range(1_200):
             events_of.record(POD, NORMAL, "Started", f"{number}")
     assert not (await store.list(EVENTS)).items
+
+
+async def test_many_at_once_are_written_little_by_little_and_warnings_first(store: Store, clock: FakeClock) -> None:
+    events_of = recorder(store, clock, rate=1.0, burst=2)
+    for reason in ("A", "B", "C"):
+        events_of.record(POD, NORMAL, reason, "it went well")
+    events_of.record(POD, WARNING, "Failed", "it did not")
+    async with running(events_of.run):
+        assert {each["reason"] for each in await events(store, 2, 2)} == {"Failed", "A"}
+        await clock.sleeping(1)
+        await clock.advance(1)
+        assert {each["reason"] for each in await events(store, 3, 3)} == {"Failed", "A", "B"}

@@ -89,7 +89,12 @@ class Ledger:
             self.watchers.end_all()
 
     def table(self, kind: Kind) -> Table:
-        return self._tables.setdefault(kind.key, Table())
+        return self._table(kind.key)
+
+    def _table(self, key: str) -> Table:
+        if (table := self._tables.get(key)) is None:
+            table = self._tables[key] = Table()
+        return table
 
     def newest(self, kind: Kind, key: Key) -> Record | None:
         """The state that the next write has to be checked against."""
@@ -189,7 +194,7 @@ class Ledger:
         self._committer.resume()
 
     def _put(self, row: Row, record: Record) -> Update:
-        table = self._tables.setdefault(row.kind, Table())
+        table = self._table(row.kind)
         old = table.get(record.key)
         superseded = (len(old.body) if old else 0) + (len(row.body) if row.deleted else 0)
         change = Change(row.version, row.at, record.key, row.previous, row.deleted, superseded)

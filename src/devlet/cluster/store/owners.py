@@ -1,9 +1,10 @@
 """Who owns whom: an index over ownerReferences, kept by the ledger."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from devlet.cluster.store.records import Key, Record
 
+_NOBODY: Set[str] = frozenset()
 Item = tuple[str, Key]  # storage key of the kind, key of the object
 
 
@@ -20,8 +21,7 @@ class Owners:
         return frozenset(self._dependents.get(uid, ()))
 
     def update(self, kind: str, old: Record | None, new: Record | None) -> None:
-        before = _owners(old)
-        after = _owners(new)
+        before, after = _owners(old), _owners(new)
         record = new or old
         if record is None:
             return
@@ -42,5 +42,7 @@ class Owners:
             self._listener(kind, old, new)
 
 
-def _owners(record: Record | None) -> set[str]:
-    return set() if record is None else {owner.uid for owner in record.metadata.owner_references}
+def _owners(record: Record | None) -> Set[str]:
+    if record is None or not (references := record.metadata.owner_references):
+        return _NOBODY
+    return {owner.uid for owner in references}

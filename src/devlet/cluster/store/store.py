@@ -406,8 +406,10 @@ class Store:
         self, resource: Resource, staged: tuple[Document, Pending | None], options: WriteOptions
     ) -> Document:
         document, pending = staged
-        if not options.dry_run:
-            await self._settle(resource.kind, _key(document), pending)
+        if pending is not None:
+            await pending.durable()
+        elif not options.dry_run:
+            await self._ledger.settled(resource.kind, _key(document))
         return convert(document, resource.api_version)
 
     async def _refused(self, kind: Kind, key: Key) -> None:

@@ -13,18 +13,19 @@ from devlet.objects.kinds import Kind
 from devlet.objects.patches.field_sets import FieldSet
 from devlet.objects.timestamps import format_time
 
-# In the order in which the reference writes them.
-_METADATA = (
-    "name",
-    "generateName",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-)
+# In the order in which the reference writes them; the ledger fills the version in.
+_TOP: Document = {"kind": None, "apiVersion": None, "metadata": None}
+_METADATA: Document = {
+    "name": None,
+    "generateName": None,
+    "namespace": None,
+    "uid": None,
+    "resourceVersion": "",
+    "generation": None,
+    "creationTimestamp": None,
+    "deletionTimestamp": None,
+    "deletionGracePeriodSeconds": None,
+}
 _SET_BY_SERVER = (
     "selfLink",
     "uid",
@@ -150,12 +151,10 @@ def is_finished(document: Document) -> bool:
 
 def ordered(document: Document) -> Document:
     """With the keys in the reference's order: people read these documents. Without managedFields if nobody has any."""
-    metadata = {"resourceVersion": "", **document["metadata"]}  # the ledger fills it in, in its place
+    metadata = _METADATA | document["metadata"]
+    for key in _METADATA:
+        if metadata[key] is None:
+            del metadata[key]
     if not metadata.get("managedFields"):
         metadata.pop("managedFields", None)
-    first = {key: metadata[key] for key in _METADATA if key in metadata}
-    return {
-        "kind": document["kind"],
-        "apiVersion": document["apiVersion"],
-        "metadata": first | {k: v for k, v in metadata.items() if k not in first},
-    } | {k: v for k, v in document.items() if k not in ("kind", "apiVersion", "metadata")}
+    return _TOP | document | {"metadata": metadata}

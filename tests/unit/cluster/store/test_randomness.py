@@ -1,4 +1,4 @@
-from uuid import UUID
+from uuid import RFC_4122, UUID
 
 from devlet.cluster.store.randomness import Randomness
 from devlet.objects.names import SUFFIX_ALPHABET, SUFFIX_LENGTH
@@ -8,7 +8,8 @@ def test_uids_are_random_uuids_and_never_the_same() -> None:
     randomness = Randomness()
     uids = [randomness.uid() for _ in range(2000)]
     assert len(set(uids)) == len(uids), "also across the blocks in which the system is asked"
-    assert {UUID(uid).version for uid in uids} == {4}
+    assert {(UUID(uid).version, UUID(uid).variant) for uid in uids} == {(4, RFC_4122)}
+    assert [str(UUID(uid)) for uid in uids] == uids
     assert uids[0] not in {Randomness().uid() for _ in range(10)}, "nor in another process"
 
 

@@ -1,5 +1,7 @@
 """Where a pod goes."""
 
+from datetime import UTC, datetime
+
 import pytest
 from tests.unit.control.scheduler.conftest import allocation_on
 
@@ -10,6 +12,7 @@ from devlet.control.scheduler.placing import Placer, obstacles
 from devlet.control.scheduler.subject import Subject, read_subject
 from devlet.control.search_time import SearchTime
 from devlet.objects.claim import ResourceClaim
+from devlet.objects.defaults import default
 from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName, PodUID
@@ -19,6 +22,13 @@ from devlet.objects.slice import ResourceSlice
 from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, slice_of, wish
 
 EXTENDED = "example.com/gpu"
+
+
+def with_gpus(name: str) -> Document:
+    """A node where a device plugin offers one."""
+    found = node(name)
+    found["status"]["allocatable"][EXTENDED] = "1"
+    return found
 
 
 class Board:
@@ -34,6 +44,7 @@ class Board:
             self.add(each)
 
     def add(self, document: Document) -> None:
+        document = default(document, now=datetime(2026, 1, 1, tzinfo=UTC))
         match document["kind"]:
             case "Node":
                 self.table.put(view(Node, document))
@@ -118,7 +129,7 @@ def test_who_has_a_node_gets_devices_there_even_if_it_is_full() -> None:
 
 
 def test_a_node_that_has_the_resource_by_itself_is_preferred_to_a_claim() -> None:
-    board = Board(node("n1"), node("n2", **{EXTENDED: "1"}), device_class(extended=EXTENDED), slice_of("n1", 1))
+    board = Board(node("n1"), with_gpus("n2"), device_class(extended=EXTENDED), slice_of("n1", 1))
     wanted = pod("train", requests={EXTENDED: "1"})
     assert board.place(wanted) == ("n2", [])
     board.use("other", "n2", "4")

@@ -1,7 +1,7 @@
 """Why a pod has no node, in one line."""
 
 import pytest
-from tests.unit.control.scheduler.test_placing import EXTENDED, Board
+from tests.unit.control.scheduler.test_placing import EXTENDED, Board, with_gpus
 
 from devlet.control.scheduler import reasons
 from devlet.objects.documents import Document
@@ -40,7 +40,7 @@ def test_what_is_about_devices_says_how_many_there_are() -> None:
 
 
 def test_nodes_where_dra_provides_a_resource_and_those_that_have_it_are_told_apart() -> None:
-    board = Board(node("n1"), node("n2", **{EXTENDED: "1"}), device_class(extended=EXTENDED))
+    board = Board(node("n1"), with_gpus("n2"), device_class(extended=EXTENDED))
     text = why(board, pod("train", requests={EXTENDED: "2"}))
     assert text.startswith("0/2 nodes are available: ") and f"1 Insufficient {EXTENDED}" in text
 

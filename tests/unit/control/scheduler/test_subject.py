@@ -1,7 +1,10 @@
 """A pod with everything that decides where it can go."""
 
+from typing import Any
+
 import pytest
 from tests.unit.control.scheduler.conftest import allocation_on
+from tests.unit.control.scheduler.test_placing import with_gpus
 
 from devlet.control.scheduler import fit
 from devlet.control.scheduler.subject import Subject, read_subject
@@ -26,7 +29,7 @@ def a_claim(status: Document) -> ResourceClaim:
     return view(ResourceClaim, {**claim("c"), "status": status})
 
 
-def subject(status: Document, **spec: str) -> Subject:
+def subject(status: Document, **spec: Any) -> Subject:
     found = read_subject(a_pod(pod("train", claim="c", **spec)), lambda _, __: a_claim(status), {})
     assert isinstance(found, Subject)
     return found
@@ -60,7 +63,7 @@ def test_what_cannot_be_read_is_an_error() -> None:
 def test_dra_provides_what_the_node_does_not_have() -> None:
     found = read_subject(a_pod(pod("train", requests={GPU: "2"})), lambda _, __: None, CLASSES)
     assert isinstance(found, Subject) and found.extended == {GPU}
-    bare, has = (fit.node_view(view(Node, each)) for each in (node("n1"), node("n2", **{GPU: "1"})))
+    bare, has = (fit.node_view(view(Node, each)) for each in (node("n1"), with_gpus("n2")))
     assert found.provided_on(bare) == {GPU} and found.provided_on(has) == frozenset()
     made = found.extended_claim(found.provided_on(bare))
     assert made is not None and made.claim.spec.devices.requests[0].exactly is not None
