@@ -24,7 +24,7 @@ SEED = int(os.environ.get("DEVLET_SOAK_SEED") or random.randrange(1_000_000))
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(SECONDS + 300),
+    pytest.mark.timeout(SECONDS + 600),
     pytest.mark.xdist_group("peers-soak"),
 ]
 

@@ -147,6 +147,7 @@ async def creating(cluster: Cluster) -> AsyncIterator[None]:
         yield
 
 
+@pytest.mark.spec("KA-9.1a")
 async def test_whoever_leads_is_killed_or_stopped_and_no_device_is_given_twice(scene: Scene, root: Path) -> None:
     doubles = Doubles()
     async with anyio.create_task_group() as tasks:

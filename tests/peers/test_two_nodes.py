@@ -129,6 +129,7 @@ def on(node: str, pods: dict[str, Document]) -> list[str]:
     return sorted(name for name, each in pods.items() if each["spec"].get("nodeName") == node)
 
 
+@pytest.mark.spec("KA-9.3w")
 async def test_pods_fill_both_nodes_and_what_is_deleted_while_one_is_away_goes_when_it_is_back(scene: Scene) -> None:
     await scene.create(*(f"p{number:02}" for number in range(WORK)))
     pods = await scene.until_running(WORK)

@@ -45,7 +45,7 @@ class Plan:
     forced: float = 0.0  # how likely a pod is removed by force
     kills: int = 10_000  # at most
     pace: Pace = field(default=Pace())
-    settle: float = 90.0  # seconds
+    settle: float = 180.0  # seconds; pods that end make room for others, one after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class _Run:
 
     async def _settled(self, when: str, holds: Callable[[Snapshot], Sequence[str]] = lambda _: ()) -> Snapshot:
         """Until there is nothing to complain about."""
-        complaints: list[str] = ["it was never calm"]
+        complaints, told = ["it was never calm"], ""
         with anyio.move_on_after(self._plan.settle):
             while True:
                 try:
@@ -182,6 +182,9 @@ class _Run:
                     if not complaints:
                         self._timeline.add(f"settled {when}")
                         return snapshot
+                if complaints[0] != told:
+                    told = complaints[0]
+                    self._timeline.add(f"not settled {when}: {len(complaints)}, as {told}")
                 await anyio.sleep(AGAIN)
         raise AssertionError(self._text(f"not settled {when} within {self._plan.settle:g} s", complaints))
 

@@ -19,7 +19,7 @@ from devlet.cluster.client import Cluster
 from devlet.cluster.remote import kubeconfig as kubeconfigs
 from devlet.cluster.remote.client import connected
 from devlet.cluster.remote.settings import Settings
-from devlet.errors import DevletError, Unavailable
+from devlet.errors import DevletError
 from devlet.objects.documents import Document
 from devlet.objects.kinds import (
     DEVICE_TAINT_RULES,
@@ -80,6 +80,7 @@ class Environment:
     binaries: Path
     scheduler_name: str = ""
     namespaces: frozenset[str] = frozenset({"default"})  # those that stay
+    drivers: frozenset[str] = frozenset(DRIVERS)
 
     async def kubectl(self, *arguments: str, documents: Sequence[Document] = ()) -> None:
         """Until it works. AssertionError, with what it said, if that takes too long."""
@@ -139,7 +140,11 @@ class Environment:
             *(f"prepared claim {each['metadata']['name']}" for each in prepared),
             *(f"claim {name} in the checkpoint" for name in self.node.claim_checkpoint()),
             *(f"CDI spec {name}" for name in self.node.specs()),
-            *(f"{uid} in the checkpoint of {name}" for name in DRIVERS for uid in driver_claims(self.node.root, name)),
+            *(
+                f"{uid} in the checkpoint of {name}"
+                for name in self.drivers
+                for uid in driver_claims(self.node.root, name)
+            ),
             *(f"devices of {pod}: {devices}" for pod, devices in held.items()),
         ]
 
@@ -159,20 +164,9 @@ class Environment:
 
     async def until_ready(self) -> None:
         """All drivers have been found, and have said what they have."""
-        await self.node.until_up(*DRIVERS)
+        await self.node.until_up(*self.drivers)
         await self.node.until_healthy(PLUGIN_RESOURCE, 2)
-        await until(self.published, lambda found: found.keys() == DRIVERS.keys() and all(found.values()))
-
-    async def until_back(self) -> None:
-        """After a restart of devlet: it answers, and has its drivers again."""
-
-        async def states() -> dict[str, Document]:
-            try:
-                return await self.node.driver_states()
-            except Unavailable:
-                return {}
-
-        await until(states, lambda found: all(found.get(n, {}).get("state") == "Connected" for n in DRIVERS))
+        await until(self.published, lambda found: found.keys() == self.drivers and all(found.values()))
 
 
 def driver_claims(root: Path, driver: str) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import anyio
+from msgspec import Struct
 
 from devlet.cluster.client import EventType, VersionMatch, WatchEvent, WatchOptions
 from devlet.cluster.store.ledger import Ledger
@@ -60,8 +61,7 @@ async def find_start(ledger: Ledger, options: WatchOptions) -> Start:
     return Start(False, False, version or ledger.version)
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """An event that is decoded only if somebody needs it decoded: `body` is the object in its storage version, where
     the event shows it just as it is stored."""
 

@@ -5,6 +5,8 @@ thread, and once for all that has happened until then.
 """
 
 import logging
+from collections.abc import Collection
+from math import inf
 from typing import Protocol
 
 import anyio
@@ -33,6 +35,9 @@ SCHEDULED = "PodScheduled"
 class Waiting(Protocol):
     """Those who wait, and why."""
 
+    @property
+    def waiting_pods(self) -> Collection[PodUID]: ...
+
     def waiting_pod(self, uid: PodUID) -> Pod | None: ...
 
     async def reason(self, uid: PodUID) -> str: ...
@@ -47,6 +52,7 @@ class Reporter:
         self._again = again
         self._due: dict[PodUID, float] = {}
         self._told: dict[PodUID, str] = {}
+        self._refresh_at = inf
         self._added = anyio.Event()
 
     def ask(self, pod: PodUID, after: float = 0.0) -> None:
@@ -55,6 +61,12 @@ class Reporter:
         after = max(after, self._again) if pod in self._told else after
         self._due.setdefault(pod, self._clock.monotonic() + after)
         self._added.set()
+
+    def refresh(self, after: float) -> None:
+        """Reasons may have become others, for all who wait: look once, after so many seconds."""
+        if self._refresh_at == inf:
+            self._refresh_at = self._clock.monotonic() + after
+            self._added.set()
 
     def forget(self, pod: PodUID) -> None:
         self._due.pop(pod, None)
@@ -71,6 +83,10 @@ class Reporter:
 
     def _next(self) -> PodUID | None:
         now = self._clock.monotonic()
+        if self._refresh_at <= now:
+            self._refresh_at = inf
+            for pod in self._waiting.waiting_pods:
+                self._due.setdefault(pod, now)
         return next((pod for pod, at in self._due.items() if at <= now), None)
 
     async def _rest(self) -> None:
@@ -80,8 +96,8 @@ class Reporter:
                 await self._clock.sleep(seconds)
                 tasks.cancel_scope.cancel()
 
-            if self._due:
-                tasks.start_soon(alarm, min(self._due.values()) - self._clock.monotonic())
+            if (due := min([self._refresh_at, *self._due.values()])) < inf:
+                tasks.start_soon(alarm, due - self._clock.monotonic())
             await self._added.wait()
             tasks.cancel_scope.cancel()
 

@@ -10,6 +10,7 @@ or not. Everything is woken by what the informers tell; nothing is polled.
 
 import logging
 import random
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 
@@ -97,6 +98,8 @@ class Scheduler:
         self._resting: set[PodUID] = set()  # after an error; what happens to their claims does not wake them sooner
         self._binding: set[PodUID] = set()
         self._hopeless = Hopeless()
+        self._reasons = Hopeless()
+        self._takings = 0  # how often something was taken away that somebody may have wanted
         writer = ClaimWriter(cluster, clock, settings.write_tries, self._book.read)
         self._conditions = BindingConditions(self._book, recorder, self._metrics, clock, settings.binding_timeout)
         self._binder = Binder(cluster, self._book, writer, self._conditions, self._metrics, settings)
@@ -122,6 +125,10 @@ class Scheduler:
 
     # Who waits, for the reporter
 
+    @property
+    def waiting_pods(self) -> Collection[PodUID]:
+        return self._queue.waiting
+
     def waiting_pod(self, uid: PodUID) -> Pod | None:
         return self._pods.get(uid) if uid in self._queue.waiting else None
 
@@ -137,17 +144,26 @@ class Scheduler:
             return subject.text
         while self._queue.ready:
             await self._clock.sleep(0.01)
-        now, kind = self._queue.happenings, subject.kind
-        if known := self._hopeless.why(kind, now):
+        now, kind = self._moment, subject.kind
+        if known := self._reasons.why(kind, now):
             return known
         find = partial(reasons.reason, subject, self._table, self._devices, self._settings.explain_timeout)
         try:
             found = await self._devices.apart(find)
         except InvalidInput as e:
             return str(e)
-        if found and now == self._queue.happenings and not any(claim.name in found for claim in subject.claims):
-            self._hopeless.add(kind, now, found)
+        if found and now == self._moment and not any(claim.name in found for claim in subject.claims):
+            self._reasons.add(kind, now, found)
         return found
+
+    @property
+    def _moment(self) -> int:
+        """As long as it is the same, so are the reasons."""
+        return self._queue.happenings + self._takings
+
+    def _taken(self) -> None:
+        self._takings += 1
+        self._reporter.refresh(self._settings.report_refresh)
 
     # One attempt
 
@@ -168,6 +184,8 @@ class Scheduler:
         if isinstance(found, _No):
             self._metrics.attempted("unschedulable", self._clock.monotonic() - began)
             return self._put_off(uid, found)
+        if uid not in self._pods:  # it has gone meanwhile
+            return
         subject, assignment = found
         self._assume(subject, assignment)
         self._metrics.attempted("scheduled", self._clock.monotonic() - began)
@@ -268,6 +286,7 @@ class Scheduler:
         self._table.occupy(uid, assignment.node, subject.needs.without(provided))
         for granted in assignment.granted:
             self._book.reserve(granted.key, granted.results)
+        self._taken()
 
     async def _bind(self, subject: Subject, assignment: Assignment, tasks: TaskGroup) -> None:
         pod = subject.pod
@@ -280,11 +299,10 @@ class Scheduler:
     def _not_bound(self, uid: PodUID, error: DevletError, tasks: TaskGroup) -> None:
         """It may have got a node meanwhile, or have gone."""
         self._binding.discard(uid)
-        if (pod := self._pods.get(uid)) is None:
-            return
-        if not pod.spec.node_name and self._table.leave(uid):
+        pod = self._pods.get(uid)
+        if (pod is None or not pod.spec.node_name) and self._table.leave(uid):
             self._queue.happened(Wake.ROOM)
-        if self._is_waiting(pod):
+        if pod is not None and self._is_waiting(pod):
             self._failed(pod, error, tasks)
         else:
             self._forget(uid)
@@ -380,7 +398,7 @@ class Scheduler:
     def _see_node(self, change: Changed[Node]) -> None:
         if change.new is None:
             self._table.remove(NodeName(change.key[1]))
-            return
+            return self._taken()
         try:
             changed = self._table.put(change.new)
         except InvalidInput as e:

@@ -17,6 +17,7 @@ class Settings:
     quick: float = 0.02  # seconds that a search may hold up everybody else; then it goes on in a thread
     filter_timeout: float = 10.0  # seconds for the search on one node, as kube-scheduler
     explain_timeout: float = 0.5  # seconds for the search for a reason
+    report_refresh: float = 5.0  # seconds after something was taken away until those who wait are told a new reason
     report_again: float = 1.0  # seconds until a pod that knows why it waits is told another reason
     report_after: float = 0.5  # seconds that a claim may take to be made before a pod says that it waits for it
     at_once: int = 256  # pods that are being bound

@@ -1,7 +1,5 @@
 """What people get wrong: the pod says so, nobody else is disturbed, and it is scheduled the moment that is possible."""
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 from tests.unit.control.scheduler.conftest import World, allocation_on
 
@@ -161,30 +159,36 @@ async def test_a_claim_that_is_deleted_and_made_again_while_its_pod_waits(world:
         await world.bound("train")
 
 
-def hard(pairs: int) -> tuple[list[Document], Document]:
-    """Devices of many colours, and a wish for two of each that no pair can fulfil: a search without end."""
+def hard(node: str) -> tuple[Document, Document]:
+    """Slices with devices of which each is of its own kind: who wants 12 of them searches for ever, because what is
+    missing cannot be counted."""
     devices = [
-        {"name": f"gpu-{i}", "attributes": {"a": {"int": i % pairs}, "b": {"int": (i * 7) % (pairs + 1)}}}
-        for i in range(60)
+        {
+            "name": f"gpu-{i}",
+            "attributes": {"lanes": {"int": i}},
+            "consumesCounters": [
+                {"counterSet": "s", "counters": {"n": {"value": str(10 + i)}, "m": {"value": str(40 - i)}}}
+            ],
+        }
+        for i in range(30)
     ]
-    requests = [wish(f"r{i}", count=2) for i in range(pairs)]
-    found = claim("c", *requests)
-    found["spec"]["devices"]["constraints"] = [
-        {"matchAttribute": f"{DRIVER}/a", "requests": [f"r{i}", f"r{(i + 1) % pairs}"]} for i in range(pairs - 1)
-    ] + [{"distinctAttribute": f"{DRIVER}/b", "requests": [f"r{i}" for i in range(pairs)]}]
-    return devices, found
+    parts = slice_of(node, devices)
+    whole = slice_of(node, [])
+    whole["metadata"]["name"] += "-counters"
+    whole["spec"].pop("devices")
+    whole["spec"]["sharedCounters"] = [{"name": "s", "counters": {"n": {"value": "299"}, "m": {"value": "299"}}}]
+    for each in (parts, whole):
+        each["spec"]["pool"]["resourceSliceCount"] = 2
+    return parts, whole
 
 
+@pytest.mark.spec("DA-11.03b")
 async def test_a_search_that_takes_too_long_is_cut_and_others_go_on(world: World) -> None:
     world.settings = Settings(report_after=0.05, quick=0.001, filter_timeout=0.2, explain_timeout=0.2)
-    devices, wanted = hard(7)
-    await world.add(node("n1"), device_class(), slice_of("n1", devices), template("one"), wanted)
+    await world.add(node("n1"), device_class(), *hard("n1"), template("one"), claim("c", wish(count=12)))
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
         await refused(world, "train", "0/1 nodes are available")
-
-
-Act = Callable[[World], Awaitable[None]]
 
 
 async def _gate(world: World) -> None:

@@ -239,10 +239,13 @@ async def test_a_pod_of_the_same_name_is_another_pod(world: World) -> None:
     async def replace() -> None:
         await world.remove("train")
         await world.add(pod("train", claim="c", nodeSelector={"kubernetes.io/hostname": "n2"}))
+        replaced.set()
 
+    replaced = anyio.Event()
     world.cluster.before = once(BINDING, replace)
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
+        await replaced.wait()
         await world.told("train", "node affinity/selector")
         assert "nodeName" not in (await world.pod("train"))["spec"]
 
@@ -412,6 +415,22 @@ async def test_a_lost_answer_at_any_step_of_extended_resources_is_overcome(world
         status = (await world.pod("train"))["status"]["extendedResourceClaimStatus"]
         used = await world.claim(status["resourceClaimName"])
         assert used["status"]["reservedFor"][0]["name"] == "train" and len(await world.devices()) == 1
+
+
+async def test_a_pod_that_goes_while_its_left_over_claim_is_removed_takes_no_room(world: World) -> None:
+    await extended(world)
+    await world.add(pod("train", requests={EXTENDED: "1", "cpu": "4"}))
+    await left_over(world, "train")
+
+    async def go() -> None:
+        await world.remove("train")
+        await anyio.wait_all_tasks_blocked()
+
+    world.cluster.before = once("delete resourceclaims", go)
+    async with world.scheduling():
+        await world.gone(kinds.PODS, "train")
+        await world.add(pod("other", requests={"cpu": "4"}))
+        await world.bound("other")
 
 
 async def test_two_pods_at_once_do_not_get_one_device(world: World) -> None:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.unit.control.scheduler.conftest import allocation_on
+from tests.unit.control.scheduler.test_bad_input import hard
 
 from devlet.control.scheduler import extended_resources, fit
 from devlet.control.scheduler.devices import Devices
@@ -143,7 +144,7 @@ def test_a_node_that_has_the_resource_by_itself_is_preferred_to_a_claim() -> Non
 
 @pytest.mark.spec("DA-11.03a")
 def test_a_node_where_the_time_is_up_does_not_spoil_the_others() -> None:
-    board = Board(node("n1"), node("n2"), device_class(), slice_of("n1", 1), slice_of("n2", 1), claim("c", wish()))
-    time = SearchTime(1e-9)
-    assert board.placer.place(board.subject(pod("train", claim="c")), time) is None or not time.exceeded
-    assert board.place(pod("train", claim="c")) is not None
+    board = Board(node("n1"), node("n2"), device_class(), *hard("n1"), slice_of("n2", 12), claim("c", wish(count=12)))
+    time = SearchTime(0.2)
+    found = board.placer.place(board.subject(pod("train", claim="c")), time)
+    assert found is not None and found.node == "n2" and time.exceeded

@@ -39,7 +39,7 @@ from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, sli
 
 pytestmark = pytest.mark.anyio
 
-SETTINGS = Settings(report_after=0.02, report_again=0.02, retry=Backoff(0.01, 0.1))
+SETTINGS = Settings(report_after=0.02, report_again=0.02, report_refresh=0.05, retry=Backoff(0.01, 0.1))
 NODES = ("n1", "n2", "n3")
 EXTENDED = "example.com/gpu"
 
@@ -279,10 +279,10 @@ class Day:
         assert not [*snapshot.conflicts(), *snapshot.overfull()]
         return snapshot
 
-    async def rest(self, *, reasons: bool) -> None:
+    async def rest(self) -> None:
         async def unrest() -> list[str]:
             found = await self.snapshot()
-            return list(found.unrest()) or (list(found.stale()) if reasons else [])
+            return [*found.unrest(), *found.stale()]
 
         await until(unrest, lambda found: not found, within=8)
 
@@ -296,14 +296,14 @@ async def live(world: World, seed: int, rounds: int) -> None:
     await day.begin()
     for number in range(rounds):
         async with world.scheduling():
-            await day.rest(reasons=True)
+            await day.rest()
             day.faults = 0.1 if number % 2 else 0.0
             for _ in range(day.random.randint(4, 12)):
                 await day.step()
             if day.random.random() < 0.3:
                 continue  # stopped in the middle
             day.faults = 0.0
-            await day.rest(reasons=False)
+            await day.rest()
         day.faults = 0.0
 
 
@@ -314,6 +314,6 @@ async def test_a_random_day_ends_well(world: World, seed: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", range(100, 110))
+@pytest.mark.parametrize("seed", range(100, 106))
 async def test_a_random_week_ends_well(world: World, seed: int) -> None:
     await live(world, seed, 12)

@@ -1,0 +1,124 @@
+"""Devices that stand in the way are taken back."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.unit.control.scheduler.conftest import World, allocation_on, raises
+
+from devlet.control.scheduler.settings import Settings
+from devlet.errors import Conflict
+from devlet.kit.backoff import Backoff
+from devlet.objects.documents import Document
+from devlet.objects.timestamps import format_time
+from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, slice_of
+
+pytestmark = pytest.mark.anyio
+
+ON_N1 = {"kubernetes.io/hostname": "n1"}
+CONDITIONS: Document = {"bindingConditions": ["attached"], "bindingFailureConditions": ["broken"]}
+
+
+async def two_nodes(world: World) -> None:
+    world.settings = Settings(report_after=0.05, retry=Backoff(0.01, 0.05))
+    await world.add(node("n1"), node("n2"), device_class(), slice_of("n1", 2), slice_of("n2", 2))
+
+
+async def pools(world: World) -> dict[str, str]:
+    """Where each claim has its device."""
+    return {name: device.split("/")[1] for device, name in (await world.devices()).items()}
+
+
+def using(*claims: str, **spec: object) -> Document:
+    found = pod("train", claim=claims[0])
+    found["spec"] |= spec
+    found["spec"]["resourceClaims"] = [{"name": name, "resourceClaimName": name} for name in claims]
+    found["spec"]["containers"][0]["resources"]["claims"] = [{"name": name} for name in claims]
+    return found
+
+
+@pytest.mark.spec("DA-5.5a")
+async def test_a_claim_that_nobody_uses_is_allocated_anew_where_the_pod_can_run(world: World) -> None:
+    await two_nodes(world)
+    await world.add(claim("c"))
+    await world.status("c", {"allocation": allocation_on("n2")})
+    async with world.scheduling():
+        await world.add(using("c", nodeSelector=ON_N1))
+        assert await world.bound("train") == {"train": "n1"} and await pools(world) == {"c": "n1"}
+
+
+@pytest.mark.spec("DA-11.15")
+async def test_of_two_claims_only_the_one_that_stands_in_the_way_is_deallocated(world: World) -> None:
+    await two_nodes(world)
+    await world.add(claim("a"), claim("b"))
+    await world.status("a", {"allocation": allocation_on("n1", "gpu-1")})
+    await world.status("b", {"allocation": allocation_on("n2")})
+    async with world.scheduling():
+        await world.add(using("a", "b", nodeSelector=ON_N1))
+        await world.bound("train")
+        results = (await world.claim("a"))["status"]["allocation"]["devices"]["results"]
+        assert results[0]["device"] == "gpu-1" and await pools(world) == {"a": "n1", "b": "n1"}
+
+
+@pytest.mark.spec("DA-11.15")
+async def test_if_one_is_not_enough_all_are(world: World) -> None:
+    await two_nodes(world)
+    await world.add(claim("a"), claim("b"))
+    await world.status("a", {"allocation": allocation_on("n2", "gpu-1")})
+    await world.status("b", {"allocation": allocation_on("n2")})
+    async with world.scheduling():
+        await world.add(using("a", "b", nodeSelector=ON_N1))
+        assert await world.bound("train") == {"train": "n1"}
+
+
+async def test_a_claim_that_somebody_uses_is_left_alone(world: World) -> None:
+    await two_nodes(world)
+    await world.add(claim("c"), pod("other", claim="c", nodeName="n2", schedulerName="somebody"))
+    uid = (await world.pod("other"))["metadata"]["uid"]
+    reserved = [{"resource": "pods", "name": "other", "uid": uid}]
+    await world.status("c", {"allocation": allocation_on("n2"), "reservedFor": reserved})
+    async with world.scheduling():
+        await world.add(using("c", nodeSelector=ON_N1))
+        await world.told("train", "the devices of claim c cannot be used there")
+        assert await pools(world) == {"c": "n2"}
+        await world.remove("other")
+        assert await world.bound("train") == {"train": "n1"}
+
+
+async def test_nothing_is_taken_back_if_that_does_not_help(world: World) -> None:
+    await two_nodes(world)
+    await world.add(claim("c"))
+    await world.status("c", {"allocation": allocation_on("n2")})
+    async with world.scheduling():
+        await world.add(using("c", nodeSelector={"kubernetes.io/hostname": "n3"}))
+        await world.told("train")
+        assert await pools(world) == {"c": "n2"}
+
+
+async def test_a_conflict_on_the_way_is_overcome(world: World) -> None:
+    await two_nodes(world)
+    await world.add(claim("c"))
+    await world.status("c", {"allocation": allocation_on("n2")})
+    world.cluster.before = raises(Conflict("somebody was faster"), "patch resourceclaims/status", times=2)
+    async with world.scheduling():
+        await world.add(using("c", nodeSelector=ON_N1))
+        assert await world.bound("train") == {"train": "n1"}
+
+
+@pytest.mark.spec("DA-5.4e")
+@pytest.mark.parametrize("failed", [True, False])
+async def test_devices_that_could_not_be_attached_are_replaced(world: World, failed: bool) -> None:
+    """A condition says so, or the time is up."""
+    await two_nodes(world)
+    await world.add(claim("c"))
+    stamp = format_time(datetime.now(UTC) - timedelta(seconds=0 if failed else 1000))
+    status: Document = {"allocation": {**allocation_on("n2", "gpu-0"), "allocationTimestamp": stamp}}
+    status["allocation"]["devices"]["results"][0] |= CONDITIONS
+    if failed:
+        condition = {"type": "broken", "status": "True", "reason": "R", "message": "", "lastTransitionTime": stamp}
+        status["devices"] = [{"driver": DRIVER, "pool": "n2", "device": "gpu-0", "conditions": [condition]}]
+    await world.status("c", status)
+    async with world.scheduling():
+        await world.add(using("c"))
+        await world.bound("train")
+        found = (await world.claim("c"))["status"]
+        assert "bindingConditions" not in found["allocation"]["devices"]["results"][0] and "devices" not in found
