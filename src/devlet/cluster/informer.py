@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import anyio
+import msgspec
 from anyio.abc import TaskStatus
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
@@ -165,7 +166,11 @@ class Informer(Generic[T]):
         old = self._entries.get(key)
         if old is not None and old.version == version:
             return
-        new = _Entry(version, self._decode(document))
+        try:
+            new = _Entry(version, self._decode(document))
+        except msgspec.ValidationError as e:
+            log.error("object left out", extra=facts(resource=self._resource.name, object="/".join(key), err=e))
+            return self._remove(key)
         self._entries[key] = new
         self._reindex(key, old.object if old else None, new.object)
         self._tell(Changed(key, old.object if old else None, new.object))

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 from anyio.streams.memory import MemoryObjectReceiveStream
 
@@ -267,3 +268,20 @@ async def test_a_listener_hears_of_present_objects_then_of_changes(store: Store)
         with anyio.fail_after(5):
             await seen.wait()
         assert heard == [("before", True), ("after", True)]
+
+
+async def test_an_object_that_cannot_be_read_is_left_out_and_the_others_stay(store: Store) -> None:
+    class Strict(msgspec.Struct):
+        data: dict[str, int]
+
+    await store.create(CONFIG_MAPS, config_map("a", data={"k": "1"}), "default")
+    copy = Informer(store, CONFIG_MAPS, lambda found: msgspec.convert(found, Strict, strict=False), namespace="default")
+    async with running(copy.run):
+        assert copy.get("a", "default") == Strict({"k": 1})
+        await store.patch(CONFIG_MAPS, "a", MergePatch({"data": {"k": "one"}}), "default")
+        await store.create(CONFIG_MAPS, config_map("b", data={"k": "2"}), "default")
+        async with copy.changes() as changes:
+            with anyio.fail_after(5):
+                while copy.get("b", "default") is None:
+                    await changes.receive()
+        assert copy.get("a", "default") is None

@@ -28,3 +28,9 @@ def test_a_restart_gives_the_next_search_the_whole_time() -> None:
 
 def test_zero_is_no_limit() -> None:
     assert SearchTime(0).limits.give_up is None
+
+
+def test_a_total_is_not_begun_anew() -> None:
+    time = SearchTime(1000.0, total=1e-9)
+    time.restart()
+    assert time.limits.give_up is not None and time.limits.give_up()

@@ -83,7 +83,15 @@ def test_what_is_missing_and_what_should_not_be_there_are_differences(stage: Sta
         replace(PART, admin=False),
         replace(PART, awaits=()),
     ],
-    ids=["request", "device of another letter", "no share", "nothing consumed", "too much", "not admin", "no condition"],
+    ids=[
+        "request",
+        "device of another letter",
+        "no share",
+        "nothing consumed",
+        "too much",
+        "not admin",
+        "no condition",
+    ],
 )
 def test_a_device_that_is_another_one_in_any_way_is_a_difference(stage: Stage, result: Result) -> None:
     claim = Claim("u-1", (Result("gpu", "d/n1/gpu-0"), result), ("train",))
@@ -100,7 +108,10 @@ def test_a_claim_with_fewer_devices_or_other_users_is_a_difference(stage: Stage)
 def test_each_part_of_a_container_is_compared(stage: Stage) -> None:
     right = SEEN.containers["train/main"]
     for wrong, text in (
-        (replace(right, env=("CLAIM=u-1", "GPU_1=gpu-1")), "environment: without ['GPU_0=gpu-0'], with ['GPU_1=gpu-1']"),
+        (
+            replace(right, env=("CLAIM=u-1", "GPU_1=gpu-1")),
+            "environment: without ['GPU_0=gpu-0'], with ['GPU_1=gpu-1']",
+        ),
         (replace(right, env=("CLAIM=u-1", "CLAIM=u-1", "GPU_0=gpu-0")), "environment: ('CLAIM=u-1', 'CLAIM=u-1',"),
         (replace(right, mounts=()), "mounts: without"),
         (replace(right, devices=(("/dev/null", "r"),)), "device nodes: without"),
@@ -111,7 +122,11 @@ def test_each_part_of_a_container_is_compared(stage: Stage) -> None:
 
 
 def test_rules_are_compared_with_their_message(stage: Stage) -> None:
-    for wrong in (Rule("True", "Completed", "1 pod"), Rule("False", "x", "1 pod"), Rule("False", "Completed", "2 pods")):
+    for wrong in (
+        Rule("True", "Completed", "1 pod"),
+        Rule("False", "x", "1 pod"),
+        Rule("False", "Completed", "2 pods"),
+    ):
         assert len(compared(stage, replace(SEEN, rules={"broken": wrong}))) == 1
 
 

@@ -48,7 +48,9 @@ def test_a_device_of_a_claim_is_told_with_all_that_was_decided() -> None:
 def test_containers_that_have_ended_are_named() -> None:
     ended = {"name": "first", "state": {"terminated": {"exitCode": 0}}}
     runs = {"name": "main", "state": {"running": {}}}
-    found = seen([pod("train", phase="Running", initContainerStatuses=[ended], containerStatuses=[runs])], [], [], [], [])
+    found = seen(
+        [pod("train", phase="Running", initContainerStatuses=[ended], containerStatuses=[runs])], [], [], [], []
+    )
     assert found.pods["train"].ended == ("first",)
 
 
@@ -81,5 +83,8 @@ def test_everything_in_the_spec_of_a_container_is_told() -> None:
         },
     }
     assert container(oci) == Container(
-        ("A=1",), (("/in", "/out", ("ro",)),), (("/dev/null", "rw"), ("/dev/x", "")), ("process.user.additionalGids=[5]",)
+        ("A=1",),
+        (("/in", "/out", ("ro",)),),
+        (("/dev/null", "rw"), ("/dev/x", "")),
+        ("process.user.additionalGids=[5]",),
     )

@@ -123,7 +123,7 @@ def mismatch(needs: PodNeeds, node: NodeView) -> str:
 
 def lacking(needs: PodNeeds, node: NodeView, use: NodeUse, ignored: Collection[ResourceName] = ()) -> tuple[str, ...]:
     """Why there is no room; `ignored` resources are provided by DRA."""
-    if needs.ports and host_ports.conflict(needs.ports, use.ports):
+    if needs.ports and host_ports.conflict(needs.ports, tuple(use.ports)):
         return (NO_PORTS,)
     used, has = use.used, node.allocatable
     short = [

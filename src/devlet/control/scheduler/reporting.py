@@ -120,6 +120,8 @@ class Reporter:
             self.ask(uid, self._again)
 
     async def _write(self, pod: Pod, reason: str) -> None:
+        if pod.spec.node_name:  # somebody has scheduled it; only its claims wait
+            return
         known = next((each for each in pod.status.conditions if each.type == SCHEDULED), None)
         since = known.last_transition_time if known and known.status == "False" else None
         condition: Document = {

@@ -142,8 +142,9 @@ class Scheduler:
             return str(e)
         if not isinstance(subject, Subject):
             return subject.text
-        while self._queue.ready:
-            await self._clock.sleep(0.01)
+        with anyio.move_on_after(self._settings.report_again):
+            while self._queue.ready:
+                await self._clock.sleep(0.01)
         now, kind = self._moment, subject.kind
         if known := self._reasons.why(kind, now):
             return known
@@ -241,10 +242,10 @@ class Scheduler:
     async def _place(self, subject: Subject) -> Assignment | None:
         """On the spot, as long as it does not take long."""
         await self._devices.idle()
-        quick = SearchTime(self._settings.quick)
+        quick = SearchTime(self._settings.quick, self._settings.quick)
         if (found := self._placer.place(subject, quick)) or not quick.exceeded:
             return found
-        long = SearchTime(self._settings.filter_timeout)
+        long = SearchTime(self._settings.filter_timeout, self._settings.attempt_timeout)
         return await self._devices.apart(partial(self._placer.place, subject, long))
 
     async def _remove_left_over(self, pod: Pod) -> None:
@@ -294,6 +295,9 @@ class Scheduler:
             await self._binder.bind(subject, assignment)
         except DevletError as e:
             return self._not_bound(pod.uid, e, tasks)
+        except Exception as e:  # the other pods go on
+            log.error("binding broke off", exc_info=e, extra=facts(pod=_name(pod)))
+            return self._not_bound(pod.uid, DevletError(f"error in the scheduler: {e!r}"), tasks)
         self._bound(subject, assignment.node)
 
     def _not_bound(self, uid: PodUID, error: DevletError, tasks: TaskGroup) -> None:

@@ -16,6 +16,7 @@ class Settings:
     binding_timeout: float = 600.0  # seconds for a device's binding conditions, as kube-scheduler
     quick: float = 0.02  # seconds that a search may hold up everybody else; then it goes on in a thread
     filter_timeout: float = 10.0  # seconds for the search on one node, as kube-scheduler
+    attempt_timeout: float = 30.0  # seconds for one pod on all nodes: others wait for their turn
     explain_timeout: float = 0.5  # seconds for the search for a reason
     report_refresh: float = 5.0  # seconds after something was taken away until those who wait are told a new reason
     report_again: float = 1.0  # seconds until a pod that knows why it waits is told another reason

@@ -50,6 +50,7 @@ class Unblocker:
     async def unblock(self, subject: Subject) -> bool:
         """Take back devices if the pod would have a place then. Whether that is so."""
         for freed in _choices(_free_to_drop(subject)):
+            await self.devices.idle()
             if self._would_help(subject, freed):
                 await self._deallocate(subject, freed)
                 return True
@@ -66,8 +67,9 @@ class Unblocker:
         claims = tuple(_without_devices(claim) if claim.name in names else claim for claim in subject.claims)
         for claim in freed:
             self.devices.release((claim.metadata.namespace, claim.metadata.name))
+        time = SearchTime(self.settings.quick, self.settings.quick)
         try:
-            return self.placer.place(subject.with_claims(claims), SearchTime(self.settings.quick)) is not None
+            return self.placer.place(subject.with_claims(claims), time) is not None
         finally:
             for claim in freed:
                 self.devices.hold((claim.metadata.namespace, claim.metadata.name), claim.results)
