@@ -15,7 +15,6 @@ class SearchTime:
     """It begins now, and anew with each `restart`, but lasts no longer than `total` seconds in all. Zero is no limit.
     `exceeded` counts how often it was not enough."""
 
-
     def __init__(self, seconds: float = FILTER_TIMEOUT, total: float = math.inf) -> None:
         self._seconds = seconds
         self._last = time.monotonic() + total

@@ -255,18 +255,19 @@ def convert_path(path: str, to_api_version: str) -> str:
     return path
 
 
-# API version, or API version and kind where a kind differs: deprecated since, gone since.
-_DEPRECATED: dict[str | tuple[str, str], tuple[str, str]] = {
+# Deprecated since, gone since.
+_DEPRECATED = {
     _V1BETA1: ("v1.35", "v1.38"),
     _V1BETA2: ("v1.36", "v1.39"),
-    (_V1BETA2, "DeviceTaintRule"): ("v1.39", "v1.42"),
 }
+_STILL_NEW = {(_V1BETA2, "DeviceTaintRule")}  # until v1.39
 
 
 def warning_for(resource: Resource) -> str | None:
     """What a client that uses a deprecated version is told."""
     kind, api_version = resource.kind.kind, resource.api_version
-    if (life := _DEPRECATED.get((api_version, kind)) or _DEPRECATED.get(api_version)) is None:
+    life = _DEPRECATED.get(api_version)
+    if life is None or (api_version, kind) in _STILL_NEW:
         return None
     deprecated, unavailable = life
     return f"{api_version} {kind} is deprecated in {deprecated}+, unavailable in {unavailable}+"

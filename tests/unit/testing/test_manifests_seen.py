@@ -61,7 +61,7 @@ def test_holders_events_and_rules_are_told_in_short() -> None:
     }
     event = {"involvedObject": {"name": "train"}, "reason": "Why", "message": "because"}
     condition = {"type": "EvictionInProgress", "status": "False", "reason": "Completed", "message": "done"}
-    rules = [
+    rules: list[dict[str, Any]] = [
         {"metadata": {"name": "told"}, "status": {"conditions": [condition]}},
         {"metadata": {"name": "silent"}},
     ]
