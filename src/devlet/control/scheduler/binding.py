@@ -41,7 +41,8 @@ _NO_CLAIM: Final = {"extendedResourceClaimStatus": None}
 
 @dataclass(slots=True)
 class _Written:
-    """What there is to take back: claims that are reserved, whether they got their devices here, and one made here."""
+    """What there is to take back: claims that are reserved, whether their devices go with the last who uses them, and a
+    claim made here. Devices that somebody else gave to a claim that nobody used stay."""
 
     reserved: list[tuple[ResourceClaim, bool]] = field(default_factory=list)
     made: ResourceClaim | None = None
@@ -127,9 +128,10 @@ class Binder:
             problems.append(e)
 
     async def _reserve(self, pod: Pod, claim: ResourceClaim, allocation: Document | None, written: _Written) -> None:
+        with_devices = allocation is not None or bool(claim.status.reserved_for)
         answer = await self._writer.reserve(claim, pod, allocation)
         claim = self._book.wrote(answer) if answer is not None else self._book.get(*_key(claim)) or claim
-        written.reserved.append((claim, allocation is not None))
+        written.reserved.append((claim, with_devices))
 
     async def _make(self, pod: Pod, extended: ExtendedClaim, granted: Granted) -> ResourceClaim:
         """The claim for extended resources: from now on it has what was given to it before it had a name."""
@@ -148,9 +150,9 @@ class Binder:
         await self._cluster.patch(PODS, pod.name, MergePatch(patch), pod.metadata.namespace, subresource="status")
 
     async def _take_back(self, pod: Pod, written: _Written) -> None:
-        for claim, allocated in written.reserved:
+        for claim, with_devices in written.reserved:
             try:
-                answer = await self._writer.give_back(claim, pod, deallocate=allocated)
+                answer = await self._writer.give_back(claim, pod, deallocate=with_devices)
             except NotFound:
                 continue
             except DevletError as e:

@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from devlet.cluster.store import log_file
@@ -140,3 +141,16 @@ async def test_another_job_runs_between_two_commits(disk: Disk) -> None:
     with committer.running():
         await reports.until(2)
     assert (jobs, disk.batches) == ([1], [[1], [2]])
+
+
+async def test_the_thread_is_woken_once_for_all_writes_of_one_turn_of_the_loop(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committer = Committer(disk, Reports())
+    woken_for: list[int] = []
+    monkeypatch.setattr(committer, "_wake", lambda: woken_for.append(len(committer._queue)))
+    for version in range(1, 6):
+        committer.submit(row(version))
+    assert woken_for == []
+    await anyio.lowlevel.checkpoint()
+    assert woken_for == [5]

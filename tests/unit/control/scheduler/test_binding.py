@@ -63,6 +63,34 @@ async def test_a_binding_that_is_refused_gives_the_claims_back(world: World) -> 
         assert await allocation(world) == {}
 
 
+async def test_who_shared_a_claim_and_is_refused_as_the_last_one_leaves_its_devices_free(world: World) -> None:
+    """Nobody else would free them: the claim controller sees a claim that was given back already."""
+    await one_device(world, NEVER)
+
+    async def refuse_alone() -> None:
+        await world.remove("first")
+        await until(lambda: allocation(world), lambda found: len(found["reservedFor"]) == 1, within=10)
+        raise Forbidden("not you")
+
+    async with world.scheduling():
+        await world.add(pod("first", claim="c"))
+        await world.bound("first")
+        world.cluster.before = once(BINDING, refuse_alone, name="second")
+        await world.add(pod("second", claim="c"))
+        await world.told("second", "not you")
+        assert await allocation(world) == {}
+
+
+async def test_devices_that_somebody_gave_to_a_claim_stay_when_a_binding_is_refused(world: World) -> None:
+    await one_device(world, NEVER)
+    await world.status("c", {"allocation": allocation_on("n1")})
+    world.cluster.before = raises(Forbidden("not you"), BINDING)
+    async with world.scheduling():
+        await world.add(pod("train", claim="c"))
+        await world.told("train", "not you")
+        assert (await allocation(world)).keys() == {"allocation"}
+
+
 async def test_a_binding_that_is_refused_gives_the_room_back(world: World) -> None:
     world.settings = NEVER
     await world.add(node("n1"))
