@@ -119,7 +119,7 @@ def _tune_garbage_collection() -> None:
     """A large slice is a thousand small objects that are gone again at once: looking for cycles among them every
     700 allocations takes a sixth of a write (bench/store.py --gc)."""
     gc.freeze()
-    gc.set_threshold(10_000, 10, 10)
+    gc.set_threshold(50_000, 20, 100)
 
 
 async def run(config: Config, parts: Parts = embedded, on_ready: Callable[[], None] = lambda: None) -> None:

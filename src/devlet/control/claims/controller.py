@@ -17,7 +17,7 @@ from devlet.cluster.informer import Changed
 from devlet.control.claims.claim_sync import ClaimSync
 from devlet.control.claims.known_claims import KnownClaims
 from devlet.control.claims.metrics import ClaimMetrics
-from devlet.control.claims.pod_fates import PodFates
+from devlet.control.claims.pod_fates import PodFates, is_done
 from devlet.control.claims.pod_sync import PodSync
 from devlet.control.informers import BY_CLAIM, BY_CONSUMER, BY_OWNER, BY_TEMPLATE, Informers
 from devlet.errors import Conflict, DevletError
@@ -108,8 +108,10 @@ class ClaimController:
         if old is not None and (new is None or new.uid != old.uid):
             self._fates.removed(old)
             self._look_at_claims_of(old)
+            old = None
         if new is not None:
-            self._look_at_claims_of(new)
+            if old is None or _concerns_claims(old, new):
+                self._look_at_claims_of(new)
             self._look_at_pod(new)
 
     def _template_changed(self, change: Changed[Document]) -> None:
@@ -140,3 +142,13 @@ def _failed(work: _Work, error: Exception) -> None:
         log.debug("somebody else was faster", extra=facts(**{work.kind: f"{work.namespace}/{work.name}"}))
     elif isinstance(error, DevletError):
         log.warning("claims not settled", extra=facts(**{work.kind: f"{work.namespace}/{work.name}"}, err=error))
+
+
+def _concerns_claims(old: Pod, new: Pod) -> bool:
+    """Whether what became of the pod may be another thing for the claims that it has or had."""
+    return (
+        is_done(old) != is_done(new)
+        or old.metadata.is_deleting != new.metadata.is_deleting
+        or old.status.resource_claim_statuses != new.status.resource_claim_statuses
+        or old.status.extended_resource_claim_status != new.status.extended_resource_claim_status
+    )

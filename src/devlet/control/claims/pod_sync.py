@@ -69,9 +69,12 @@ class PodSync:
                 self._warn(pod, CREATION_FAILED, f"PodResourceClaim {entry.name}: {e}")
                 failures.append(e)
 
-        async with anyio.create_task_group() as tasks:
-            for entry in entries:
-                tasks.start_soon(provide, entry)
+        if len(entries) == 1:
+            await provide(entries[0])
+        else:
+            async with anyio.create_task_group() as tasks:
+                for entry in entries:
+                    tasks.start_soon(provide, entry)
         if names:
             await self._record(pod, names)
         if lasting := [e for e in failures if not isinstance(e, _NoTemplate)]:
@@ -138,7 +141,7 @@ class PodSync:
             )
         except NotFound:
             return
-        log.info("claims recorded", extra=facts(pod=_text(pod), claims=sorted(names.values())))
+        log.debug("claims recorded", extra=facts(pod=_text(pod), claims=sorted(names.values())))
 
     async def _reserve(self, claim: ResourceClaim, pod: Pod) -> None:
         before = claim.status.reserved_for
