@@ -50,7 +50,8 @@ pytestmark = [
     pytest.mark.xdist_group("embedded-control-plane"),
 ]
 
-OFF = "--controllers=-garbage-collector,-namespace,-serviceaccount,-node-lifecycle"  # kube-controller-manager does all this
+# kube-controller-manager does all this
+OFF = "--controllers=-garbage-collector,-namespace,-serviceaccount,-node-lifecycle"
 CLASS = {
     "metadata": {"name": "gpu.example.com"},
     "spec": {"selectors": [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]},

@@ -77,8 +77,8 @@ class Scan:
         limits: Limits = Limits(),
         admits: Callable[[int], bool] = lambda index: True,
     ) -> list[int]:
-        """Indices of the first nodes, from `start` on and around, where the claims fit; no more than `enough`. Nodes that
-        `admits` turns down are out of the question.
+        """Indices of the first nodes, from `start` on and around, where the claims fit; no more than `enough`. Nodes
+        that `admits` turns down are out of the question.
 
         Raises InvalidInput if they cannot be allocated on any node.
         """

@@ -88,8 +88,8 @@ def plugin_process(
 
 
 class NodeProcess:
-    """`configuration` is what its file has beside the header. Without `control` nobody schedules. Not started before its
-    block is entered."""
+    """`configuration` is what its file has beside the header. Without `control` nobody schedules. Not started before
+    its block is entered."""
 
     def __init__(
         self, root: Path, configuration: str = "", *, arguments: Sequence[str] = (), control: bool = False

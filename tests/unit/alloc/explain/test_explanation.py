@@ -35,7 +35,8 @@ def test_nodes_are_counted_by_what_keeps_them_away(read: Read) -> None:
     assert found.claims == ("default/claim-0",)
     assert found.summary == (
         "0/3 nodes are available: 1 node(s): request gpu finds no free devices (tainted); "
-        "1 node(s): request gpu finds too few free devices (in use); 1 node(s): request gpu finds no devices on the node"
+        "1 node(s): request gpu finds too few free devices (in use); "
+        "1 node(s): request gpu finds no devices on the node"
     )
     assert sum(count for _, count in found.causes) == 3
 

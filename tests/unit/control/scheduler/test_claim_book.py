@@ -80,7 +80,8 @@ async def test_what_is_in_flight_is_held_until_it_is_dropped(world: World) -> No
         at.book.reserve(KEY, [given()])
         assert at.is_taken and at.book.is_in_flight(KEY)
         at.book.drop(KEY)
-        assert not at.is_taken and not at.book.is_in_flight(KEY) and at.freed == 1
+        held = at.is_taken
+        assert (held, at.book.is_in_flight(KEY), at.freed) == (False, False, 1)
 
 
 async def test_an_answer_counts_before_the_informer_has_it(world: World) -> None:
