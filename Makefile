@@ -60,11 +60,11 @@ peers: .venv/.dev ## build the Go programs that the tests talk to
 
 .PHONY: test-peers
 test-peers: .venv/.dev peers ## the tests against the Go programs
-	@$(PYTEST) -m peers $(ARGS)
+	@$(PYTEST) -n 2 --dist loadfile -m peers $(ARGS)
 
 .PHONY: test-crash
 test-crash: .venv/.dev ## kill -9 at random points, DEVLET_CRASH_ROUNDS times, and the tests that take long
-	@$(PYTEST) -m "(crash or long) and not peers" $(ARGS)
+	@$(PYTEST) -n 2 --dist loadfile -m "(crash or long) and not peers" $(ARGS)
 
 .PHONY: soak
 soak: .venv/.dev peers ## ten minutes of kill -9 while pods come and go; DEVLET_SOAK_SECONDS, DEVLET_SOAK_SEED

@@ -63,6 +63,11 @@ class PodQueue:
             self._places[pod] = (-priority, next(self._numbers))
         self.wake(pod)
 
+    def park(self, pod: PodUID, priority: int = 0) -> None:
+        """It is new, and has its turn when something happens to itself."""
+        self._places[pod] = (-priority, next(self._numbers))
+        self._waiting[pod] = Wake.ITSELF
+
     def remove(self, pod: PodUID) -> None:
         """Nobody waits any longer."""
         self._places.pop(pod, None)

@@ -256,8 +256,11 @@ class Scheduler:
 
     def _put_off(self, uid: PodUID, no: _No) -> None:
         self._failures.pop(uid, None)
-        self._no[uid] = no
         self._queue.wait(uid, no.for_)
+        self._wait(uid, no)
+
+    def _wait(self, uid: PodUID, no: _No) -> None:
+        self._no[uid] = no
         self._reporter.ask(uid, no.patience)
 
     def _failed(self, pod: Pod, error: DevletError, tasks: TaskGroup) -> None:
@@ -345,7 +348,10 @@ class Scheduler:
             return self._forget(new.uid)
         is_new = new.uid not in self._pods
         self._pods[new.uid] = new
-        if is_new or old is None or _concerns(old, new):
+        if is_new and isinstance(claims := claim_checks.resolve(new, self._book.get), str):
+            self._queue.park(new.uid, new.spec.priority or 0)
+            self._wait(new.uid, _No(Wake.ITSELF, claims, self._settings.report_after))
+        elif is_new or old is None or _concerns(old, new):
             self._queue.put(new.uid, new.spec.priority or 0)
 
     def _gone(self, uid: PodUID) -> None:

@@ -124,3 +124,13 @@ class Machine(RuleBasedStateMachine):
 
 
 TestQueue = Machine.TestCase
+
+
+async def test_a_pod_that_is_parked_has_its_turn_when_something_happens_to_itself() -> None:
+    queue = PodQueue()
+    queue.park(A)
+    queue.put(B)
+    queue.happened(Wake.ANYTHING)
+    assert await queue.pop() == B
+    queue.wake(A)
+    assert await queue.pop() == A
