@@ -1,6 +1,5 @@
 """`devlet control`: our scheduler, and on request our controllers, for a cluster that somebody else runs."""
 
-import importlib.util
 import socket
 from contextlib import suppress
 from functools import partial
@@ -143,8 +142,7 @@ def command(
         _address(metrics_address),
     )
     facts.configure(log_format, verbosity)
-    use_uvloop = importlib.util.find_spec("uvloop") is not None
-    anyio.run(partial(run, config, _ready), backend_options={"use_uvloop": use_uvloop})
+    anyio.run(partial(run, config, _ready))
 
 
 def _chosen(text: str) -> frozenset[str]:

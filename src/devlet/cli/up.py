@@ -89,7 +89,8 @@ def command(config: Path | None, **flags: Any) -> None:
     loaded = load(flags, file=config)
     facts.configure(loaded.log_format, loaded.verbosity)
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # or its lines for each plugin that goes get among ours
-    use_uvloop = importlib.util.find_spec("uvloop") is not None
+    # As a client of an API server that goes away, uvloop loses count of its connections and ends the process.
+    use_uvloop = loaded.kubeconfig is None and importlib.util.find_spec("uvloop") is not None
     daemon = partial(run, loaded, parts_of(loaded), on_ready=partial(_ready, loaded))
     anyio.run(daemon, backend_options={"use_uvloop": use_uvloop})
 
