@@ -76,7 +76,7 @@ async def test_the_outcome_is_the_same_when_devlet_or_the_api_server_is_killed_i
 
 
 def turn(number: int, control: Control) -> tuple[str, str]:
-    """Who is killed, and at which point. With the reference's programs the API server is killed only once at each: their
+    """Who is killed, and at which point. With the reference the API server is killed only once at each: its
     clients wait longer after every time, up to a minute."""
     every = 2 if control == "devlet" else 7
     return ("devlet" if number % every else "kube-apiserver"), POINTS[number % len(POINTS)]
