@@ -20,6 +20,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from devlet.cluster.client import Cluster, EventType, ListOptions, WatchEvent, WatchOptions
 from devlet.errors import DevletError, Expired
 from devlet.kit.backoff import Backoff
+from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
@@ -32,6 +33,7 @@ T = TypeVar("T")
 Key = tuple[str, str]  # namespace, name
 Indexer = Callable[[T], Iterable[str]]
 _PAGE = 500
+_LIVED = 5.0  # seconds after which a watch counts as one that worked, even if nothing happened
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Informer(Generic[T]):
         field_selector: str = "",
         indexes: Mapping[str, Indexer[T]] | None = None,
         backoff: Backoff = Backoff(0.8, 30.0),  # as client-go
+        clock: Clock = SystemClock(),
     ) -> None:
         self._cluster = cluster
         self._resource = resource
@@ -74,7 +77,9 @@ class Informer(Generic[T]):
         self._indexers = dict(indexes or {})
         self._indexed: dict[str, dict[str, set[Key]]] = {name: {} for name in self._indexers}
         self._backoff = backoff
-        self._failures = 0
+        self._clock = clock
+        self._failures = 0  # attempts in a row that came to nothing
+        self._lived = False  # whether the present attempt came to something
         self._entries: dict[Key, _Entry[T]] = {}
         self._readers: set[MemoryObjectSendStream[Changed[T]]] = set()
         self._listeners: list[Callable[[Changed[T]], None]] = []
@@ -115,6 +120,7 @@ class Informer(Generic[T]):
         """Ready when the copy is complete for the first time; then until cancelled."""
         ready = False
         while True:
+            problem: DevletError | None = None
             try:
                 if not self.version:
                     await self._list()
@@ -125,10 +131,20 @@ class Informer(Generic[T]):
             except Expired:
                 self.version = ""
             except DevletError as e:
-                delay = self._backoff.delay(self._failures, random.random)
-                self._failures += 1
-                log.warning("watch broken", extra=facts(resource=self._resource.name, err=e, delay=delay))
-                await anyio.sleep(delay)
+                problem = e
+            await self._rest(problem)
+
+    async def _rest(self, problem: DevletError | None) -> None:
+        """Before the next attempt. That a watch ends or expires is normal, but not several times in a row at once."""
+        lived, self._lived = self._lived, False
+        failures = 0 if lived else self._failures
+        self._failures = failures + (problem is not None or not lived)
+        if problem is None and failures == 0:
+            return
+        delay = self._backoff.delay(failures if problem else failures - 1, random.random)
+        err = problem or "ended at once, again"
+        log.warning("watch broken", extra=facts(resource=self._resource.name, err=err, delay=delay))
+        await self._clock.sleep(delay)
 
     async def _list(self) -> None:
         """All pages first, so that a list that breaks off changes nothing."""
@@ -149,9 +165,13 @@ class Informer(Generic[T]):
     async def _watch(self) -> None:
         options = WatchOptions(self._labels, self._fields, resource_version=self.version, bookmarks=True)
         async with self._cluster.watch(self._resource, self._namespace, options) as events:
-            async for event in events:
-                self._failures = 0
-                self._apply(event)
+            began = self._clock.monotonic()
+            try:
+                async for event in events:
+                    self._lived = True
+                    self._apply(event)
+            finally:
+                self._lived |= self._clock.monotonic() - began >= _LIVED
 
     def _apply(self, event: WatchEvent) -> None:
         match event.type:

@@ -34,8 +34,9 @@ Part = Callable[..., Coroutine[Any, Any, None]]
 
 
 class ControlLoops:
-    """`controllers` are the names of those that run; others are left alone. `rules`: the API has device taint rules;
-    `workloads`: pods may have claims by their pod group. Runs once: make another one to run again."""
+    """`controllers` are the names of those that run; others are left alone. `all_placed`: pods that were put on a node
+    have their claims allocated whatever scheduler they name. `rules`: the API has device taint rules. `workloads`: pods
+    may have claims by their pod group. Runs once: make another one to run again."""
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class ControlLoops:
         controllers: frozenset[str],
         host: str,
         scheduler_names: frozenset[str] = SchedulerSettings().names,
+        all_placed: bool = False,
         rules: bool = True,
         workloads: bool = False,
     ) -> None:
@@ -65,7 +67,7 @@ class ControlLoops:
                 *shared("device-taint-eviction-controller"), settings
             ).run
         if names.SCHEDULER in controllers:
-            wanted = SchedulerSettings(names=scheduler_names)
+            wanted = SchedulerSettings(names=scheduler_names, all_placed=all_placed)
             self._parts[names.SCHEDULER] = Scheduler(*shared("devlet-scheduler"), wanted).run
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:

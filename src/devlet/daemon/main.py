@@ -92,7 +92,7 @@ async def _control(cluster: Cluster, config: Config, clock: Clock, metrics: Regi
         return
     from devlet.daemon.control import ControlLoops  # who has none of them needs no compiler and no allocator
 
-    loops = ControlLoops(cluster, clock, metrics, controllers=wanted, host=config.node_name)
+    loops = ControlLoops(cluster, clock, metrics, controllers=wanted, host=config.node_name, all_placed=True)
     async with running(loops.run):
         yield
 

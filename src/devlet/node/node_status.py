@@ -38,6 +38,8 @@ __all__ = ["Devices", "NodeStatus", "Settings"]
 
 log = logging.getLogger(__name__)
 
+_AT_ONCE = 2  # tries in a row without a wait when the Node turns out to be gone, or to be there
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -143,21 +145,25 @@ class NodeStatus:
                 self._dirty.set()
 
     async def _until_done(self, *, first: bool = False) -> None:
-        for delay in self._settings.retry.delays(random.random):
+        for attempt, delay in enumerate(self._settings.retry.delays(random.random)):
+            was_there = self._known is not None
             try:
                 return await self._publish(first=first)
-            except NotFound:
-                self._known = None  # deleted meanwhile: make it again, at once
-            except AlreadyExists:
-                self._known = await self._read()
+            except (NotFound, AlreadyExists) as e:
+                self._known = await self._read() if isinstance(e, AlreadyExists) else None
+                if attempt < _AT_ONCE and was_there is (self._known is None):
+                    continue  # deleted or made meanwhile
+                problem: DevletError = e
             except DevletError as e:
-                log.warning("node status not written", extra=facts(node=self._name, err=e))
-                await self._clock.sleep(delay)
+                problem = e
+            log.warning("node status not written", extra=facts(node=self._name, err=problem))
+            await self._clock.sleep(delay)
 
     async def _read(self) -> Document | None:
         try:
             return await self._cluster.get(NODES, self._name)
-        except DevletError:
+        except DevletError as e:
+            log.warning("node not read", extra=facts(node=self._name, err=e))
             return None
 
     async def _publish(self, *, first: bool) -> None:

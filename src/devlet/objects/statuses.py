@@ -197,7 +197,10 @@ def _error(status: _Status, retry_after: float) -> DevletError:
 
 
 def _by_range(code: int) -> type[DevletError]:
-    return BadRequest if 400 <= code < 500 else DevletError
+    """What a server reports about itself says nothing about what was done: that has to be looked at."""
+    if 400 <= code < 500:
+        return BadRequest
+    return Unavailable if code >= 500 else DevletError
 
 
 def _invalid(kind: str, name: str, causes: list[Cause], message: str) -> InvalidObject:

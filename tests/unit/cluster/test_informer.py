@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import msgspec
 import pytest
+from anyio.lowlevel import checkpoint
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from devlet.cluster.client import Cluster, ListOptions, MergePatch, ObjectList, WatchEvent, WatchOptions
@@ -18,6 +19,7 @@ from devlet.kit.parts import running
 from devlet.objects.documents import Document
 from devlet.objects.kinds import CONFIG_MAPS, PODS, Resource
 from devlet.testing.cluster_contract.specimens import config_map, pod
+from devlet.testing.fake_clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 QUICK = Backoff(0.001, 0.01)
@@ -178,7 +180,7 @@ class Unsteady:
 async def test_after_a_stream_ends_it_goes_on_without_a_list(store: Store) -> None:
     cluster = Unsteady(store)
     cluster.hang_up.set()
-    copy = informer(cluster)
+    copy = informer(cluster, clock=FakeClock())  # which stands still: nothing is waited for
     async with running(copy.run), copy.changes() as changes:
         await store.create(CONFIG_MAPS, config_map("a", data={"k": "0"}), "default")
         for i in range(1, 6):
@@ -224,6 +226,79 @@ async def test_errors_are_waited_out(store: Store) -> None:
     assert cluster.lists == 3
 
 
+class Quiet(Unsteady):
+    """Nothing happens in it. A watch lasts until `over`, or ends at once."""
+
+    def __init__(self, store: Store, *, lasts: bool) -> None:
+        super().__init__(store)
+        self.lasts = lasts
+        self.over = anyio.Event()
+        self.error: Exception | None = None
+        self.watches = 0
+
+    @asynccontextmanager
+    async def watch(
+        self, resource: Resource, namespace: str = "", options: WatchOptions = WatchOptions()
+    ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        await checkpoint()
+        self.watches += 1
+        yield self._silence()
+
+    async def _silence(self) -> AsyncIterator[WatchEvent]:
+        if self.lasts:
+            self.over = anyio.Event()
+            await self.over.wait()
+        if self.error is not None:
+            raise self.error
+        for event in list[WatchEvent]():
+            yield event
+
+
+@asynccontextmanager
+async def quiet(cluster: Quiet, clock: FakeClock) -> AsyncIterator[None]:
+    seconds = Backoff(1.0, 8.0, jitter=0)
+    with anyio.fail_after(10):
+        async with running(Informer(cluster, CONFIG_MAPS, lambda found: found, backoff=seconds, clock=clock).run):  # type: ignore[arg-type]
+            yield
+
+
+@pytest.mark.parametrize("error", [None, Expired("too old")])
+async def test_watches_that_end_at_once_are_begun_less_and_less_often(store: Store, error: Exception | None) -> None:
+    cluster, clock = Quiet(store, lasts=False), FakeClock()
+    cluster.error = error
+    async with quiet(cluster, clock):
+        for watches, wakes_at in [(2, 1), (3, 3), (4, 7), (5, 15), (6, 23)]:
+            await clock.sleeping(1)
+            assert (cluster.watches, clock.wakes_at) == (watches, [wakes_at])
+            assert cluster.lists == (watches if error else 1)
+            await clock.advance(wakes_at - clock.monotonic())
+
+
+async def test_a_watch_that_lived_is_followed_by_another_at_once(store: Store) -> None:
+    cluster, clock = Quiet(store, lasts=True), FakeClock()
+    async with quiet(cluster, clock):
+        for watches in range(1, 5):
+            while cluster.watches < watches:
+                await checkpoint()
+            await clock.advance(60)
+            assert clock.wakes_at == []
+            cluster.over.set()
+
+
+async def test_restarts_with_a_connection_in_between_are_no_longer_and_longer_outage(store: Store) -> None:
+    cluster, clock = Quiet(store, lasts=True), FakeClock()
+    cluster.error = Unavailable("restarting")
+    async with quiet(cluster, clock):
+        for restarts in range(1, 6):
+            while cluster.watches < restarts:
+                await checkpoint()
+            await clock.advance(60)
+            cluster.over.set()
+            await clock.sleeping(1)
+            assert clock.wakes_at == [clock.monotonic() + 1]
+            await clock.advance(1)
+
+
 async def test_a_list_of_several_pages_that_breaks_changes_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,7 +313,7 @@ async def test_a_list_of_several_pages_that_breaks_changes_nothing(
 async def test_a_slow_informer_catches_up(root: Path) -> None:
     """The store ends its stream again and again; it loses nothing."""
     async with open_store(root / "slow.db", Settings(watch_events=2)) as store:
-        copy = informer(store)
+        copy = informer(store, clock=FakeClock())  # which stands still: nothing is waited for
         async with running(copy.run), copy.changes() as changes:
             async with anyio.create_task_group() as tasks:
                 for i in range(100):

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from devlet.cluster.client import Cluster
@@ -22,7 +22,7 @@ from devlet.errors import DevletError, InvalidInput, NotFound, Unavailable
 from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
 from devlet.objects.documents import Document
-from devlet.objects.kinds import CONFIG_MAPS, LEASES
+from devlet.objects.kinds import CONFIG_MAPS, LEASES, NAMESPACES
 from devlet.testing.cluster_contract.specimens import config_map
 from devlet.testing.fake_clock import FakeClock
 
@@ -102,16 +102,23 @@ class Line:
 
 
 class Candidate:
+    settings = Settings()
+
     def __init__(self, name: str, store: Cluster, time: FakeClock, rate: float = 1.0) -> None:
         self.name = name
         self.clock = OwnClock(time, rate)
         self.line: Any = Line(store)
         self.leaders: list[str] = []
+        self.could_write: list[bool] = []  # when it was told of each of them
         self.terms = 0
         self.working = False
         self.cluster: Cluster | None = None
         self.end = anyio.Event()
-        self.election = LeaderElection(self.line, self.clock, NAME, name, changed=self.leaders.append)
+        self.election = LeaderElection(self.line, self.clock, NAME, name, self.settings, changed=self.hear)
+
+    def hear(self, leader: str) -> None:
+        self.leaders.append(leader)
+        self.could_write.append(self.may_write)
 
     async def work(self, cluster: Cluster) -> None:
         self.terms, self.cluster, self.working = self.terms + 1, cluster, True
@@ -320,6 +327,7 @@ async def test_a_leader_that_sees_another_holder_stops_at_once(store: Store) -> 
         await advance(clock, 2)
         assert a.state == "waits"
         assert a.leaders == ["a", "somebody"]
+        assert a.could_write == [True, False], "not even until it is cancelled"
 
 
 async def test_somebody_elses_change_that_leaves_the_holder_is_no_loss(store: Store) -> None:
@@ -436,6 +444,64 @@ async def test_a_candidate_waits_for_a_cluster_that_is_away(store: Store) -> Non
         tasks.cancel_scope.cancel()
 
 
+def in_space(name: str) -> type[Candidate]:
+    return type("Elsewhere", (Candidate,), {"settings": Settings(namespace=name)})
+
+
+async def test_a_namespace_that_does_not_exist_is_an_error_at_the_start(store: Store) -> None:
+    text = (
+        'lease nosuch/devlet-scheduler cannot be made: namespaces "nosuch" not found; '
+        "create the namespace, or name another one with --lease-namespace"
+    )
+    with pytest.raises(InvalidInput) as caught:
+        await in_space("nosuch")("a", store, FakeClock()).run()
+    assert str(caught.value) == text
+
+
+async def test_a_namespace_that_vanishes_later_is_a_warning_and_waited_for(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = FakeClock()
+    space = {"metadata": {"name": "space"}}
+    await store.create(NAMESPACES, space)
+    a = in_space("space")("a", store, clock)
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(a.run)
+        await settle()
+        assert a.state == "leads"
+        await store.delete(LEASES, NAME, "space")
+        await remove(store, "space")
+        await advance(clock, 20)
+        assert a.state == "waits"
+        caplog.clear()
+        await advance(clock, 4)
+        assert 'lease space/devlet-scheduler cannot be made: namespaces "space" not found' in caplog.text
+        await store.create(NAMESPACES, space)
+        await advance(clock, 4)
+        assert a.state == "leads"
+        tasks.cancel_scope.cancel()
+
+
+async def remove(store: Store, namespace: str) -> None:
+    await store.delete(NAMESPACES, namespace)
+    found = await store.get(NAMESPACES, namespace)
+    await store.update(NAMESPACES, found | {"spec": {"finalizers": []}}, subresource="finalize")
+
+
+async def test_a_namespace_that_the_api_server_makes_itself_is_waited_for(store: Store) -> None:
+    clock = FakeClock()
+    await remove(store, SPACE)
+    a = Candidate("a", store, clock)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(a.run)
+        await advance(clock, 10)
+        assert (a.state, a.leaders) == ("waits", [])
+        await store.create(NAMESPACES, {"metadata": {"name": SPACE}})
+        await advance(clock, 4)
+        assert a.state == "leads"
+        tasks.cancel_scope.cancel()
+
+
 def test_two_processes_of_one_host_are_two() -> None:
     assert unique_identity("h").startswith("h_")
     assert unique_identity("h") != unique_identity("h")
@@ -474,32 +540,47 @@ async def step(candidate: Candidate, action: str, store: Store) -> None:
                 pass
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(st.lists(STEPS, min_size=1, max_size=10), st.lists(st.floats(0.9, 1.1), min_size=3, max_size=3))
+SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+RATES = st.lists(st.floats(0.9, 1.1), min_size=3, max_size=3)
+
+
+@settings(max_examples=3, suppress_health_check=SLOW)
+@given(st.lists(STEPS, min_size=1, max_size=4), RATES)
+@example([(0, "pause", 16), (1, "answer", 9), (0, "resume", 2)], [1.1, 1.0, 0.9])
 def test_there_are_never_two_who_may_write(
     root: Path, no_jitter: None, steps: list[tuple[int, str, int]], rates: list[float]
 ) -> None:
+    anyio.run(never_two, root, steps, rates)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@settings(max_examples=60, suppress_health_check=SLOW)
+@given(st.lists(STEPS, min_size=1, max_size=10), RATES)
+def test_there_are_never_two_who_may_write_whatever_happens(
+    root: Path, no_jitter: None, steps: list[tuple[int, str, int]], rates: list[float]
+) -> None:
+    anyio.run(never_two, root, steps, rates)
+
+
+async def never_two(root: Path, steps: list[tuple[int, str, int]], rates: list[float]) -> None:
+    clock = FakeClock()
     path = root / f"{len(list(root.iterdir()))}.db"
-
-    async def scenario() -> None:
-        clock = FakeClock()
-        async with open_store(path) as store, anyio.create_task_group() as tasks:
-            found = [Candidate(name, store, clock, rate) for name, rate in zip("abc", rates, strict=True)]
-            for candidate in found:
-                tasks.start_soon(candidate.run)
-            await settle()
-            for index, action, seconds in steps:
-                await step(found[index], action, store)
-                for _ in range(seconds):
-                    await clock.advance(1)
-                    await settle()
-                    assert sum(candidate.may_write for candidate in found) <= 1
-                    assert sum(candidate.working and candidate.may_write for candidate in found) <= 1
-            for candidate in found:
-                await step(candidate, "resume", store)
-                await step(candidate, "mend", store)
-            await advance(clock, 40)
-            assert [candidate.working for candidate in found].count(True) == 1
-            tasks.cancel_scope.cancel()
-
-    anyio.run(scenario)
+    async with open_store(path) as store, anyio.create_task_group() as tasks:
+        found = [Candidate(name, store, clock, rate) for name, rate in zip("abc", rates, strict=True)]
+        for candidate in found:
+            tasks.start_soon(candidate.run)
+        await settle()
+        for index, action, seconds in steps:
+            await step(found[index], action, store)
+            for _ in range(seconds):
+                await clock.advance(1)
+                await settle()
+                assert sum(candidate.may_write for candidate in found) <= 1
+                assert sum(candidate.working and candidate.may_write for candidate in found) <= 1
+        for candidate in found:
+            await step(candidate, "resume", store)
+            await step(candidate, "mend", store)
+        await advance(clock, 40, 1)
+        assert [candidate.working for candidate in found].count(True) == 1
+        tasks.cancel_scope.cancel()

@@ -15,6 +15,8 @@ from devlet.daemon.config import Config
 from devlet.daemon.control_process import LEASES, ControlConfig, run
 from devlet.daemon.controllers import CONTROL
 from devlet.daemon.main import embedded
+from devlet.control.leader_election import Settings
+from devlet.errors import InvalidInput
 from devlet.objects import kinds
 from devlet.testing.free_ports import free_ports
 from devlet.testing.waiting import until
@@ -94,6 +96,18 @@ async def test_who_comes_second_waits_and_says_for_whom(cluster: RemoteCluster, 
     await run(config(root), ready)
     assert said == ["scheduler waits: other leads"]
     assert await holder(cluster, "devlet-scheduler") == "other"
+
+
+async def test_a_namespace_for_leases_that_does_not_exist_ends_it_with_an_error(
+    cluster: RemoteCluster, root: Path
+) -> None:
+    said: list[str] = []
+    with (
+        anyio.fail_after(15),
+        pytest.RaisesGroup(pytest.RaisesExc(InvalidInput, match="nosuch"), flatten_subgroups=True),
+    ):
+        await run(config(root, election=Settings(namespace="nosuch")), said.append)
+    assert said == []
 
 
 async def test_without_an_election_there_is_no_lease(cluster: RemoteCluster, root: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from devlet.cluster.client import Cluster, MergePatch
 from devlet.cluster.events import Recorder
 from devlet.cluster.store.store import Store, open_store
-from devlet.errors import Unavailable
+from devlet.errors import AlreadyExists, NotFound, Unavailable
 from devlet.kit.backoff import Backoff
 from devlet.kit.parts import running
 from devlet.node.devices.manager import DeviceManager
@@ -286,4 +286,48 @@ async def test_a_cluster_that_is_away_is_asked_again(machine: Machine) -> None:
         tasks.start_soon(pass_time)
         async with machine.running(Settings(retry=Backoff(1.0, 2.0))):
             assert (await machine.store.get(NODES, "n1"))["metadata"]["name"] == "n1"
+        tasks.cancel_scope.cancel()
+
+
+class Contrary:
+    """A cluster that refuses to make the node, and cannot read it."""
+
+    def __init__(self, store: Store, error: Exception) -> None:
+        self._store = store
+        self._error = error
+        self.creates = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def create(self, *arguments: Any, **options: Any) -> Document:
+        await anyio.lowlevel.checkpoint()
+        self.creates += 1
+        raise self._error
+
+    async def get(self, *arguments: Any, **options: Any) -> Document:
+        raise Unavailable("not now")
+
+
+@pytest.mark.parametrize("error", [AlreadyExists("there"), NotFound("no such resource")])
+async def test_a_cluster_that_contradicts_itself_is_asked_less_and_less_often(
+    machine: Machine, error: Exception
+) -> None:
+    contrary: Any = Contrary(machine.store, error)
+    machine.cluster = contrary
+
+    async def run() -> None:
+        async with machine.running(Settings(retry=Backoff(1.0, 4.0, jitter=0))):
+            raise AssertionError("it cannot be ready")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        with anyio.fail_after(10):
+            for creates, wait in [(1, 1), (2, 2), (3, 4), (4, 4)]:
+                while contrary.creates < creates:
+                    await anyio.lowlevel.checkpoint()
+                await machine.clock.sleeping(1)
+                await machine.clock.advance(wait - 0.5)
+                assert contrary.creates == creates
+                await machine.clock.advance(0.5)
         tasks.cancel_scope.cancel()

@@ -4,11 +4,12 @@
          └──────────── anything fails: give the claims back ────────────┘
 
 A crash between two of these leaves claims that are reserved for a pod without a node: the next attempt finds them, and
-with them the node where the pod has to go. So does an answer to the binding that was lost: as long as nobody knows
-whether the pod was bound nothing is taken back. Whoever is cancelled writes nothing more: another may lead by now.
+with them the node where the pod has to go. If the answer to the binding was lost the pod is read until it is known
+what became of it; before that nothing is taken back. Whoever is cancelled writes nothing more: another may lead by now.
 """
 
 import logging
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -24,7 +25,8 @@ from devlet.control.scheduler.metrics import SchedulerMetrics
 from devlet.control.scheduler.placing import Assignment, Granted
 from devlet.control.scheduler.settings import Settings
 from devlet.control.scheduler.subject import Subject
-from devlet.errors import Conflict, DevletError, NotFound, Unavailable
+from devlet.errors import DevletError, NotFound
+from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.claim_from_template import DELETE_PROTECTION
@@ -46,7 +48,7 @@ class _Written:
 
     reserved: list[tuple[ResourceClaim, bool]] = field(default_factory=list)
     made: ResourceClaim | None = None
-    is_unsure: bool = False  # the pod may have been bound
+    is_bound: bool = False  # the pod is, by somebody else
 
 
 class Binder:
@@ -60,6 +62,7 @@ class Binder:
         writer: ClaimWriter,
         conditions: BindingConditions,
         metrics: SchedulerMetrics,
+        clock: Clock,
         settings: Settings,
     ) -> None:
         self._cluster = cluster
@@ -67,6 +70,8 @@ class Binder:
         self._writer = writer
         self._conditions = conditions
         self._metrics = metrics
+        self._clock = clock
+        self._retry = settings.retry
         self._undo_timeout = settings.undo_timeout
         self._limiter = anyio.CapacityLimiter(settings.at_once)
 
@@ -81,7 +86,7 @@ class Binder:
                 async with self._limiter:
                     await self._bind(subject.pod, assignment.node, written)
         except DevletError:
-            if not written.is_unsure:
+            if not written.is_bound:
                 with anyio.move_on_after(self._undo_timeout):
                     await self._take_back(subject.pod, written)
             raise
@@ -178,19 +183,26 @@ class Binder:
         }
         try:
             await self._cluster.create(PODS, binding, metadata.namespace, name=metadata.name, subresource="binding")
-        except (Conflict, Unavailable):
-            written.is_unsure = True
-            if not await self._is_bound(pod, node):
-                written.is_unsure = False
+        except DevletError:
+            found = await self._where(pod)
+            written.is_bound = bool(found)
+            if found != node:
                 raise
 
-    async def _is_bound(self, pod: Pod, node: str) -> bool:
-        """An answer that was lost on the way looks like a conflict when it is asked for again."""
-        try:
-            found = await self._cluster.get(PODS, pod.metadata.name, pod.metadata.namespace)
-        except NotFound:
-            return False
-        return bool(found["metadata"]["uid"] == pod.uid and found["spec"].get("nodeName") == node)
+    async def _where(self, pod: Pod) -> str:
+        """Its node, empty if it has none: an answer that was lost on the way looks like a conflict when it is asked for
+        again. Returns only when it is known."""
+        for delay in self._retry.delays(random.random):
+            try:
+                found = await self._cluster.get(PODS, pod.metadata.name, pod.metadata.namespace)
+            except NotFound:
+                return ""
+            except DevletError as e:
+                log.warning("fate of a binding not known", extra=facts(pod=pod.name, err=e, delay=delay))
+                await self._clock.sleep(delay)
+            else:
+                return str(found["spec"].get("nodeName") or "") if found["metadata"]["uid"] == pod.uid else ""
+        raise AssertionError("unreachable")
 
 
 async def remove_claim(cluster: Cluster, claim: ResourceClaim, wrote: Callable[[Document], object]) -> None:

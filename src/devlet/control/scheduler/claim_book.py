@@ -16,6 +16,8 @@ __all__ = ["ClaimBook", "ClaimKey"]
 
 ClaimKey = tuple[str, str]  # namespace, name
 
+SWEEP = 200  # changes between two looks for what was lost
+
 
 class ClaimBook:
     """`freed` is called when devices have become free, `landed` when a claim is not in flight any more."""
@@ -34,6 +36,7 @@ class ClaimBook:
         self._written: dict[ClaimKey, ResourceClaim] = {}
         self._in_flight: dict[ClaimKey, Sequence[DeviceResult]] = {}
         self._held: dict[ClaimKey, Sequence[DeviceResult]] = {}
+        self._changes = 0
         claims.on_change(self._changed)
 
     def get(self, namespace: str, name: str) -> ResourceClaim | None:
@@ -70,9 +73,20 @@ class ClaimBook:
 
     def _changed(self, change: Changed[ResourceClaim]) -> None:
         written = self._written.get(change.key)
-        if written is not None and (change.new is None or _version(change.new) >= _version(written)):
+        if written is not None and _is_older(written, change):
             del self._written[change.key]
         self._settle(change.key)
+        self._changes += 1
+        if self._changes % SWEEP == 0:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """What was written and deleted while the informer had lost its connection was never there to it."""
+        now = _number(self._claims.version)
+        gone = [key for key, written in self._written.items() if _version(written) <= now]
+        for key in [key for key in gone if self._claims.get(key[1], key[0]) is None]:
+            del self._written[key]
+            self._settle(key)
 
     def _settle(self, key: ClaimKey) -> None:
         if key not in self._in_flight:
@@ -91,6 +105,14 @@ class ClaimBook:
             self._devices.release(key)
         if before:
             self._freed()
+
+
+def _is_older(written: ResourceClaim, change: Changed[ResourceClaim]) -> bool:
+    """Whether the news are about what was written, or about what came after it. A claim of the same name that was
+    deleted may have been another one."""
+    if change.new is not None:
+        return _version(change.new) >= _version(written)
+    return change.old is not None and change.old.uid == written.uid
 
 
 def _version(claim: ResourceClaim) -> int:

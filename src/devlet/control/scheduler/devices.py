@@ -45,7 +45,14 @@ class Devices:
             finally:
                 changes, self._later = self._later, None
                 for change in changes:
-                    change()
+                    self._caught_up(change)
+
+    def _caught_up(self, change: Callable[[], None]) -> None:
+        """One that cannot be made must not keep the others from being made."""
+        try:
+            change()
+        except Exception as e:
+            log.error("change not seen", exc_info=e)
 
     async def idle(self) -> None:
         """Until no thread has the allocator."""

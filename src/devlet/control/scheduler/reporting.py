@@ -79,7 +79,10 @@ class Reporter:
             if not (due := self._next()):
                 await self._rest()
             elif self._due.pop(due, None) is not None:
-                await self._report(due)
+                try:
+                    await self._report(due)
+                except Exception as e:  # a reason that cannot be found must not end the scheduler
+                    log.error("no reason found", exc_info=e, extra=facts(podUID=due))
 
     def _next(self) -> PodUID | None:
         now = self._clock.monotonic()

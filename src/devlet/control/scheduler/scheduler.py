@@ -102,7 +102,7 @@ class Scheduler:
         self._takings = 0  # how often something was taken away that somebody may have wanted
         writer = ClaimWriter(cluster, clock, settings.write_tries, self._book.read)
         self._conditions = BindingConditions(self._book, recorder, self._metrics, clock, settings.binding_timeout)
-        self._binder = Binder(cluster, self._book, writer, self._conditions, self._metrics, settings)
+        self._binder = Binder(cluster, self._book, writer, self._conditions, self._metrics, clock, settings)
         self._unblocker = Unblocker(self._book, self._devices, self._placer, writer, clock, settings)
         self._reporter = Reporter(cluster, recorder, clock, self, settings.report_again)
         self._metrics.show_pending(lambda: {"active": self._queue.ready, "unschedulable": len(self._queue.waiting)})
@@ -182,11 +182,11 @@ class Scheduler:
         except Exception as e:  # one pod that breaks the search must not keep all others from their turn
             log.error("attempt broke off", exc_info=e, extra=facts(pod=_name(pod)))
             return self._failed(pod, DevletError(f"error in the scheduler: {e!r}"), tasks)
+        if uid not in self._pods:  # it has gone meanwhile
+            return
         if isinstance(found, _No):
             self._metrics.attempted("unschedulable", self._clock.monotonic() - began)
             return self._put_off(uid, found)
-        if uid not in self._pods:  # it has gone meanwhile
-            return
         subject, assignment = found
         self._assume(subject, assignment)
         self._metrics.attempted("scheduled", self._clock.monotonic() - began)
@@ -228,7 +228,12 @@ class Scheduler:
             if text := claim_checks.missing_class(claim, lambda name: name in classes):
                 return _No(Wake.DEVICES, text)
         full = next((claim for claim in subject.unreserved if is_full(claim)), None)
-        return _No(Wake.ITSELF, FULL.format(full.name)) if full else None
+        if full is not None:
+            return _No(Wake.ITSELF, FULL.format(full.name))
+        failed = self._unblocker.in_vain(subject)
+        if failed is None:
+            return None
+        return _No(Wake.ITSELF, f"resourceclaim {failed.name} is not usable: {claim_checks.binding(failed).message}")
 
     async def _tainted(self, subject: Subject) -> _No | None:
         """Devices of a claim that the pod would share, or find allocated, may have been tainted since."""
@@ -378,11 +383,12 @@ class Scheduler:
 
     def _is_waiting(self, pod: Pod) -> bool:
         spec = pod.spec
-        if pod.metadata.is_deleting or pod.is_finished or spec.scheduler_name not in self._settings.names:
+        if pod.metadata.is_deleting or pod.is_finished:
             return False
+        is_ours = spec.scheduler_name in self._settings.names
         if spec.node_name:
-            return self._lacks_claims(pod)
-        return not spec.scheduling_gates
+            return (is_ours or self._settings.all_placed) and self._lacks_claims(pod)
+        return is_ours and not spec.scheduling_gates
 
     def _lacks_claims(self, pod: Pod) -> bool:
         """Whether it was put on a node without somebody seeing to its claims."""
@@ -395,6 +401,15 @@ class Scheduler:
         self._conditions.changed(change.key)
         if _matters(change):
             self._landed(change.key)
+        if _lost_devices(change):
+            self._see_to_those_placed(change.key)
+
+    def _see_to_those_placed(self, claim: ClaimKey) -> None:
+        """Pods that were put on a node by somebody else had nothing to wait for as long as the claim was allocated."""
+        for pod in self._informers.pods.by_index(BY_CLAIM, "/".join(claim)):
+            if pod.spec.node_name and pod.uid not in self._queue and self._is_waiting(pod):
+                self._pods[pod.uid] = pod
+                self._queue.put(pod.uid, pod.spec.priority or 0)
 
     def _landed(self, claim: ClaimKey) -> None:
         """Those who wait for the claim have a turn."""
@@ -453,6 +468,12 @@ def _matters(change: Changed[ResourceClaim]) -> bool:
         or before.is_deleting != after.is_deleting
         or before.owner_references != after.owner_references
     )
+
+
+def _lost_devices(change: Changed[ResourceClaim]) -> bool:
+    if change.old is None or change.old.status.allocation is None:
+        return False
+    return change.new is None or change.new.status.allocation is None
 
 
 def _name(pod: Pod) -> str:

@@ -12,6 +12,7 @@ class Settings:
     """`names` are those that pods ask for with `spec.schedulerName`."""
 
     names: frozenset[str] = frozenset({"default-scheduler", "devlet"})
+    all_placed: bool = False  # whether claims of all pods that were put on a node are ours to allocate
     candidates: int = 5  # feasible nodes among which the best is taken, for pods that prefer none
     binding_timeout: float = 600.0  # seconds for a device's binding conditions, as kube-scheduler
     quick: float = 0.02  # seconds that a search may hold up everybody else; then it goes on in a thread

@@ -61,9 +61,14 @@ class Subject:
             needs.choice,
             tuple(msgspec.json.encode(claim.spec) for claim in self.waiting),
             tuple((claim.uid, claim.metadata.resource_version) for claim in self.allocated),
+            tuple(self.is_only_user(claim) for claim in self.allocated),
             self.node,
             self.extended and tuple(msgspec.json.encode(each.resources) for each in self.pod.containers),
         )
+
+    def is_only_user(self, claim: ResourceClaim) -> bool:
+        """Nobody else uses the claim, so its devices may be taken back for this pod."""
+        return all(each.uid == self.pod.uid for each in claim.status.reserved_for)
 
     def with_claims(self, claims: tuple[ResourceClaim, ...]) -> "Subject":
         """As if its claims were these."""

@@ -41,6 +41,11 @@ class Unblocker:
         await self._deallocate(subject, failed)
         return bool(failed)
 
+    def in_vain(self, subject: Subject) -> ResourceClaim | None:
+        """A claim whose devices could not be attached, and cannot be taken back: others use it."""
+        droppable = _free_to_drop(subject)
+        return next((each for each in subject.allocated if each not in droppable and self._has_failed(each)), None)
+
     async def drop(self, subject: Subject, claim: ResourceClaim) -> bool:
         """Take back devices that no pod may begin to use any more. Whether that was possible."""
         droppable = [each for each in _free_to_drop(subject) if each is claim]
@@ -81,12 +86,7 @@ class Unblocker:
 
 
 def _free_to_drop(subject: Subject) -> list[ResourceClaim]:
-    mine = subject.pod.uid
-    return [
-        claim
-        for claim in (subject.allocated if not subject.node else ())
-        if all(each.uid == mine for each in claim.status.reserved_for)
-    ]
+    return [claim for claim in (subject.allocated if not subject.node else ()) if subject.is_only_user(claim)]
 
 
 def _choices(claims: Claims) -> Iterator[Claims]:

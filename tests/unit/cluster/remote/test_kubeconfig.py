@@ -143,6 +143,8 @@ def test_an_entry_that_is_not_used_is_not_judged(tmp_path: Path) -> None:
     ("more", "context", "expected"),
     [
         ({"current-context": ""}, "", "no current context; name one of x"),
+        ({"current-context": "", "contexts": []}, "", "it has no contexts, so it names no cluster"),
+        ({"contexts": []}, "", "it has no contexts, so it names no cluster"),
         ({}, "z", "no context 'z'; there is x"),
         ({"clusters": []}, "", "context 'x': no cluster 'c'"),
         ({"users": []}, "", "context 'x': no user 'u'"),

@@ -1,0 +1,164 @@
+"""What a hostile cluster can do to the scheduler: answers that are lost, news that are late, names that are used again.
+
+Whatever happens, no device is given twice, nobody loses what it uses, and whoever can run does."""
+
+import anyio
+import pytest
+from tests.unit.control.scheduler.conftest import BINDING, CLAIM_STATUS, World, Write, allocation_on
+
+from devlet.cluster.client import MergePatch
+from devlet.errors import Unavailable
+from devlet.objects import kinds
+from devlet.objects.documents import Document
+from devlet.objects.statuses import error_from, failure
+from devlet.testing.waiting import until
+from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, slice_of, template
+
+pytestmark = pytest.mark.anyio
+
+
+def server_error() -> Exception:
+    """What a kube-apiserver answers that does not know whether its storage has done it."""
+    return error_from(failure(500, "InternalError", "etcdserver: request timed out"))
+
+
+class Once:
+    """Loses the answer to the first write of a kind."""
+
+    def __init__(self, what: str, name: str) -> None:
+        self.what, self.name, self.done = what, name, False
+
+    async def __call__(self, write: Write) -> None:
+        if (write.what, write.name) == (self.what, self.name) and not self.done:
+            self.done = True
+            raise server_error()
+
+
+async def test_a_binding_that_the_server_is_not_sure_of_keeps_its_claim(world: World) -> None:
+    await world.add(device_class(), node("n1"), slice_of("n1", 1), claim("ca"), claim("cb"))
+    world.cluster.after = Once(BINDING, "a")
+    async with world.scheduling():
+        await world.add(pod("a", claim="ca"))
+        await world.bound("a")
+        await world.add(pod("b", claim="cb"))
+        await world.told("b", "in use")
+        assert await world.devices() == {f"{DRIVER}/n1/gpu-0": "ca"}
+
+
+async def test_a_claim_that_the_server_is_not_sure_of_is_looked_at(world: World) -> None:
+    await world.add(device_class(), node("n1"), slice_of("n1", 1), claim("ca"), claim("cb"))
+    world.cluster.after = Once(CLAIM_STATUS, "ca")
+    async with world.scheduling():
+        await world.add(pod("a", claim="ca"))
+        await world.add(pod("b", claim="cb"))
+        await world.bound("a")
+        await world.told("b", "in use")
+        assert await world.devices() == {f"{DRIVER}/n1/gpu-0": "ca"}
+
+
+async def test_a_pod_whose_binding_is_not_known_is_not_tried_again_before_it_is(world: World) -> None:
+    await world.add(device_class(), node("n1", pods="1"), slice_of("n1", 1), claim("ca"))
+    late, unknown = anyio.Event(), 3
+
+    async def reading(write: Write) -> None:
+        nonlocal unknown
+        if write.what == "get pods" and unknown:
+            unknown -= 1
+            raise Unavailable("the server is being started")
+
+    async def heard(write: Write) -> None:
+        if write.what == "watch pods" and write.name == "a" and write.document["spec"].get("nodeName"):
+            await late.wait()
+
+    world.cluster.after, world.cluster.reading, world.cluster.heard = Once(BINDING, "a"), reading, heard
+    async with world.scheduling():
+        await world.add(pod("a", claim="ca"), pod("x", nodeSelector={"kubernetes.io/hostname": "n1"}))
+        await world.bound("a")
+        await world.told("x", "Too many pods")
+        late.set()
+        assert (await world.claim("ca"))["status"]["reservedFor"][0]["name"] == "a"
+        assert await world.devices() == {f"{DRIVER}/n1/gpu-0": "ca"}
+
+
+async def test_the_late_end_of_a_claim_takes_nothing_from_another_of_its_name(world: World) -> None:
+    await world.add(device_class(), node("n1"), slice_of("n1", 1), claim("c"), claim("d"))
+    late, seen, replaced = anyio.Event(), 0, False
+
+    async def before(write: Write) -> None:
+        nonlocal replaced
+        if write.what == "patch resourceclaims" and write.name == "c" and not replaced:
+            replaced = True
+            await world.store.delete(kinds.RESOURCE_CLAIMS, "c", "default")
+            await world.store.create(kinds.RESOURCE_CLAIMS, claim("c"), "default")
+
+    async def heard(write: Write) -> None:
+        nonlocal seen
+        if replaced and (write.what, write.name) == ("watch resourceclaims", "c"):
+            seen += 1
+            if seen > 1:  # the end of the first one has come, and nothing else
+                await late.wait()
+
+    world.cluster.before, world.cluster.heard = before, heard
+    async with world.scheduling():
+        await world.add(pod("a", claim="c"))
+        await world.bound("a")
+        await world.add(pod("b", claim="d"))
+        await world.told("b", "in use")
+        late.set()
+        assert await world.devices() == {f"{DRIVER}/n1/gpu-0": "c"}
+
+
+async def test_a_pod_on_its_node_is_seen_to_when_its_claim_loses_its_devices(world: World) -> None:
+    await world.add(device_class(), node("n1"), slice_of("n1", 1), claim("c"))
+    async with world.scheduling():
+        await world.add(pod("a", claim="c"))
+        await world.bound("a")
+        done = MergePatch({"status": {"phase": "Succeeded"}})
+        await world.store.patch(kinds.PODS, "a", done, "default", subresource="status")
+        await world.add(pod("b", claim="c", nodeName="n1"))
+
+        async def users() -> list[str]:
+            return [each["name"] for each in (await world.claim("c"))["status"].get("reservedFor") or ()]
+
+        assert await until(users, lambda found: found == ["b"], within=10)
+
+
+async def test_who_could_give_back_a_claim_is_not_taken_for_one_who_could_not(world: World) -> None:
+    await world.add(device_class(), node("n1"), node("n2"), slice_of("n1", 1), slice_of("n2", 1), claim("c"))
+    await world.add(pod("full", requests={"cpu": "4"}, nodeName="n1"))
+    await world.add(pod("first", claim="c", requests={"cpu": "1"}), pod("second", claim="c", requests={"cpu": "1"}))
+    uid = (await world.pod("second"))["metadata"]["uid"]
+    reserved = [{"resource": "pods", "name": "second", "uid": uid}]
+    await world.status("c", {"allocation": allocation_on("n1"), "reservedFor": reserved})
+    async with world.scheduling():
+        assert await world.bound("first", "second") == {"first": "n2", "second": "n2"}
+
+
+async def test_a_claim_whose_devices_failed_is_not_reserved_again_and_again(world: World) -> None:
+    device: Document = {"name": "gpu-0", "bindsToNode": True, "bindingConditions": ["ready"]}
+    device["bindingFailureConditions"] = ["bad"]
+    await world.add(device_class(), node("n1"), slice_of("n1", [device]), claim("c"))
+
+    def said(type_: str) -> Document:
+        condition = {"type": type_, "status": "True", "reason": "Said", "message": ""}
+        condition["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        return {"devices": [{"driver": DRIVER, "pool": "n1", "device": "gpu-0", "conditions": [condition]}]}
+
+    async with world.scheduling():
+        await world.add(pod("a", claim="c"))
+        await until(lambda: world.events("BindingConditionsPending"), within=10)
+        await world.status("c", said("ready"))
+        await world.bound("a")
+        await world.status("c", said("bad"))
+        world.cluster.writes.clear()
+        await world.add(pod("b", claim="c"))
+        await world.told("b", "resourceclaim c is not usable: device binding failed")
+        assert CLAIM_STATUS not in world.cluster.writes
+
+
+async def test_a_pod_on_a_node_by_a_foreign_scheduler_is_seen_to_where_nobody_else_would(world: World) -> None:
+    await world.add(device_class(), node("n1"), slice_of("n1", 1), template("one"))
+    world.settings = type(world.settings)(report_after=0.05, all_placed=True)
+    async with world.scheduling():
+        await world.add(pod("placed", template="one", nodeName="n1", schedulerName="nobody"))
+        assert list(await until(world.devices, within=10)) == [f"{DRIVER}/n1/gpu-0"]
