@@ -224,6 +224,8 @@ CONTROL_MAY_NOT = [
     "create resourceslices",
     "patch deviceclasses",
     "patch devicetaintrules",
+    "update resourceclaims",
+    "update pods/finalizers",
     "create leases -n kube-system",
     "update leases/kube-scheduler -n kube-system",
     "get leases/kube-scheduler -n kube-system",

@@ -21,6 +21,7 @@ from devlet.kit.facts import facts
 from devlet.kit.work_queue import WorkQueue
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import LEASES, NODES
+from devlet.objects.lease import NODE_LEASES
 from devlet.objects.node import Node
 from devlet.objects.timestamps import format_time
 
@@ -29,7 +30,6 @@ __all__ = ["UNREACHABLE", "NodeLifecycle", "Settings"]
 log = logging.getLogger(__name__)
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
-NAMESPACE = "kube-node-lease"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class NodeLifecycle:
         self._clock = clock
         self._settings = settings
         self._nodes: Informer[Node] = Informer(cluster, NODES, lambda found: view(Node, found))
-        self._leases: Informer[Document] = Informer(cluster, LEASES, lambda found: found, namespace=NAMESPACE)
+        self._leases: Informer[Document] = Informer(cluster, LEASES, lambda found: found, namespace=NODE_LEASES)
         self._seen: dict[str, float] = {}  # when each lease was renewed last, as far as we know
         self._queue: WorkQueue[str] = WorkQueue(self._sync, clock, workers=8, backoff=settings.retry)
         self._leases.on_change(self._lease_changed)

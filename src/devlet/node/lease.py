@@ -22,13 +22,12 @@ from devlet.kit.facts import facts
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import NodeName
 from devlet.objects.kinds import LEASES
+from devlet.objects.lease import NODE_LEASES
 from devlet.objects.timestamps import format_micro_time
 
-__all__ = ["NAMESPACE", "NodeLease", "Settings", "renewed"]
+__all__ = ["NodeLease", "Settings", "renewed"]
 
 log = logging.getLogger(__name__)
-
-NAMESPACE = "kube-node-lease"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ class NodeLease:
             with anyio.fail_after(self._settings.timeout):
                 self._known = await self._written()
         except TimeoutError as e:
-            raise Unavailable(f"lease {NAMESPACE}/{self._name}: no answer in {self._settings.timeout:g} s") from e
+            raise Unavailable(f"lease {NODE_LEASES}/{self._name}: no answer in {self._settings.timeout:g} s") from e
 
     async def _written(self) -> Document:
         known, self._known = self._known, None
@@ -98,19 +97,19 @@ class NodeLease:
         now = format_micro_time(self._clock.now())
         wanted = renewed(before, self._name, self._owner(), self._settings.duration, now)
         if before is None:
-            return await self._cluster.create(LEASES, wanted, NAMESPACE)
+            return await self._cluster.create(LEASES, wanted, NODE_LEASES)
         return await self._cluster.update(LEASES, wanted)
 
     async def _read(self) -> Document | None:
         try:
-            return await self._cluster.get(LEASES, self._name, NAMESPACE)
+            return await self._cluster.get(LEASES, self._name, NODE_LEASES)
         except NotFound:
             return None
 
 
 def renewed(before: Document | None, name: str, owner: str | None, duration: int, now: str) -> Document:
     """The lease to write. What others put there stays, except for owners that were Nodes of this name before."""
-    metadata = dict((before or {}).get("metadata") or {"name": name, "namespace": NAMESPACE})
+    metadata = dict((before or {}).get("metadata") or {"name": name, "namespace": NODE_LEASES})
     if owner is not None:
         others = [each for each in metadata.get("ownerReferences") or () if each.get("kind") != "Node"]
         node = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": owner}

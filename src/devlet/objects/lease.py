@@ -5,7 +5,9 @@ A lease runs out `lease_duration_seconds` after `renew_time`, by the reader's cl
 
 from devlet.objects.meta import ObjectMeta, View
 
-__all__ = ["Lease", "LeaseSpec"]
+__all__ = ["NODE_LEASES", "Lease", "LeaseSpec"]
+
+NODE_LEASES = "kube-node-lease"  # the namespace where nodes have theirs
 
 
 class LeaseSpec(View, frozen=True, kw_only=True):

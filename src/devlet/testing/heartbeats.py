@@ -22,10 +22,10 @@ from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.parts import running
 from devlet.objects.documents import Document
 from devlet.objects.kinds import LEASES, NODES
+from devlet.objects.lease import NODE_LEASES
 
 __all__ = ["beating_node", "node"]
 
-LEASE_NAMESPACE = "kube-node-lease"
 LEASE_DURATION = 40  # seconds, as the kubelet
 CAPACITY: Mapping[str, str] = MappingProxyType({"cpu": "4", "memory": "8Gi", "pods": "110"})
 
@@ -67,7 +67,7 @@ async def _beat(
 ) -> None:
     lease = {"metadata": {"name": name}, "spec": _renewed(clock) | {"holderIdentity": name}}
     try:
-        await cluster.create(LEASES, lease, LEASE_NAMESPACE)
+        await cluster.create(LEASES, lease, NODE_LEASES)
     except AlreadyExists:
         await _renew(cluster, name, clock)
     task_status.started()
@@ -77,7 +77,7 @@ async def _beat(
 
 
 async def _renew(cluster: Cluster, name: str, clock: Clock) -> None:
-    await cluster.patch(LEASES, name, MergePatch({"spec": _renewed(clock)}), LEASE_NAMESPACE)
+    await cluster.patch(LEASES, name, MergePatch({"spec": _renewed(clock)}), NODE_LEASES)
 
 
 def _renewed(clock: Clock) -> Document:

@@ -9,9 +9,10 @@ import pytest
 
 from devlet.cluster.client import MergePatch, StrategicMergePatch
 from devlet.cluster.store.store import Store, open_store
-from devlet.control.node_lifecycle import NAMESPACE, UNREACHABLE, NodeLifecycle
+from devlet.control.node_lifecycle import UNREACHABLE, NodeLifecycle
 from devlet.kit.parts import running
 from devlet.objects.kinds import LEASES, NODES
+from devlet.objects.lease import NODE_LEASES
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.waiting import until
 from devlet.testing.workloads import node
@@ -27,11 +28,11 @@ class World:
     async def join(self, name: str) -> None:
         await self.store.create(NODES, node(name))
         lease = {"metadata": {"name": name}, "spec": {"holderIdentity": name, "leaseDurationSeconds": 40}}
-        await self.store.create(LEASES, lease, NAMESPACE)
+        await self.store.create(LEASES, lease, NODE_LEASES)
 
     async def renew(self, name: str, number: int) -> None:
         time = f"2026-01-01T00:00:{number:02}.000000Z"
-        await self.store.patch(LEASES, name, MergePatch({"spec": {"renewTime": time}}), NAMESPACE)
+        await self.store.patch(LEASES, name, MergePatch({"spec": {"renewTime": time}}), NODE_LEASES)
 
     async def say_ready(self, name: str) -> None:
         condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}

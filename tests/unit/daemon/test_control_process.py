@@ -11,11 +11,11 @@ import pytest
 
 from devlet.cluster.remote.client import RemoteCluster, connected
 from devlet.cluster.remote.kubeconfig import connection
+from devlet.control.leader_election import Settings
 from devlet.daemon.config import Config
 from devlet.daemon.control_process import LEASES, ControlConfig, run
 from devlet.daemon.controllers import CONTROL
 from devlet.daemon.main import embedded
-from devlet.control.leader_election import Settings
 from devlet.errors import InvalidInput
 from devlet.objects import kinds
 from devlet.testing.free_ports import free_ports

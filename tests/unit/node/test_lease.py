@@ -10,10 +10,11 @@ from devlet.cluster.client import MergePatch
 from devlet.cluster.store.store import Store, open_store
 from devlet.errors import Conflict, NotFound, Unavailable
 from devlet.kit.parts import running
-from devlet.node.lease import NAMESPACE, NodeLease, Settings, renewed
+from devlet.node.lease import NodeLease, Settings, renewed
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import NodeName
 from devlet.objects.kinds import LEASES, NODES
+from devlet.objects.lease import NODE_LEASES
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.waiting import until
 
@@ -54,7 +55,7 @@ async def lease(store: Store, *, not_before: str = "") -> Document:
 
     async def read() -> Document | None:
         try:
-            return await store.get(LEASES, "n1", NAMESPACE)
+            return await store.get(LEASES, "n1", NODE_LEASES)
         except NotFound:
             return None
 
@@ -105,12 +106,12 @@ async def test_a_lease_that_somebody_deletes_or_changes_is_renewed_nevertheless(
     async with beating(store, clock):
         made = await lease(store)
         assert "ownerReferences" not in made["metadata"]
-        await store.delete(LEASES, "n1", NAMESPACE)
+        await store.delete(LEASES, "n1", NODE_LEASES)
         await clock.sleeping(1)
         await clock.advance(11)
         again = await lease(store)
         assert again["metadata"]["uid"] != made["metadata"]["uid"]
-        await store.patch(LEASES, "n1", MergePatch({"metadata": {"labels": {"theirs": "yes"}}}), NAMESPACE)
+        await store.patch(LEASES, "n1", MergePatch({"metadata": {"labels": {"theirs": "yes"}}}), NODE_LEASES)
         await clock.sleeping(1)
         await clock.advance(11)
         now = await lease(store, not_before="2025-01-01T00:00:20")
@@ -160,7 +161,7 @@ async def test_the_lease_goes_with_its_node(store: Store, node: str) -> None:
     await store.delete(NODES, "n1")
 
     async def left() -> list[Document]:
-        return list((await store.list(LEASES, NAMESPACE)).items)
+        return list((await store.list(LEASES, NODE_LEASES)).items)
 
     await until(left, lambda found: not found, within=10)
 

@@ -24,15 +24,15 @@ from devlet.objects.documents import Document, view
 from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
 from devlet.objects.pod import Pod, PodResourceClaim
 from devlet.objects.pod_claims import is_made_for
+from devlet.objects.validation.claim_status import RESERVED_FOR_MAX
 
-__all__ = ["CREATION_FAILED", "FIELD_MANAGER", "MAX_CONSUMERS", "RESERVATION_FAILED", "PodSync"]
+__all__ = ["CREATION_FAILED", "FIELD_MANAGER", "RESERVATION_FAILED", "PodSync"]
 
 log = logging.getLogger(__name__)
 
 FIELD_MANAGER = "ResourceClaimController"
 CREATION_FAILED = "FailedResourceClaimCreation"
 RESERVATION_FAILED = "FailedResourceClaimReservation"
-MAX_CONSUMERS = 256
 
 
 class PodSync:
@@ -145,7 +145,7 @@ class PodSync:
 
     async def _reserve(self, claim: ResourceClaim, pod: Pod) -> None:
         before = claim.status.reserved_for
-        if len(before) >= MAX_CONSUMERS:
+        if len(before) >= RESERVED_FOR_MAX:
             text = f"claim {claim.name} is reserved for {len(before)} consumers, the maximum: wait until one is done"
             return self._warn(pod, RESERVATION_FAILED, text)
         consumer = ConsumerReference(resource="pods", name=pod.name, uid=pod.uid)

@@ -23,11 +23,11 @@ from devlet.objects.kinds import RESOURCE_CLAIMS
 from devlet.objects.pod import Pod
 from devlet.objects.pod_claims import is_reserved_for
 from devlet.objects.timestamps import format_time
+from devlet.objects.validation.claim_status import RESERVED_FOR_MAX
 
 __all__ = ["FULL", "ClaimWriter", "is_full"]
 
-CONSUMERS_MAX = 256
-FULL = f"claim {{}} is used by {CONSUMERS_MAX} pods already, which is the most that it can be"
+FULL = f"claim {{}} is used by {RESERVED_FOR_MAX} pods already, which is the most that it can be"
 
 Decide = Callable[[ResourceClaim], Document | None]
 """The new status of a claim as a merge patch, given the claim as it is; None: nothing to do."""
@@ -142,7 +142,7 @@ class ClaimWriter:
 
 
 def is_full(claim: ResourceClaim) -> bool:
-    return len(claim.status.reserved_for) >= CONSUMERS_MAX
+    return len(claim.status.reserved_for) >= RESERVED_FOR_MAX
 
 
 def _is_done(claim: ResourceClaim, pod: Pod, allocation: Document) -> bool:

@@ -14,6 +14,7 @@ import msgspec
 
 from devlet.objects import names
 from devlet.objects.claim import DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaim, ResourceClaimSpec
+from devlet.objects.claim_from_template import DELETE_PROTECTION
 from devlet.objects.container import Container
 from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import Document
@@ -26,7 +27,6 @@ from devlet.objects.timestamps import parse_time
 __all__ = [
     "ANNOTATION",
     "CLASS_PREFIX",
-    "FINALIZER",
     "UNSTORED_NAME",
     "Classes",
     "ExtendedClaim",
@@ -39,7 +39,6 @@ __all__ = [
 
 ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
 CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
-FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 UNSTORED_NAME: Final = "<extended-resources>"
 
 Classes = Mapping[ResourceName, DeviceClassName]
@@ -65,7 +64,7 @@ class ExtendedClaim:
                 "generateName": self.claim.metadata.generate_name,
                 "namespace": pod.metadata.namespace,
                 "annotations": {ANNOTATION: "true"},
-                "finalizers": [FINALIZER],
+                "finalizers": [DELETE_PROTECTION],
                 "ownerReferences": [owner],
             },
             "spec": {"devices": {"requests": [_document(each) for each in requests]}},

@@ -11,14 +11,14 @@ from devlet.errors import BadRequest
 from devlet.objects import field_selectors
 from devlet.objects.documents import Document
 from devlet.objects.kinds import CONFIG_MAPS, NODES, PODS, RESOURCE_SLICES, SECRETS, Resource
+from devlet.objects.lease import NODE_LEASES
 from devlet.serve.kube_api.credentials import NODE_PREFIX, NODES_GROUP
 from devlet.serve.kube_api.pod_references import referenced
 from devlet.serve.kube_api.rbac import READ, Rule
 from devlet.serve.kube_api.requests import Attributes, Decision, User
 
-__all__ = ["ALWAYS", "LEASES_NAMESPACE", "Relations", "decide", "node_name", "selected"]
+__all__ = ["ALWAYS", "Relations", "decide", "node_name", "selected"]
 
-LEASES_NAMESPACE = "kube-node-lease"
 
 # What is the same for every node.
 ALWAYS = (
@@ -147,8 +147,8 @@ def _accounts(node: str, wanted: Attributes, relations: Relations) -> Decision:
 def _leases(node: str, wanted: Attributes, relations: Relations) -> Decision:
     if wanted.verb not in ("get", "create", "update", "patch", "delete"):
         return Decision(False, "can only get, create, update, patch, or delete a node lease")
-    if wanted.namespace != LEASES_NAMESPACE:
-        return Decision(False, f'can only access leases in the "{LEASES_NAMESPACE}" system namespace')
+    if wanted.namespace != NODE_LEASES:
+        return Decision(False, f'can only access leases in the "{NODE_LEASES}" system namespace')
     if wanted.verb != "create" and wanted.name != node:
         return Decision(False, "can only access node lease with the same name as the requesting node")
     return _ALLOWED

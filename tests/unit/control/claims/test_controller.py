@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from devlet.cluster.client import DeleteOptions, MergePatch
-from devlet.control.claims.pod_sync import MAX_CONSUMERS
 from devlet.errors import Conflict, Unavailable
 from devlet.kit.parts import running
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
+from devlet.objects.validation.claim_status import RESERVED_FOR_MAX
 
 if TYPE_CHECKING:
     from tests.unit.control.claims.conftest import World
@@ -298,7 +298,7 @@ async def test_more_consumers_than_allowed_are_told_and_admitted_when_one_goes(w
         await world.pod("second", node="n1", gpu=":shared")
         await world.settled()
         claim = (await world.claims())["shared"]
-        assert len(consumers(claim)) == MAX_CONSUMERS and "second" not in consumers(claim)
+        assert len(consumers(claim)) == RESERVED_FOR_MAX and "second" not in consumers(claim)
         text = "claim shared is reserved for 256 consumers, the maximum: wait until one is done"
         assert await world.events() == [("FailedResourceClaimReservation", text)]
         await world.finish("first")
