@@ -6,13 +6,29 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from devlet.testing.grpc_loop import GrpcLoop
 
 # A slow machine fails nothing: what counts is what a property says, not how fast its examples are drawn.
 settings.register_profile("devlet", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("devlet")
+settings.register_profile("quick", settings.get_profile("devlet"), max_examples=25)
+
+
+def is_quick(config: pytest.Config) -> bool:
+    return "not long" in config.option.markexpr
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("quick" if is_quick(config) else "devlet")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Every property is its own long twin: few examples where `long` is left out, and all where it is asked for."""
+    for item in items:
+        if not is_quick(config) and is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")

@@ -18,12 +18,12 @@ from devlet.testing import cluster_contract as contract
 from devlet.testing.cluster_contract.specimens import named, unique
 
 
-@pytest.fixture
-async def cluster(root: Path, anyio_backend: str) -> AsyncIterator[Cluster]:
+@pytest.fixture(scope="module")
+async def cluster(module_root: Path, anyio_backend: str) -> AsyncIterator[Cluster]:
     clock = SystemClock()
-    async with open_store(root / "cluster.db", clock=clock) as store:
-        async with serving(store, Config(root=root, node_name="node1"), clock):
-            connection = kubeconfig.connection([root / "kubeconfig"])
+    async with open_store(module_root / "cluster.db", clock=clock) as store:
+        async with serving(store, Config(root=module_root, node_name="node1"), clock):
+            connection = kubeconfig.connection([module_root / "kubeconfig"])
             async with connected(connection, Settings(qps=0)) as remote:
                 yield remote
 

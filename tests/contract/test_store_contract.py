@@ -27,9 +27,9 @@ from devlet.testing.cluster_contract import (
 from devlet.testing.cluster_contract.specimens import named, unique
 
 
-@pytest.fixture
-async def cluster(root: Path, anyio_backend: str) -> AsyncIterator[Cluster]:
-    async with open_store(root / "cluster.db") as store:
+@pytest.fixture(scope="module")
+async def cluster(module_root: Path, anyio_backend: str) -> AsyncIterator[Cluster]:
+    async with open_store(module_root / "cluster.db") as store:
         yield store
 
 

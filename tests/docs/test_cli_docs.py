@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from devlet.cli.commands import COMMANDS, cli
 from devlet.daemon.config import KEYS, load
@@ -91,7 +92,14 @@ def put_checkpoint(root: Path) -> None:
     CheckpointFile(root / "dra_health_state").write(b'{"gpu.example.com":{"Devices":{}}}')
 
 
-@pytest.mark.parametrize("line", [line for line in EXAMPLES if line.split()[1] not in (*ON_OBJECTS, "control")])
+SLOW = ("devlet demo --once", "devlet up --root /tmp/node1 --log-format json -v 1")
+
+
+def param(line: str) -> ParameterSet:
+    return pytest.param(line, marks=[pytest.mark.long] * (line in SLOW))
+
+
+@pytest.mark.parametrize("line", [param(line) for line in EXAMPLES if line.split()[1] not in (*ON_OBJECTS, "control")])
 def test_the_example_runs(line: str, root: Path, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(YAML_EXAMPLE.replace("/var/lib/devlet", str(root)))
@@ -126,7 +134,12 @@ def can_unshare() -> bool:
 
 
 @pytest.mark.timeout(90)
-def test_the_examples_on_objects_run_one_after_the_other(root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "verbs",
+    [("apply", "get", "delete"), pytest.param(ON_OBJECTS, marks=pytest.mark.long)],
+    ids=["some", "all"],
+)
+def test_the_examples_on_objects_run_one_after_the_other(verbs: tuple[str, ...], root: Path, tmp_path: Path) -> None:
     for name, content in re.findall(r"```yaml\n# (\S+)\n(.*?)```", CLI, re.DOTALL):
         (tmp_path / name).write_text(content)
     environ = {k: v for k, v in os.environ.items() if not k.startswith(("DEVLET_", "NOTIFY_", "WATCHDOG_"))}
@@ -135,8 +148,8 @@ def test_the_examples_on_objects_run_one_after_the_other(root: Path, tmp_path: P
         try:
             assert daemon.stdout is not None
             assert daemon.stdout.readline().startswith("devlet is ready")
-            lines = [line for verb in ON_OBJECTS for line in EXAMPLES if line.split()[1] == verb]
-            assert {line.split()[1] for line in lines} == set(ON_OBJECTS)
+            lines = [line for verb in verbs for line in EXAMPLES if line.split()[1] == verb]
+            assert {line.split()[1] for line in lines} == set(verbs)
             for line in lines:
                 if line.startswith("devlet exec") and not can_unshare():
                     continue

@@ -19,14 +19,8 @@ CLAIMS = (DOCS / "claims.md").read_text()
 SCHEDULING = (DOCS / "scheduling.md").read_text()
 PROGRAMS = Path(__file__).parents[2] / ".cache" / "peers" / "bin"
 FOREIGN = "Your own plugin"  # the section that needs one of the programs
-SECTIONS = [
-    (DEVICES, "Try it"),
-    (DEVICES, "NUMA"),
-    (DEVICES, "Release hooks"),
-    (CDI, "Try it"),
-    (CLAIMS, "Try it"),
-    (SCHEDULING, "Try it"),
-]
+SECTIONS = [(DEVICES, "Try it"), (CLAIMS, "Try it")]
+LONG_SECTIONS = [(DEVICES, "NUMA"), (DEVICES, "Release hooks"), (CDI, "Try it"), (SCHEDULING, "Try it")]
 
 
 def section(page: str, title: str) -> str:
@@ -113,7 +107,16 @@ def check(page: str, title: str, root: Path) -> None:
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize(("page", "title"), SECTIONS, ids=[f"{page[2:5]}-{title}" for page, title in SECTIONS])
+@pytest.mark.parametrize(
+    ("page", "title"),
+    [
+        *(pytest.param(page, title, id=f"{page[2:5]}-{title}") for page, title in SECTIONS),
+        *(
+            pytest.param(page, title, id=f"{page[2:5]}-{title}", marks=pytest.mark.long)
+            for page, title in LONG_SECTIONS
+        ),
+    ],
+)
 def test_the_examples_of_a_section_print_what_the_page_says(page: str, title: str, root: Path) -> None:
     check(page, title, root)
 

@@ -261,6 +261,7 @@ class Siege:
 
 
 @pytest.mark.crash
+@pytest.mark.long
 @pytest.mark.timeout(240 + 40 * ROUNDS)
 @pytest.mark.spec("DN-3.3")
 @pytest.mark.spec("DN-3.7")

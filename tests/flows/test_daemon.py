@@ -62,7 +62,7 @@ def daemon(*arguments: str | Path, **environ: str) -> Iterator[Daemon]:
                 process.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_it_gets_ready_and_a_signal_stops_it_cleanly(root: Path, number: signal.Signals) -> None:
     with daemon("--root", root, "--node-name", "n1") as node:
         assert node.line() == f"devlet is ready: node n1, root {root}\n"
@@ -140,7 +140,7 @@ anyio.run(lambda: run(config, parts, on_ready=lambda: print("ready", flush=True)
 """
 
 
-@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("second", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_second_signal_ends_it_at_once(root: Path, second: signal.Signals) -> None:
     with subprocess.Popen([sys.executable, "-c", _HANGING, str(root)], stdout=subprocess.PIPE, text=True) as process:
         node = Daemon(process, root)

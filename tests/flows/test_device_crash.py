@@ -153,6 +153,7 @@ class Siege:
 
 
 @pytest.mark.crash
+@pytest.mark.long
 @pytest.mark.timeout(120 + 20 * ROUNDS)
 async def test_no_device_is_lost_or_has_two_owners_whenever_devlet_is_killed(root: Path) -> None:
     print(f"DEVLET_CRASH_SEED={SEED}")  # noqa: T201 (shown when the test fails)

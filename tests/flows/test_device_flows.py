@@ -86,7 +86,15 @@ async def allocatable(node: NodeProcess) -> tuple[str | None, str | None]:
 
 
 @pytest.mark.spec("DP-8.76")
-@pytest.mark.parametrize("what", ["container", "devlet", "devlet and container", "plugin", "devlet and plugin"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "container",
+        "plugin",
+        "devlet and plugin",
+        *(pytest.param(what, marks=pytest.mark.long) for what in ("devlet", "devlet and container")),
+    ],
+)
 async def test_a_pod_keeps_its_device_whatever_is_restarted(node: NodeProcess, what: str) -> None:
     async with gpus(node) as plugin:
         before = await run(node, "first", **({"run_for": "1s"} if "container" in what else {}))
@@ -292,7 +300,7 @@ async def test_a_plugin_that_is_gone_makes_the_health_of_held_devices_unknown(no
 # Who comes first
 
 
-@pytest.mark.parametrize("registry", [False, True])
+@pytest.mark.parametrize("registry", [False, pytest.param(True, marks=pytest.mark.long)])
 async def test_a_plugin_may_be_there_before_devlet(root: Path, registry: bool) -> None:
     node = NodeProcess(root)
     async with plugin_in(node, registry):
@@ -302,7 +310,7 @@ async def test_a_plugin_may_be_there_before_devlet(root: Path, registry: bool) -
 
 
 @pytest.mark.spec("DP-8.02")
-@pytest.mark.parametrize("registry", [False, True])
+@pytest.mark.parametrize("registry", [False, pytest.param(True, marks=pytest.mark.long)])
 async def test_a_plugin_is_found_again_after_each_restart_of_devlet(node: NodeProcess, registry: bool) -> None:
     async with plugin_in(node, registry):
         await node.until_healthy(GPU, 2)
@@ -321,7 +329,7 @@ def plugin_in(node: NodeProcess, registry: bool) -> FakeDevicePlugin:
 
 
 @pytest.mark.spec("DP-8.06")
-@pytest.mark.parametrize("registry", [False, True])
+@pytest.mark.parametrize("registry", [False, pytest.param(True, marks=pytest.mark.long)])
 async def test_the_newest_instance_counts_and_its_predecessor_when_it_goes(node: NodeProcess, registry: bool) -> None:
     directory = node.registry if registry else node.plugins
     found = node.registry if registry else None

@@ -289,6 +289,9 @@ def _pod(name: str, resource: str, count: int) -> Pod:
 
 
 Machine.TestCase.settings = settings(
-    max_examples=20, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=settings.default.max_examples // 5,
+    stateful_step_count=20,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 test_devices_are_never_lost_or_given_twice = pytest.mark.timeout(240)(Machine.TestCase)

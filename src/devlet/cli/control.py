@@ -1,6 +1,8 @@
 """`devlet control`: our scheduler, and on request our controllers, for a cluster that somebody else runs."""
 
+import math
 import socket
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -15,11 +17,18 @@ from devlet.daemon.config import LOG_FORMATS, MAX_VERBOSITY, address_of
 from devlet.daemon.control_process import ControlConfig, run
 from devlet.errors import InvalidInput
 from devlet.kit import facts
+from devlet.objects.names import dns_label, dns_subdomain
 
 _EXAMPLE = """\b
 Examples:
   devlet control --kubeconfig /etc/devlet/control.kubeconfig
   devlet control --kubeconfig ~/.kube/config --context lab --controllers '*' --leader-elect=false"""
+
+
+def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    if not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not a number of requests", ctx, param)
+    return value
 
 
 @click.command(cls=KubectlCommand, epilog=_EXAMPLE)
@@ -91,6 +100,7 @@ Examples:
     "qps",
     metavar="NUMBER",
     type=click.FloatRange(min=0),
+    callback=_finite,
     default=0.0,
     help="Send at most so many requests per second. [default: 0, no limit]",
 )
@@ -130,6 +140,10 @@ def command(
 
     By default that is the scheduler, for pods with schedulerName devlet. Prints one line on standard output once it is
     known who leads; logs go to standard error."""
+    _check("--scheduler-name", dns_subdomain, scheduler_names)
+    _check("--lease-namespace", dns_label, [lease_namespace])
+    if identity is not None and not identity.strip():
+        raise InvalidInput("--identity: the name is empty; leave the flag out for the host's name")
     config = ControlConfig(
         kubeconfig.expanduser(),
         identity or socket.gethostname().lower(),
@@ -145,7 +159,17 @@ def command(
     anyio.run(partial(run, config, _ready))
 
 
+def _check(flag: str, errors_of: Callable[[str], Sequence[str]], values: Sequence[str]) -> None:
+    for value in values:
+        if errors := errors_of(value):
+            raise InvalidInput(f"{flag}: {value!r}: {errors[0]}")
+
+
 def _chosen(text: str) -> frozenset[str]:
+    if not text.replace(",", "").strip():
+        raise InvalidInput(
+            f"--controllers: nothing is named; expected some of {', '.join(names.CONTROL)}, or '*' for all"
+        )
     try:
         found = names.parse(text, names.CONTROL)
     except ValueError as e:

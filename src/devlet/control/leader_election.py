@@ -34,6 +34,9 @@ log = logging.getLogger(__name__)
 
 Part = Callable[[Cluster], Awaitable[None]]
 
+# An API server makes these itself, a moment after it has begun to answer.
+_MADE_BY_THE_SERVER = ("default", "kube-node-lease", "kube-public", "kube-system")
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -87,6 +90,7 @@ class LeaderElection:
         self._seen = clock.monotonic()  # when the spec became that
         self._renewed: _Moment | None = None
         self._told: str | None = None
+        self._refusal: InvalidInput | None = None  # of the last try
 
     @property
     def leading(self) -> bool:
@@ -101,10 +105,12 @@ class LeaderElection:
     async def lead(self, part: Part, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Run the part whenever we lead, until it ends by itself. It gets the cluster that it is to write through.
         When the lease is lost the part is cancelled, and a new one is run when we have it again. Ready when it is known
-        for the first time who leads."""
+        for the first time who leads. InvalidInput if the lease can never be had, before it ever was."""
         ready = False
         while True:
             answered = await self._try()
+            if self._refusal is not None and not ready:
+                raise self._refusal
             if answered and not ready:
                 task_status.started()
                 ready = True
@@ -172,6 +178,7 @@ class LeaderElection:
         return answered
 
     async def _attempt(self) -> bool:
+        self._refusal = None
         try:
             if not self.leading:
                 await self._look()
@@ -180,8 +187,7 @@ class LeaderElection:
         except (Conflict, AlreadyExists, NotFound):
             return await self._look_again()
         except DevletError as e:
-            log.warning("lease not renewed" if self.leading else "lease not read", extra=facts(lease=self._name, err=e))
-            return False
+            return self._failed("lease not renewed" if self.leading else "lease not acquired", e)
         self._tell()
         return True
 
@@ -192,10 +198,14 @@ class LeaderElection:
             if self.holder == self._identity and self._renewed is not None:
                 await self._write()
         except DevletError as e:
-            log.warning("lease not read", extra=facts(lease=self._name, err=e))
-            return False
+            return self._failed("lease not read", e)
         self._tell()
         return True
+
+    def _failed(self, what: str, error: DevletError) -> bool:
+        log.warning(what, extra=facts(lease=self._name, err=error))
+        self._refusal = error if isinstance(error, InvalidInput) else None
+        return False
 
     async def _look(self) -> None:
         try:
@@ -208,6 +218,8 @@ class LeaderElection:
         if self._document is None or spec != self._spec:
             self._seen = self._clock.monotonic()
         self._document, self._spec = lease, spec
+        if self.holder != self._identity:
+            self._renewed = None
 
     def _is_free(self) -> bool:
         if self.holder in ("", self._identity):
@@ -217,13 +229,24 @@ class LeaderElection:
 
     async def _write(self) -> None:
         sent, spec = self._moment(), self._wanted()
-        metadata = {"name": self._name, "namespace": self._settings.namespace}
         if self._document is None:
-            answer = await self._cluster.create(LEASES, {"metadata": metadata, "spec": spec}, metadata["namespace"])
+            answer = await self._create(spec)
         else:
             answer = await self._cluster.update(LEASES, self._document | {"spec": spec})
         self._see(answer)
         self._renewed = sent
+
+    async def _create(self, spec: Document) -> Document:
+        space = self._settings.namespace
+        try:
+            metadata = {"name": self._name, "namespace": space}
+            return await self._cluster.create(LEASES, {"metadata": metadata, "spec": spec}, space)
+        except NotFound as e:
+            text = (
+                f"lease {space}/{self._name} cannot be made: {e}; "
+                "create the namespace, or name another one with --lease-namespace"
+            )
+            raise Unavailable(text) if space in _MADE_BY_THE_SERVER else InvalidInput(text) from e
 
     def _wanted(self) -> Document:
         now, before = format_micro_time(self._clock.now()), self._spec

@@ -13,6 +13,7 @@ FOUND = Path(__file__).parents[4] / "shared" / "spec" / "vectors" / "cel_selecto
 CASES: list[dict[str, Any]] = json.loads(VECTORS.read_text())
 if FOUND.is_file():
     CASES += json.loads(FOUND.read_text())
+SLOW = {"up-expensive"}  # goes up to the limit on cost
 COSTS = ("estimatedCost", "exceedsEstimateLimit", "actualCost")
 
 
@@ -20,7 +21,10 @@ COSTS = ("estimatedCost", "exceedsEstimateLimit", "actualCost")
 @pytest.mark.spec("DA-4.2")
 @pytest.mark.spec("DA-4.3")
 @pytest.mark.spec("DA-4.4")
-@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=case["id"], marks=[pytest.mark.long] * (case["id"] in SLOW)) for case in CASES],
+)
 def test_the_answer_is_the_references(case: dict[str, Any]) -> None:
     answer = answer_case(read_case(case))
     assert answer["result"] == case["expected"]

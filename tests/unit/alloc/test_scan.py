@@ -43,7 +43,7 @@ def scanned(scan: Scan, problem: Problem, start: int = 0, enough: int = 99) -> l
 
 
 @BOTH_RULES
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(seed=st.integers(0, 1 << 20))
 def test_the_scan_agrees_with_asking_each_node(rules: Rules, seed: int) -> None:
     for many in (mixed_problem(seed), mixed_problem(seed, most=2)):
@@ -135,7 +135,8 @@ def test_a_selector_that_fails_on_one_node_is_no_match_there() -> None:
     assert scanned(reference, read) == "claim default/claim-0: selector #0: CEL runtime error: no such key: x"
 
 
-def test_rows_of_selectors_are_not_kept_without_end() -> None:
+def test_rows_of_selectors_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan_module, "ROWS_MAX", 16)
     read = cluster(*PLAIN)
     scan = Scan(Allocator(read.inventory), read.nodes)
     for i in range(scan_module.ROWS_MAX + 5):

@@ -22,9 +22,21 @@ Run = Callable[..., Evaluation]
 # Limits
 
 
+BOMB = "lists.range(1000).all(x, lists.range(1000).all(y, x + y >= 0)) || true"
+
+
 @pytest.mark.spec("DA-4.4c")
-def test_the_limit_on_cost_ends_the_evaluation_and_nothing_absorbs_that(run: Run) -> None:
-    evaluation = run("lists.range(1000).all(x, lists.range(1000).all(y, x + y >= 0)) || true")
+def test_a_limit_on_cost_ends_the_evaluation_and_nothing_absorbs_that(run: Run) -> None:
+    evaluation = run(BOMB, cost_limit=10_000)
+    assert str(evaluation.error) == "operation cancelled: actual cost limit exceeded"
+    assert isinstance(evaluation.error, CostExceeded)
+    assert evaluation.cost == 10_001
+
+
+@pytest.mark.long
+@pytest.mark.spec("DA-4.4c")
+def test_the_usual_limit_on_cost_is_a_million(run: Run) -> None:
+    evaluation = run(BOMB)
     assert str(evaluation.error) == "operation cancelled: actual cost limit exceeded"
     assert isinstance(evaluation.error, CostExceeded)
     assert evaluation.cost == 1_000_001

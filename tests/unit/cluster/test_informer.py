@@ -258,7 +258,7 @@ class Quiet(Unsteady):
 async def quiet(cluster: Quiet, clock: FakeClock) -> AsyncIterator[None]:
     seconds = Backoff(1.0, 8.0, jitter=0)
     with anyio.fail_after(10):
-        async with running(Informer(cluster, CONFIG_MAPS, lambda found: found, backoff=seconds, clock=clock).run):  # type: ignore[arg-type]
+        async with running(Informer(cluster, CONFIG_MAPS, lambda found: found, backoff=seconds, clock=clock).run):
             yield
 
 

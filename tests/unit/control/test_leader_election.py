@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import anyio
 import pytest
@@ -475,7 +476,9 @@ async def test_a_namespace_that_vanishes_later_is_a_warning_and_waited_for(
         assert a.state == "waits"
         caplog.clear()
         await advance(clock, 4)
-        assert 'lease space/devlet-scheduler cannot be made: namespaces "space" not found' in caplog.text
+        text = 'lease space/devlet-scheduler cannot be made: namespaces "space" not found'
+        assert all(text in str(vars(record)["facts"]["err"]) for record in caplog.records)
+        assert caplog.messages == ["lease not acquired"] * 2
         await store.create(NAMESPACES, space)
         await advance(clock, 4)
         assert a.state == "leads"
@@ -490,13 +493,13 @@ async def remove(store: Store, namespace: str) -> None:
 
 async def test_a_namespace_that_the_api_server_makes_itself_is_waited_for(store: Store) -> None:
     clock = FakeClock()
-    await remove(store, SPACE)
-    a = Candidate("a", store, clock)
+    await remove(store, "kube-node-lease")
+    a = in_space("kube-node-lease")("a", store, clock)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(a.run)
         await advance(clock, 10)
         assert (a.state, a.leaders) == ("waits", [])
-        await store.create(NAMESPACES, {"metadata": {"name": SPACE}})
+        await store.create(NAMESPACES, {"metadata": {"name": "kube-node-lease"}})
         await advance(clock, 4)
         assert a.state == "leads"
         tasks.cancel_scope.cancel()
@@ -565,8 +568,7 @@ def test_there_are_never_two_who_may_write_whatever_happens(
 
 async def never_two(root: Path, steps: list[tuple[int, str, int]], rates: list[float]) -> None:
     clock = FakeClock()
-    path = root / f"{len(list(root.iterdir()))}.db"
-    async with open_store(path) as store, anyio.create_task_group() as tasks:
+    async with open_store(root / f"{uuid4()}.db") as store, anyio.create_task_group() as tasks:
         found = [Candidate(name, store, clock, rate) for name, rate in zip("abc", rates, strict=True)]
         for candidate in found:
             tasks.start_soon(candidate.run)

@@ -63,7 +63,7 @@ def test_the_order_of_entries_is_kept() -> None:
 
 def test_entries_are_forgotten_when_they_are_gone() -> None:
     encoder = Encoder()
-    for start in range(0, 100_000, 100):
+    for start in range(0, 10_000, 100):
         entries = [Entry(str(start + i), "c", "r", {}, b"") for i in range(100)]
         encoder.encode(entries, {})
     assert len(encoder._memory) <= 100 + 256

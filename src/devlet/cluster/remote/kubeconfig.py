@@ -55,6 +55,8 @@ class Kubeconfig:
     def connection(self, context: str = "") -> Connection:
         """Of the given context, or else of the current one."""
         name = context or self.current_context
+        if not self._contexts:
+            raise InvalidInput(f"{self._origin}: it has no contexts, so it names no cluster; is it the right file?")
         if not name:
             raise InvalidInput(f"{self._origin}: no current context; name one of {_listed(self.contexts)}")
         if name not in self._contexts:

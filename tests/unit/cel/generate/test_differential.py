@@ -310,7 +310,7 @@ def check_if_it_compiles(bench: Any, text: str) -> bool:
     return True
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings.default.max_examples * 3 // 2, deadline=None)
 @given(st.randoms(use_true_random=False), st.sampled_from(sorted(GRAMMAR)), st.integers(2, 40))
 def test_a_random_expression_means_the_same_generated_and_evaluated(
     bench: Any, random: Random, kind: str, size: int
@@ -342,7 +342,7 @@ def _expressions() -> set[str]:
 PARTS: Final = 8
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))])
 def test_every_expression_of_the_vectors_means_the_same_generated_and_evaluated(bench: Any, part: int) -> None:
     texts = [text for text in sorted(_expressions()) if "range(2000000)" not in text][part::PARTS]
     assert sum(check_if_it_compiles(bench, text) for text in texts) > 100
