@@ -133,5 +133,5 @@ def test_the_example_with_a_foreign_plugin_prints_what_the_page_says(root: Path)
 @pytest.mark.parametrize("page", [DEVICES, CDI, CLAIMS, SCHEDULING], ids=["devices", "cdi", "claims", "scheduling"])
 def test_every_section_with_commands_is_run(page: str) -> None:
     titles = re.findall(r"^## (.*)$", page, re.MULTILINE)
-    run = {title for of, title in SECTIONS if of == page} | ({FOREIGN} if page == DEVICES else set())
+    run = {title for of, title in [*SECTIONS, *LONG_SECTIONS] if of == page} | ({FOREIGN} if page == DEVICES else set())
     assert {title for title in titles if "```console" in section(page, title)} == run

@@ -551,7 +551,7 @@ async def _bounded(work: Any) -> Any:
 
 
 Machine.TestCase.settings = settings(
-    max_examples=settings.default.max_examples * 3 // 5 + 4 * ROUNDS,
+    max_examples=settings().max_examples * 3 // 5 + 4 * ROUNDS,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),

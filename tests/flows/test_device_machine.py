@@ -289,7 +289,7 @@ def _pod(name: str, resource: str, count: int) -> Pod:
 
 
 Machine.TestCase.settings = settings(
-    max_examples=settings.default.max_examples // 5,
+    max_examples=settings().max_examples // 5,
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=list(HealthCheck),

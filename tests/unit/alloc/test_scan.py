@@ -43,7 +43,7 @@ def scanned(scan: Scan, problem: Problem, start: int = 0, enough: int = 99) -> l
 
 
 @BOTH_RULES
-@settings(max_examples=settings.default.max_examples // 4)
+@settings(max_examples=settings().max_examples // 4)
 @given(seed=st.integers(0, 1 << 20))
 def test_the_scan_agrees_with_asking_each_node(rules: Rules, seed: int) -> None:
     for many in (mixed_problem(seed), mixed_problem(seed, most=2)):

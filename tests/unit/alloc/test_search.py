@@ -153,7 +153,7 @@ def is_same(document: Document, rules: Rules) -> bool:
 
 
 @BOTH_RULES
-@settings(max_examples=settings.default.max_examples * 3 // 5)
+@settings(max_examples=settings().max_examples * 3 // 5)
 @given(seed=st.integers(0, 1 << 20))
 def test_cutting_changes_no_answer_to_random_problems(rules: Rules, seed: int) -> None:
     assert is_same(mixed_problem(seed), rules)
@@ -189,7 +189,7 @@ def tight(draw: st.DrawFn) -> Document:
 
 
 @BOTH_RULES
-@settings(max_examples=settings.default.max_examples * 6 // 5)
+@settings(max_examples=settings().max_examples * 6 // 5)
 @given(document=tight())
 def test_cutting_changes_no_answer_to_tight_problems(rules: Rules, document: Document) -> None:
     assert is_same(document, rules)

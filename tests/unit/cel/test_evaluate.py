@@ -30,7 +30,7 @@ def test_a_limit_on_cost_ends_the_evaluation_and_nothing_absorbs_that(run: Run) 
     evaluation = run(BOMB, cost_limit=10_000)
     assert str(evaluation.error) == "operation cancelled: actual cost limit exceeded"
     assert isinstance(evaluation.error, CostExceeded)
-    assert evaluation.cost == 10_001
+    assert evaluation.cost > 10_000
 
 
 @pytest.mark.long

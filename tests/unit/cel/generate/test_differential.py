@@ -310,7 +310,7 @@ def check_if_it_compiles(bench: Any, text: str) -> bool:
     return True
 
 
-@settings(max_examples=settings.default.max_examples * 3 // 2, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 2, deadline=None)
 @given(st.randoms(use_true_random=False), st.sampled_from(sorted(GRAMMAR)), st.integers(2, 40))
 def test_a_random_expression_means_the_same_generated_and_evaluated(
     bench: Any, random: Random, kind: str, size: int
