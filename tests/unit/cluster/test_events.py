@@ -181,7 +181,7 @@ async def test_a_cluster_that_is_away_is_asked_again(store: Store, clock: FakeCl
 
 
 async def test_recording_returns_at_once_while_the_cluster_is_away(store: Store, clock: FakeClock) -> None:
-    away: Any = Away(store, 1_000)
+    away: Any = Away(store, 10_000)
     events_of = recorder(away, clock, tries=2, drain=0.01)
     async with running(events_of.run):
         for number in range(1_200):
