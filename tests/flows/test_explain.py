@@ -86,7 +86,7 @@ class Node:
 @pytest.fixture
 def node(root: Path) -> Iterator[Node]:
     environ = {k: v for k, v in os.environ.items() if not k.startswith(("DEVLET_", "NOTIFY_", "WATCHDOG_"))}
-    command = [sys.executable, "-m", "devlet", "up", "--root", str(root), "--node-name", "node1"]
+    command = [sys.executable, "-m", "devlet", "up", "--no-control", "--root", str(root), "--node-name", "node1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environ) as daemon:
         try:
             assert daemon.stdout is not None
