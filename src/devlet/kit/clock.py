@@ -3,6 +3,7 @@
 `now` is for what people and files read; it may jump. Durations are differences of `monotonic`.
 """
 
+import math
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -31,3 +32,17 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await anyio.sleep(max(seconds, 0.0))
+
+
+async def wait(event: anyio.Event, clock: Clock, seconds: float) -> None:
+    """Until it is set, or so many seconds have passed; infinitely many are no limit."""
+    async with anyio.create_task_group() as tasks:
+
+        async def alarm() -> None:
+            await clock.sleep(seconds)
+            tasks.cancel_scope.cancel()
+
+        if seconds < math.inf:
+            tasks.start_soon(alarm)
+        await event.wait()
+        tasks.cancel_scope.cancel()

@@ -13,7 +13,7 @@ from devlet.control.scheduler import claim_checks
 from devlet.control.scheduler.claim_book import ClaimBook, ClaimKey
 from devlet.control.scheduler.metrics import SchedulerMetrics
 from devlet.errors import Conflict
-from devlet.kit.clock import Clock
+from devlet.kit.clock import Clock, wait
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.pod import Pod
 
@@ -65,7 +65,7 @@ class BindingConditions:
             if not told:
                 told = True
                 self._recorder.record(pod.reference, NORMAL, PENDING, state.message)
-            await self._wait(changed, left)
+            await wait(changed, self._clock, left)
 
     def _current(self, key: ClaimKey, claim: ResourceClaim) -> ResourceClaim:
         now = self._book.get(*key)
@@ -79,17 +79,6 @@ class BindingConditions:
         now = self._clock.now()
         until = claim_checks.deadline(claim, self._timeout) or now + timedelta(seconds=self._timeout)
         return (until - now).total_seconds()
-
-    async def _wait(self, changed: anyio.Event, seconds: float) -> None:
-        async with anyio.create_task_group() as tasks:
-
-            async def alarm() -> None:
-                await self._clock.sleep(seconds)
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(alarm)
-            await changed.wait()
-            tasks.cancel_scope.cancel()
 
     def _count(self, claim: ResourceClaim, status: str, began: float) -> None:
         for driver in {result.driver for result in claim.results if result.binding_conditions}:

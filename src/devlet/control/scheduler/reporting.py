@@ -15,7 +15,7 @@ from anyio.abc import TaskStatus
 from devlet.cluster.client import Cluster, StrategicMergePatch
 from devlet.cluster.events import WARNING, Recorder
 from devlet.errors import DevletError, NotFound
-from devlet.kit.clock import Clock
+from devlet.kit.clock import Clock, wait
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import PodUID
@@ -93,16 +93,8 @@ class Reporter:
         return next((pod for pod, at in self._due.items() if at <= now), None)
 
     async def _rest(self) -> None:
-        async with anyio.create_task_group() as tasks:
-
-            async def alarm(seconds: float) -> None:
-                await self._clock.sleep(seconds)
-                tasks.cancel_scope.cancel()
-
-            if (due := min([self._refresh_at, *self._due.values()])) < inf:
-                tasks.start_soon(alarm, due - self._clock.monotonic())
-            await self._added.wait()
-            tasks.cancel_scope.cancel()
+        due = min([self._refresh_at, *self._due.values()])
+        await wait(self._added, self._clock, due - self._clock.monotonic())
 
     async def _report(self, uid: PodUID) -> None:
         if self._waiting.waiting_pod(uid) is None:
