@@ -144,7 +144,7 @@ class Scan:
         slices = [slice.entry for i in some for slice in self.allocator.layout(self.nodes[i]).slices]
         self.allocator.selectors.match_many(dict.fromkeys(slices), selectors, limits.give_up)
         for i in some:
-            rows[i] = self._row(self.nodes[i], selectors)
+            rows[i] = self._row(self.nodes[i], selectors, limits)
 
     def _rows_of(self, selectors: SelectorSet) -> _Rows:
         revisions = self.allocator.inventory.revisions
@@ -166,12 +166,12 @@ class Scan:
                 rows.open[i] = 1
         rows.revision = revisions.now
 
-    def _row(self, node: Node, selectors: SelectorSet) -> _Row:
+    def _row(self, node: Node, selectors: SelectorSet, limits: Limits) -> _Row:
         row: list[_Part] = []
         errors_count = not self.allocator.rules.errors_do_not_match
         hides_bindings = not self.allocator.features.device_binding_and_status
         for slice in self.allocator.layout(node).slices:
-            match = self.allocator.selectors.match(slice.entry, selectors)
+            match = self.allocator.selectors.match(slice.entry, selectors, limits.give_up)
             if not slice.entry.is_plain or (match.failing and errors_count):
                 return False
             visible = ~slice.entry.bindings if hides_bindings else -1

@@ -34,7 +34,7 @@ from devlet.objects.documents import Document, view
 from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
 from devlet.objects.pod import Pod
 
-__all__ = ["Binder", "remove_claim"]
+__all__ = ["Binder", "disown_claim", "remove_claim"]
 
 log = logging.getLogger(__name__)
 
@@ -203,6 +203,14 @@ class Binder:
             else:
                 return str(found["spec"].get("nodeName") or "") if found["metadata"]["uid"] == pod.uid else ""
         raise AssertionError("unreachable")
+
+
+async def disown_claim(cluster: Cluster, pod: Pod) -> None:
+    """The pod has no claim for extended resources any more. Raises Conflict if it is another by now than the one that
+    we know: it may have been bound, and have begun to use the claim."""
+    guard = {"uid": pod.uid, "resourceVersion": pod.metadata.resource_version}
+    patch = MergePatch({"metadata": guard, "status": _NO_CLAIM})
+    await cluster.patch(PODS, pod.name, patch, pod.metadata.namespace, subresource="status")
 
 
 async def remove_claim(cluster: Cluster, claim: ResourceClaim, wrote: Callable[[Document], object]) -> None:

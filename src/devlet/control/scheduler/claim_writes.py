@@ -60,9 +60,7 @@ class ClaimWriter:
                 raise Conflict(f"claim {now.name} was deallocated")
             return _with_pod(now, pod, self._stamped(allocation))
 
-        if allocation is not None and DELETE_PROTECTION not in claim.metadata.finalizers:
-            claim = await self._protect(claim)
-        return await self._write(claim, decide)
+        return await self._write(claim, decide, protect=allocation is not None)
 
     async def give_back(self, claim: ResourceClaim, pod: Pod, *, deallocate: bool) -> Document | None:
         """The pod does not use the claim after all. `deallocate`: nor does it need its devices, if nobody else does."""
@@ -101,9 +99,12 @@ class ClaimWriter:
                 claim = await self._read_after(claim, e)
         raise Conflict(f"claim {claim.name} is written by others all the time")
 
-    async def _write(self, claim: ResourceClaim, decide: Decide) -> Document | None:
+    async def _write(self, claim: ResourceClaim, decide: Decide, *, protect: bool = False) -> Document | None:
+        """`protect`: not without the finalizer. Who released the claim before may take it away at any time."""
         problem: DevletError | None = None
         for _ in range(self.tries):
+            if protect and DELETE_PROTECTION not in claim.metadata.finalizers:
+                claim = await self._protect(claim)
             if (status := decide(claim)) is None:
                 return None
             try:

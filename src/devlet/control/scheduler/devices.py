@@ -5,12 +5,16 @@ and told to the allocator afterwards, because it bears one thread at a time.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 import anyio
 
 from devlet.alloc import ALL_FEATURES, Allocator, Features, Inventory, Rules
+from devlet.control.scheduler.settings import Settings
+from devlet.control.search_time import SearchTime
 from devlet.errors import InvalidInput
 from devlet.kit.facts import facts
 from devlet.objects.claim import DeviceResult
@@ -36,6 +40,14 @@ class Devices:
         """Whether a thread has the allocator: then wait for `apart`."""
         return self._later is not None
 
+    async def searched(self, search: Callable[[SearchTime], T], settings: Settings) -> T:
+        """What a search finds: on the spot, as long as it does not take long."""
+        await self.idle()
+        quick = SearchTime(settings.quick, settings.quick)
+        if (found := search(quick)) or not quick.exceeded:
+            return found
+        return await self.apart(partial(search, SearchTime(settings.filter_timeout, settings.attempt_timeout)))
+
     async def apart(self, work: Callable[[], T]) -> T:
         """Do it in a thread, after others who wanted that, too. Even if it is cancelled it is waited for."""
         async with self._alone:
@@ -59,6 +71,17 @@ class Devices:
         while self.is_busy:
             async with self._alone:
                 pass
+
+    @contextmanager
+    def without(self, held: Mapping[ClaimKey, Sequence[DeviceResult]]) -> Iterator[None]:
+        """As if the claims did not have what they have; for a search, by whoever has the allocator."""
+        for claim in held:
+            self.allocator.inventory.release(*claim)
+        try:
+            yield
+        finally:
+            for claim, results in held.items():
+                self._hold(claim, results)
 
     # What changes
 

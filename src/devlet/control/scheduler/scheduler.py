@@ -23,7 +23,7 @@ from devlet.cluster.events import NORMAL, Recorder
 from devlet.cluster.informer import Changed
 from devlet.control.informers import BY_CLAIM, BY_OWNER, Informers
 from devlet.control.scheduler import claim_checks, extended_resources, fit, reasons
-from devlet.control.scheduler.binding import Binder, remove_claim
+from devlet.control.scheduler.binding import Binder, disown_claim, remove_claim
 from devlet.control.scheduler.binding_conditions import BindingConditions
 from devlet.control.scheduler.claim_book import ClaimBook, ClaimKey
 from devlet.control.scheduler.claim_writes import FULL, ClaimWriter, is_full
@@ -38,7 +38,6 @@ from devlet.control.scheduler.reporting import Reporter
 from devlet.control.scheduler.settings import Settings
 from devlet.control.scheduler.subject import Subject, read_subject
 from devlet.control.scheduler.unblocking import Unblocker
-from devlet.control.search_time import SearchTime
 from devlet.control.slice_tracker import SliceTracker
 from devlet.control.taints import sharing
 from devlet.control.taints.device_taints import DeviceTaints
@@ -245,18 +244,13 @@ class Scheduler:
         return None
 
     async def _place(self, subject: Subject) -> Assignment | None:
-        """On the spot, as long as it does not take long."""
-        await self._devices.idle()
-        quick = SearchTime(self._settings.quick, self._settings.quick)
-        if (found := self._placer.place(subject, quick)) or not quick.exceeded:
-            return found
-        long = SearchTime(self._settings.filter_timeout, self._settings.attempt_timeout)
-        return await self._devices.apart(partial(self._placer.place, subject, long))
+        return await self._devices.searched(partial(self._placer.place, subject), self._settings)
 
     async def _remove_left_over(self, pod: Pod) -> None:
         """A claim that an earlier attempt made for extended resources, and did not live to use."""
         claims = self._informers.claims.by_index(BY_OWNER, pod.uid)
         if (claim := extended_resources.existing(pod, claims)) is not None:
+            await disown_claim(self._cluster, pod)
             await remove_claim(self._cluster, claim, self._book.wrote)
 
     def _put_off(self, uid: PodUID, no: _No) -> None:

@@ -6,6 +6,7 @@ those are deallocated that make a difference.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 from msgspec.structs import replace
@@ -55,8 +56,7 @@ class Unblocker:
     async def unblock(self, subject: Subject) -> bool:
         """Take back devices if the pod would have a place then. Whether that is so."""
         for freed in _choices(_free_to_drop(subject)):
-            await self.devices.idle()
-            if self._would_help(subject, freed):
+            if await self.devices.searched(partial(self._would_help, subject, freed), self.settings):
                 await self._deallocate(subject, freed)
                 return True
         return False
@@ -67,17 +67,11 @@ class Unblocker:
         expired = claim_checks.is_expired(claim, self.settings.binding_timeout, self.clock.now())
         return expired or claim_checks.binding(claim).state == "failed"
 
-    def _would_help(self, subject: Subject, freed: Claims) -> bool:
+    def _would_help(self, subject: Subject, freed: Claims, time: SearchTime) -> bool:
         names = {claim.name for claim in freed}
         claims = tuple(_without_devices(claim) if claim.name in names else claim for claim in subject.claims)
-        for claim in freed:
-            self.devices.release((claim.metadata.namespace, claim.metadata.name))
-        time = SearchTime(self.settings.quick, self.settings.quick)
-        try:
+        with self.devices.without({(claim.metadata.namespace, claim.metadata.name): claim.results for claim in freed}):
             return self.placer.place(subject.with_claims(claims), time) is not None
-        finally:
-            for claim in freed:
-                self.devices.hold((claim.metadata.namespace, claim.metadata.name), claim.results)
 
     async def _deallocate(self, subject: Subject, claims: Claims) -> None:
         for claim in claims:

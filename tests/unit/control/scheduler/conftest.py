@@ -242,6 +242,12 @@ class World:
         for name in names:
             await self.store.delete(kinds.PODS, name, "default", DeleteOptions(grace_period=0))
 
+    async def settled(self) -> None:
+        """Until all is stored that was on its way: who is stopped may have written a moment before, and who begins to
+        lead comes later than that."""
+        name = f"settled-{self.store.version}"
+        await self.store.create(kinds.NAMESPACES, {"metadata": {"name": name}})
+
     async def gone(self, resource: Resource, name: str) -> None:
         async def is_there() -> bool:
             try:

@@ -461,6 +461,30 @@ async def test_a_pod_that_goes_while_its_left_over_claim_is_removed_takes_no_roo
         await world.bound("other")
 
 
+async def test_the_claim_of_a_pod_that_was_bound_a_moment_ago_is_not_taken_for_left_over(world: World) -> None:
+    await world.add(node("n1"), device_class(extended=EXTENDED))
+    world.settings = SOON
+    news = anyio.Event()
+
+    async def keep_back(write: Write) -> None:
+        if write.what == "watch pods" and write.document["spec"].get("nodeName"):
+            await news.wait()
+
+    world.cluster.heard = keep_back
+    async with world.scheduling():
+        await world.add(pod("train", requests={EXTENDED: "1"}), pod("other", requests={EXTENDED: "1"}))
+        await world.told("train")
+        await world.told("other")
+        await left_over(world, "train")
+        binding = {"metadata": {"name": "train"}, "target": {"name": "n1"}}
+        await world.store.create(kinds.PODS, binding, "default", name="train", subresource="binding")
+        await world.add(slice_of("n1", 1))
+        await until(world.devices)  # the other has had its turn, and it comes later
+        assert await world.claim("left")
+        news.set()
+        await world.bound("other")
+
+
 async def test_two_pods_at_once_do_not_get_one_device(world: World) -> None:
     await extended(world)
     async with world.scheduling():

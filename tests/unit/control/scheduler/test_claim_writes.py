@@ -55,6 +55,17 @@ async def test_devices_finalizer_and_reservation_are_written_with_the_time(desk:
     assert desk.world.cluster.writes == ["patch resourceclaims", CLAIM_STATUS]
 
 
+async def test_a_claim_that_lost_its_finalizer_meanwhile_gets_it_again(desk: Desk) -> None:
+    """As when the last who used it has just gone: it is released in two writes."""
+    await desk.writer.reserve(await desk.claim(), await desk.pod("b"), ALLOCATION)
+    await desk.writer.deallocate(await desk.claim(), await desk.pod("b"))
+    old = await desk.claim()
+    patch = MergePatch({"metadata": {"finalizers": None}})
+    await desk.world.store.patch(kinds.RESOURCE_CLAIMS, "c", patch, "default")
+    answer = await desk.writer.reserve(old, await desk.pod("a"), ALLOCATION)
+    assert answer and answer["metadata"]["finalizers"] == [PROTECTION] and await desk.users() == ["a"]
+
+
 async def test_a_second_pod_is_added_without_a_change_of_devices(desk: Desk) -> None:
     await desk.writer.reserve(await desk.claim(), await desk.pod("a"), ALLOCATION)
     before = (await desk.claim()).status.allocation

@@ -1,5 +1,6 @@
 """Devices that stand in the way are taken back."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from devlet.errors import Conflict
 from devlet.kit.backoff import Backoff
 from devlet.objects.documents import Document
 from devlet.objects.timestamps import format_time
-from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, slice_of
+from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, slice_of, wish
 
 pytestmark = pytest.mark.anyio
 
@@ -44,6 +45,16 @@ async def test_a_claim_that_nobody_uses_is_allocated_anew_where_the_pod_can_run(
     async with world.scheduling():
         await world.add(using("c", nodeSelector=ON_N1))
         assert await world.bound("train") == {"train": "n1"} and await pools(world) == {"c": "n1"}
+
+
+async def test_a_search_that_takes_long_goes_on_in_a_thread(world: World) -> None:
+    await two_nodes(world)
+    world.settings = replace(world.settings, quick=1e-9)
+    await world.add(claim("c", wish(allocationMode="All")))
+    await world.status("c", {"allocation": allocation_on("n2")})
+    async with world.scheduling():
+        await world.add(using("c", nodeSelector=ON_N1))
+        assert await world.bound("train") == {"train": "n1"}
 
 
 @pytest.mark.spec("DA-11.15")
