@@ -105,6 +105,7 @@ class WriteOptions:
     field_manager: str = ""
     field_validation: FieldValidation = FieldValidation.IGNORE
     warn: Callable[[str], None] | None = None  # is given what a client ought to see
+    shaped: bool = False  # our own code made the document: every key is known, every value has its type
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,19 +28,20 @@ def generate_name(pod_name: str, entry_name: str) -> str:
 
 
 def claim_from_template(template: Document, pod: Pod, entry_name: str) -> Document:
-    """Its name is left to the API. A pod in a file may have no UID; its claim has no owner then."""
+    """Its name is left to the API. A pod in a file may have no UID; its claim has no owner then. The keys are in the
+    order in which the API writes them."""
     wanted = template["spec"].get("metadata") or {}
     metadata: Document = {
         "generateName": generate_name(pod.metadata.name, entry_name),
         "namespace": pod.metadata.namespace,
-        "annotations": {**(wanted.get("annotations") or {}), ENTRY_ANNOTATION: entry_name},
-        "finalizers": [DELETE_PROTECTION],
     }
     if labels := wanted.get("labels"):
         metadata["labels"] = dict(labels)
+    metadata["annotations"] = {**(wanted.get("annotations") or {}), ENTRY_ANNOTATION: entry_name}
     if pod.uid:
-        owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}
+        owner = {"kind": "Pod", "name": pod.name, "uid": pod.uid, "apiVersion": "v1", "controller": True}
         metadata["ownerReferences"] = [owner]
+    metadata["finalizers"] = [DELETE_PROTECTION]
     return {
         "apiVersion": RESOURCE_CLAIMS.api_version,
         "kind": RESOURCE_CLAIMS.kind.kind,

@@ -19,7 +19,6 @@ def allow(new: Document | None, old: Document | None) -> None:
 @dataclass(frozen=True, slots=True)
 class GuardedWrite(WriteOptions):
     guard: Guard = allow
-    shaped: bool = False  # the document comes from our protobuf decoder, which makes documents in shape
 
 
 @dataclass(frozen=True, slots=True)

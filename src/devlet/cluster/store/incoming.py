@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from devlet.cluster.client import FieldValidation, WriteOptions
-from devlet.cluster.store.guards import GuardedWrite
 from devlet.errors import BadRequest, Cause, InvalidObject
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document, copy
@@ -46,7 +45,7 @@ def _accepted(
     if message is None:  # a custom resource: of its members only the metadata is known
         metadata = conform(document.get("metadata") or {}, _metadata_message())
         return convert({**copy(document), "metadata": metadata.document}, resource.kind.storage_version)
-    if isinstance(options, GuardedWrite) and options.shaped:
+    if options.shaped:
         return convert(document, resource.kind.storage_version)
     conformed = conform(document, message, live)
     if conformed.unknown:

@@ -118,7 +118,7 @@ class Ledger:
             raise TooLarge(f'{kind.plural} "{key[1]}": {len(body)} bytes are over the limit of {limit} bytes')
         self._next += 1
         before = self.newest(kind, key)
-        record = Record(key, version, body)
+        record = Record.of(key, version, body, document)
         pending = Pending(record, deleted)
         self._pending[kind.key, key] = self._in_flight[version] = pending
         at = int(self._clock.now().timestamp())

@@ -87,6 +87,13 @@ class Record:
         self.version = version
         self.body = body
 
+    @classmethod
+    def of(cls, key: Key, version: int, body: bytes, document: Document) -> "Record":
+        """`body` is the document, encoded: its metadata need not be decoded again."""
+        record = cls(key, version, body)
+        record.metadata = msgspec.convert(document["metadata"], Metadata)
+        return record
+
     @cached_property
     def head(self) -> Head:
         try:
@@ -100,7 +107,7 @@ class Record:
         selectable: Document = msgspec.to_builtins(self.head)
         return selectable
 
-    @property
+    @cached_property
     def metadata(self) -> Metadata:
         return self.head.metadata
 

@@ -105,7 +105,9 @@ class PodSync:
         document = claim_from_template(template, pod, entry.name)
         requests = view(ResourceClaimSpec, document["spec"]).devices.requests
         try:
-            created = await self._cluster.create(RESOURCE_CLAIMS, document, pod.metadata.namespace)
+            created = await self._cluster.create(
+                RESOURCE_CLAIMS, document, pod.metadata.namespace, options=WriteOptions(shaped=True)
+            )
         except DevletError as e:
             self._metrics.created(requests, success=False)
             raise _NotMade(f"create ResourceClaim {document['metadata']['generateName']}: {e}") from e

@@ -12,7 +12,7 @@ from itertools import count
 
 import msgspec
 
-from devlet.cluster.client import Cluster, MergePatch
+from devlet.cluster.client import Cluster, MergePatch, WriteOptions
 from devlet.errors import Conflict, DevletError, NotFound, Unavailable
 from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock
@@ -117,7 +117,12 @@ class ClaimWriter:
     async def _patch(self, claim: ResourceClaim, patch: Document, subresource: str = "") -> Document:
         metadata = claim.metadata
         return await self.cluster.patch(
-            RESOURCE_CLAIMS, metadata.name, MergePatch(patch), metadata.namespace, subresource=subresource
+            RESOURCE_CLAIMS,
+            metadata.name,
+            MergePatch(patch),
+            metadata.namespace,
+            subresource=subresource,
+            options=WriteOptions(shaped=True),
         )
 
     async def _read_after(self, claim: ResourceClaim, error: Conflict | Unavailable) -> ResourceClaim:
@@ -159,8 +164,8 @@ def _with_pod(claim: ResourceClaim, pod: Pod, allocation: Document | None) -> Do
     if is_full(claim):
         raise Conflict(FULL.format(claim.name))
     consumer = ConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
-    patch: Document = {"reservedFor": [*map(_document, reserved), _document(consumer)]}
-    return patch | ({"allocation": allocation} if allocation is not None else {})
+    given: Document = {"allocation": allocation} if allocation is not None else {}
+    return given | {"reservedFor": [*map(_document, reserved), _document(consumer)]}
 
 
 def _status(reserved: list[ConsumerReference], *, free: bool) -> Document:

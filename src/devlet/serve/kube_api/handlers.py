@@ -251,8 +251,8 @@ class Handlers:
 
     def _guarded(self, call: Call, verb: str, wanted: WriteOptions) -> GuardedWrite:
         guard = partial(self._admit, call.user, verb, call.target)
-        shaped = bodies.media_type(call.content_type) == bodies.PROTOBUF
-        return GuardedWrite(wanted.dry_run, wanted.field_manager, wanted.field_validation, wanted.warn, guard, shaped)
+        shaped = bodies.media_type(call.content_type) == bodies.PROTOBUF  # by our decoder
+        return GuardedWrite(wanted.dry_run, wanted.field_manager, wanted.field_validation, wanted.warn, shaped, guard)
 
     def _decoded(self, blob: bytes, call: Call, wanted: WriteOptions, api_version: str, kind: str) -> Document:
         body = bodies.decode(blob, call.content_type, api_version=api_version, kind=kind)

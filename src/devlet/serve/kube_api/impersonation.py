@@ -50,9 +50,10 @@ def impersonate(headers: Iterable[tuple[str, str]], check: Callable[[Attributes]
 def _read(headers: Iterable[tuple[str, str]]) -> _Wanted | None:
     wanted = _Wanted()
     for name, value in headers:
-        if name.lower().startswith("impersonate-"):
-            _check_text(name, value)
-        match name.lower():
+        if not (key := name.lower()).startswith("impersonate-"):
+            continue
+        _check_text(name, value)
+        match key:
             case "impersonate-user":
                 wanted.name = wanted.name or value
             case "impersonate-uid":
