@@ -4,7 +4,7 @@ Everything between reading the newest state and handing the write to the ledger 
 come in between, so no write needs a retry.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -115,12 +115,12 @@ class Store:
             yield events
 
     @asynccontextmanager
-    async def watch_frames(
+    async def watch_batches(
         self, resource: Resource, namespace: str, options: WatchOptions
-    ) -> AsyncIterator[AsyncIterator[Frame]]:
-        """As `watch`, with the objects as they are stored."""
-        async with self._watching(resource, namespace, options) as watch, aclosing(watch.frames()) as frames:
-            yield frames
+    ) -> AsyncIterator[AsyncIterator[Sequence[Frame]]]:
+        """As `watch`, with the objects as they are stored, and with events together that are there together."""
+        async with self._watching(resource, namespace, options) as watch, aclosing(watch.batches()) as batches:
+            yield batches
 
     @asynccontextmanager
     async def _watching(self, resource: Resource, namespace: str, options: WatchOptions) -> AsyncIterator[Watch]:

@@ -22,6 +22,7 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 
 _CHUNK = 64  # rows of history that are read at a time
+_BATCH = 64 * 1024  # bytes after which no more events are put together
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -88,24 +89,26 @@ class Watch:
             max_bytes=ledger.settings.watch_bytes,
         )
 
-    async def frames(self) -> AsyncGenerator[Frame, None]:
+    async def batches(self) -> AsyncGenerator[list[Frame], None]:
+        """Events in order; those that are there at the same time come together."""
         timeout = self._options.timeout
         deadline = anyio.current_time() + timeout if timeout is not None else float("inf")
         for record in self._present:
-            yield Frame(EventType.ADDED, partial(_shown, record), record.body)
+            yield [Frame(EventType.ADDED, partial(_shown, record), record.body)]
         self._present.clear()
         if self._start.marked:
-            yield self._bookmark(self._seen, {INITIAL_EVENTS_END: "true"})
+            yield [self._bookmark(self._seen, {INITIAL_EVENTS_END: "true"})]
         if not self._start.initial:
             async for frame in self._history():
-                yield frame
-        while (next_frame := await self._next(deadline)) is not None:
-            yield next_frame
+                yield [frame]
+        while batch := await self._next(deadline):
+            yield batch
 
     async def events(self) -> AsyncGenerator[WatchEvent, None]:
-        async with aclosing(self.frames()) as frames:
-            async for frame in frames:
-                yield WatchEvent(frame.type, frame.document(self._resource.api_version))
+        async with aclosing(self.batches()) as batches:
+            async for batch in batches:
+                for frame in batch:
+                    yield WatchEvent(frame.type, frame.document(self._resource.api_version))
 
     async def _history(self) -> AsyncIterator[Frame]:
         """Changes between the version asked for and the beginning of the queue, from disk."""
@@ -128,18 +131,26 @@ class Watch:
             updates.append(Update(row.version, old, Record(change.key, row.version, row.body), row.deleted))
         return updates
 
-    async def _next(self, deadline: float) -> Frame | None:
-        """The next event or bookmark; None at the end of the stream."""
+    async def _next(self, deadline: float) -> list[Frame]:
+        """The next events, or a bookmark; nothing at the end of the stream."""
         while True:
-            if (taken := self.watcher.take()) is not None:
-                return _frame(*taken)
+            if batch := self._taken():
+                return batch
             remaining = deadline - anyio.current_time()
             if self.watcher.ended or remaining <= 0:
-                return None
+                return []
             something = await self.watcher.wait(min(self._ledger.settings.bookmark_every, remaining))
             # With an empty queue the reader has seen everything up to the ledger's version.
             if not something and self._options.bookmarks:
-                return self._bookmark(max(self._ledger.version, self._start.after), {})
+                return [self._bookmark(max(self._ledger.version, self._start.after), {})]
+
+    def _taken(self) -> list[Frame]:
+        batch: list[Frame] = []
+        size = 0
+        while size < _BATCH and (taken := self.watcher.take()) is not None:
+            batch.append(_frame(*taken))
+            size += len(taken[1].record.body)
+        return batch
 
     def _bookmark(self, version: int, annotations: dict[str, str]) -> Frame:
         metadata: Document = {"resourceVersion": str(version)}

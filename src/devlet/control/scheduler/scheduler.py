@@ -317,7 +317,7 @@ class Scheduler:
         pod = subject.pod
         self._binding.discard(pod.uid)
         self._forget(pod.uid)
-        log.info("pod scheduled", extra=facts(pod=_name(pod), node=node))
+        log.debug("pod scheduled", extra=facts(pod=_name(pod), node=node))  # the event tells everybody
         if not subject.node:
             message = f"Successfully assigned {_name(pod)} to {node}"
             self._recorder.record(pod.reference, NORMAL, "Scheduled", message)

@@ -44,11 +44,12 @@ async def stream(
 
 async def _send(store: Store, call: "Call", wanted: WatchOptions, how: Printer, response: web.StreamResponse) -> None:
     try:
-        async with store.watch_frames(call.resource, call.target.namespace, wanted) as frames:
+        async with store.watch_batches(call.resource, call.target.namespace, wanted) as batches:
             await response.prepare(call.http)
             first = True
-            async for frame in frames:
-                await write(call.http, response, _line(call, frame, how, first=first))
+            async for batch in batches:
+                lines = [_line(call, frame, how, first=first and not i) for i, frame in enumerate(batch)]
+                await write(call.http, response, b"".join(lines))
                 first = False
     except (Expired, Unavailable) as e:
         if isinstance(e, Unavailable) and not response.prepared:
