@@ -31,22 +31,34 @@ from devlet.objects.kinds import Kind
 
 log = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
+_SMALL = 16 * 1024  # bytes of an object that slow watchers may keep decoded
 
 
 @dataclass(slots=True)
 class Pending:
-    """A write on its way to the disk."""
+    """A write on its way to the disk. The document is what was written: it is not changed any more."""
 
     record: Record
     deleted: bool
-    finished: asyncio.Event = field(default_factory=asyncio.Event)  # of which there is one per write; anyio's cost more
+    document: Document
     error: DevletError | None = None
+    _finished: bool = False
+    _waiting: list[asyncio.Future[None]] = field(default_factory=list)  # events cost more, and each write has its own
 
     async def durable(self) -> None:
         """Returns when the write is on disk and visible; raises if it never will be."""
-        await self.finished.wait()
+        if not self._finished:
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
+            await future
         if self.error is not None:
             raise self.error
+
+    def finish(self, error: DevletError | None = None) -> None:
+        self.error, self._finished = error, True
+        for future in self._waiting:
+            if not future.done():  # its reader was cancelled
+                future.set_result(None)
 
 
 class Ledger:
@@ -119,7 +131,7 @@ class Ledger:
         self._next += 1
         before = self.newest(kind, key)
         record = Record.of(key, version, body, document)
-        pending = Pending(record, deleted)
+        pending = Pending(record, deleted, document)
         self._pending[kind.key, key] = self._in_flight[version] = pending
         at = int(self._clock.now().timestamp())
         self._committer.submit(Row(version, at, kind.key, *key, deleted, before.version if before else 0, body))
@@ -175,9 +187,9 @@ class Ledger:
             key = (row.kind, pending.record.key)
             if self._pending.get(key) is pending:
                 del self._pending[key]
-            update = self._put(row, pending.record)
+            update = self._put(row, pending.record, pending.document)
             self.watchers.publish(row.kind, update)
-            pending.finished.set()
+            pending.finish()
         self._advanced.set()
 
     def _abandon(self, batch: list[Row], error: DevletError) -> None:
@@ -187,13 +199,12 @@ class Ledger:
             return
         log.error("writes lost", extra=facts(err=error, count=len(self._in_flight)))
         for pending in self._in_flight.values():
-            pending.error = error
-            pending.finished.set()
+            pending.finish(error)
         self._in_flight.clear()
         self._pending.clear()
         self._committer.resume()
 
-    def _put(self, row: Row, record: Record) -> Update:
+    def _put(self, row: Row, record: Record, document: Document | None = None) -> Update:
         table = self._table(row.kind)
         old = table.get(record.key)
         superseded = (len(old.body) if old else 0) + (len(row.body) if row.deleted else 0)
@@ -207,7 +218,7 @@ class Ledger:
             self._history_bytes += change.size
         self.version = max(self.version, row.version)
         self.owners.update(row.kind, old, None if row.deleted else record)
-        return Update(row.version, old, record, row.deleted)
+        return Update(row.version, old, record, row.deleted, document if len(row.body) < _SMALL else None)
 
 
 def open_file(path: Path, clock: Clock) -> LogFile:

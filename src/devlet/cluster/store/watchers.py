@@ -19,12 +19,14 @@ from devlet.objects.documents import Document
 
 @dataclass(slots=True)
 class Update:
-    """One committed change. `record` is the new state, or the last one if the object was deleted."""
+    """One committed change. `record` is the new state, or the last one if the object was deleted. `written` is the same
+    as a document, where it is at hand: whoever wrote it has it too, so nobody may change it."""
 
     version: int
     old: Record | None
     record: Record
     deleted: bool
+    written: Document | None = None
     _documents: dict[tuple[bool, str], Document] = field(default_factory=dict)
 
     def event_for(self, selection: Selection) -> EventType | None:
@@ -46,7 +48,7 @@ class Update:
 
     def _decoded(self, left: bool, api_version: str) -> Document:
         if not left:
-            return convert(self.record.document(), api_version)
+            return convert(self.written or self.record.document(), api_version)
         assert self.old is not None
         document = self.old.document()
         document["metadata"]["resourceVersion"] = str(self.version)

@@ -55,7 +55,7 @@ async def test_a_deletion_on_its_way_is_absent_already(ledger: Ledger) -> None:
     assert ledger.table(KIND).get(KEY) is not None
     await ledger.settled(KIND, KEY)
     assert ledger.table(KIND).get(KEY) is None
-    assert pending.finished.is_set()
+    await pending.durable()
 
 
 async def test_an_object_over_the_limit_leaves_no_trace(path: Path, clock: FakeClock) -> None:
