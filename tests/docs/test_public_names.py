@@ -16,9 +16,9 @@ def test_a_public_package_lists_what_it_holds(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_the_names_of_a_public_package_are_listed_in_order_and_once(name: str) -> None:
+def test_the_names_of_a_public_package_are_listed_once(name: str) -> None:
     listed = list(getattr(import_module(name), "__all__", []))
-    assert listed == sorted(set(listed))
+    assert len(listed) == len(set(listed))
 
 
 def test_a_private_name_and_a_foreign_import_are_not_held() -> None:

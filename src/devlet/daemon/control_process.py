@@ -22,13 +22,13 @@ from devlet.control.leader_election import LeaderElection, unique_identity
 from devlet.daemon import controllers
 from devlet.daemon.api_server import connection_of, until_answered
 from devlet.daemon.control import ControlLoops
-from devlet.daemon.stopping import Stop
 from devlet.errors import NotFound
 from devlet.kit import sd_notify
 from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.facts import facts
 from devlet.kit.metrics import CONTENT_TYPE, Registry
 from devlet.kit.parts import running
+from devlet.kit.stopping import Stop
 from devlet.objects.kinds import DEVICE_TAINT_RULES, RESOURCE_CLAIMS
 from devlet.serve.kube_api import server
 

@@ -6,9 +6,9 @@ import signal
 import anyio
 import pytest
 
-from devlet.daemon.stopping import Stop
 from devlet.errors import Unavailable
 from devlet.kit.parts import running
+from devlet.kit.stopping import Stop
 
 pytestmark = pytest.mark.anyio
 

@@ -1,0 +1,162 @@
+"""One CDI spec for each prepared claim: what containers get with its devices, in a file that runtimes read.
+
+    files = CdiFiles(Path("/var/run/cdi"), "led.example.com")
+    ids = files.write(claim.ref, prepared)      # [("led.example.com/dra=claim_4be1…_led_red",), …]
+    files.remove(claim.uid)
+
+Every name has the claim's UID in it: a runtime that remembers devices can never take an old one for a new one. All of
+this blocks on the disk, so call it in a thread. Instances of a driver that run beside each other share the files.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import structs
+
+from devlet.errors import InvalidInput
+from devlet.kit import atomic_file
+from devlet.runtime.cdi import codec, names, versions
+from devlet.runtime.cdi import spec as cdi
+from devlet.runtime.cdi.validation import problems
+from devlet.sdk import file_names
+from devlet.sdk.disk_errors import told
+from devlet.sdk.values import ClaimRef, DeviceNode, Mount, Prepared
+
+__all__ = ["CdiFiles", "edits_of"]
+
+CLASS = "dra"
+FILE_MODE, DIRECTORY_MODE = 0o644, 0o755
+
+
+class CdiFiles:
+    """The directory is made when it is needed. It may have files of others in it: those are left alone."""
+
+    def __init__(self, directory: Path, driver: str) -> None:
+        self.directory = directory
+        self.kind = f"{file_names.vendor(driver)}/{CLASS}"
+        self._driver = driver
+        name = rf"{re.escape(driver)}_{CLASS}_({file_names.UID})\.json"
+        self._names = re.compile(rf"{name}|\.{name}\.[^.]*\.tmp")
+
+    def path(self, uid: str) -> Path:
+        return self.directory / f"{self._driver}_{CLASS}_{file_names.check_uid(uid)}.json"
+
+    def write(self, claim: ClaimRef, prepared: Sequence[Prepared]) -> list[tuple[str, ...]]:
+        """The names of CDI devices for each of `prepared`, in their order: the one in our file, if there is anything to
+        give, and then `cdi_devices`. Repeated, it replaces the file. InvalidInput if the driver's answer can be in no
+        CDI spec, Unavailable if the file cannot be written; the file is then as it was."""
+        path = self.path(claim.uid)
+        devices = list(_devices(claim, prepared))
+        self._check(claim, prepared, devices)
+        given = tuple(device for device in devices if device.container_edits)
+        if given:
+            self._replace(path, claim, cdi.Spec("", self.kind, given))
+        else:
+            self.remove(claim.uid)
+        return [self._ids(device, each) for device, each in zip(devices, prepared, strict=True)]
+
+    def remove(self, uid: str) -> None:
+        """No error if there is none."""
+        path = self.path(uid)
+        with told(f"claim {uid}: CDI file {path} cannot be removed"):
+            path.unlink(missing_ok=True)
+            if self.directory.is_dir():
+                atomic_file.remove_leftovers(path)
+
+    def leftovers(self) -> set[str]:
+        """UIDs of the claims that have files here, also unfinished ones of a driver that was killed. Those that no
+        longer are prepared are to be removed."""
+        with told(f"CDI directory {self.directory} cannot be read"):
+            found = [each.name for each in self.directory.iterdir()] if self.directory.exists() else []
+        return {match[1] or match[2] for name in found if (match := self._names.fullmatch(name))}
+
+    def _check(self, claim: ClaimRef, prepared: Sequence[Prepared], devices: Sequence[cdi.Device]) -> None:
+        found = [
+            f"device {each.result.pool}/{each.result.device} of request {each.result.request}: {problem}"
+            for each, device in zip(prepared, devices, strict=True)
+            for problem in _problems(self.kind, each, device)
+        ]
+        if found:
+            raise InvalidInput(f"{_text(claim)}: {'; '.join(found)}; correct what the driver's prepare returns")
+
+    def _replace(self, path: Path, claim: ClaimRef, spec: cdi.Spec) -> None:
+        content = _encoded(claim, structs.replace(spec, cdi_version=versions.minimum(spec)))
+        with told(f"{_text(claim)}: CDI file {path} cannot be written"):
+            self.directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+            atomic_file.write(path, content, FILE_MODE)
+
+    def _ids(self, device: cdi.Device, prepared: Prepared) -> tuple[str, ...]:
+        own = [f"{self.kind}={device.name}"] if device.container_edits else []
+        return tuple(dict.fromkeys([*own, *prepared.cdi_devices]))
+
+
+def edits_of(prepared: Prepared) -> cdi.ContainerEdits:
+    """All that a container gets with it."""
+    simple = cdi.ContainerEdits(
+        env=tuple(f"{name}={value}" for name, value in prepared.env.items()),
+        device_nodes=tuple(_node(each) for each in prepared.devices),
+        mounts=tuple(_mount(each) for each in prepared.mounts),
+    )
+    return simple + (prepared.edits or cdi.ContainerEdits())
+
+
+def _node(device: DeviceNode | str) -> cdi.DeviceNode:
+    node = DeviceNode(device) if isinstance(device, str) else device
+    inside = node.container_path or node.path
+    return cdi.DeviceNode(inside, "" if inside == node.path else node.path, permissions=node.permissions)
+
+
+def _mount(mount: Mount) -> cdi.Mount:
+    options = ("ro" if mount.read_only else "rw", "bind")
+    return cdi.Mount(mount.path, mount.container_path or mount.path, options)
+
+
+def _devices(claim: ClaimRef, prepared: Iterable[Prepared]) -> Iterator[cdi.Device]:
+    """A letter first, because a digit would need a newer version of CDI. A number behind it tells shares of a device
+    apart, and devices of that name in several pools."""
+    seen: Counter[str] = Counter()
+    for each in prepared:
+        request, device = each.result.request.replace("/", "."), each.result.device
+        name = "_".join(part for part in ("claim", claim.uid, request, device) if part)
+        seen[name] += 1
+        yield cdi.Device(f"{name}_{seen[name]}" if seen[name] > 1 else name, edits_of(each))
+
+
+def _problems(kind: str, prepared: Prepared, device: cdi.Device) -> Iterator[str]:
+    yield from (f"env: {name!r} is not the name of a variable" for name in prepared.env if not name or "=" in name)
+    for path in _paths(prepared):
+        if path and not path.startswith("/"):
+            yield f"{path!r} is not an absolute path"
+    for name in prepared.cdi_devices:
+        try:
+            names.parse(name)
+        except InvalidInput as e:
+            yield f"cdi_devices: {e}"
+    if device.container_edits:
+        spec = cdi.Spec("", kind, (device,))
+        spec = structs.replace(spec, cdi_version=versions.minimum(spec))
+        yield from (problem.removeprefix("devices[0].").removeprefix("containerEdits.") for problem in problems(spec))
+
+
+def _paths(prepared: Prepared) -> Iterator[str]:
+    for each in (*prepared.devices, *prepared.mounts):
+        if isinstance(each, str):
+            yield each
+        else:
+            yield from (each.path, each.container_path)
+
+
+def _encoded(claim: ClaimRef, spec: cdi.Spec) -> bytes:
+    """Read back as a runtime would: what it refuses is not written."""
+    try:
+        content = codec.encode(spec)
+        codec.decode(content)
+    except (InvalidInput, UnicodeEncodeError) as e:
+        raise InvalidInput(f"{_text(claim)}: no runtime takes its CDI spec: {e}; correct what prepare returns") from e
+    return content
+
+
+def _text(claim: ClaimRef) -> str:
+    return f"claim {claim.namespace}/{claim.name}"

@@ -1,0 +1,143 @@
+"""Claims on their way between the node and the driver's author: read, handed over one by one, and answered.
+
+What goes wrong with one claim is that claim's answer, and nobody else's. Claims are dealt with one after the other, and
+by one instance of the driver at a time, unless the author wants otherwise.
+"""
+
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+import anyio
+
+from devlet.errors import DevletError, InvalidInput
+from devlet.kit.facts import facts
+from devlet.objects.prepared import PreparedDevice
+from devlet.sdk.cdi_files import CdiFiles
+from devlet.sdk.claim_reader import ClaimReader
+from devlet.sdk.metadata_files import MetadataFiles
+from devlet.sdk.values import Claim, ClaimRef, Prepared
+
+__all__ = ["Author", "ClaimDesk"]
+
+log = logging.getLogger(__name__)
+
+
+class Author(Protocol):
+    """What the driver's author wrote."""
+
+    async def prepare(self, claim: Claim) -> Sequence[Prepared]: ...
+    async def unprepare(self, claim: ClaimRef) -> None: ...
+
+
+class ClaimDesk:
+    """`turns` is held while claims are dealt with; None: all at the same time."""
+
+    def __init__(
+        self,
+        author: Author,
+        reader: ClaimReader,
+        cdi: CdiFiles,
+        turns: AbstractAsyncContextManager[object] | None = None,
+        metadata: MetadataFiles | None = None,
+    ) -> None:
+        self._author = author
+        self._reader = reader
+        self._cdi = cdi
+        self._turns = turns
+        self._metadata = metadata
+
+    async def prepare(self, refs: Sequence[ClaimRef]) -> dict[str, Sequence[PreparedDevice] | Exception]:
+        claims = await self._reader.read(refs)
+        answers: dict[str, Sequence[PreparedDevice] | Exception] = {}
+
+        async def one(ref: ClaimRef) -> None:
+            claim = claims[ref.uid]
+            answers[ref.uid] = claim if isinstance(claim, Exception) else await self._prepare(claim)
+
+        await self._each(refs, one)
+        return answers
+
+    async def unprepare(self, refs: Sequence[ClaimRef]) -> dict[str, Exception | None]:
+        answers: dict[str, Exception | None] = {}
+
+        async def one(ref: ClaimRef) -> None:
+            answers[ref.uid] = await self._unprepare(ref)
+
+        await self._each(refs, one)
+        return answers
+
+    async def _prepare(self, claim: Claim) -> Sequence[PreparedDevice] | Exception:
+        try:
+            prepared = tuple(await self._author.prepare(claim))
+            _check(claim, prepared)
+            ids = await anyio.to_thread.run_sync(self._write, claim, prepared)
+        except Exception as e:
+            return _failed("claim not prepared", claim.ref, e)
+        log.info("claim prepared", extra=facts(claim=_text(claim.ref), devices=len(prepared)))
+        return [_answer(each, given) for each, given in zip(prepared, ids, strict=True)]
+
+    async def _unprepare(self, ref: ClaimRef) -> Exception | None:
+        try:
+            await self._author.unprepare(ref)
+            await anyio.to_thread.run_sync(self._remove, ref)
+        except Exception as e:
+            return _failed("claim not unprepared", ref, e)
+        log.info("claim unprepared", extra=facts(claim=_text(ref)))
+        return None
+
+    def _write(self, claim: Claim, prepared: Sequence[Prepared]) -> list[tuple[str, ...]]:
+        ids = self._cdi.write(claim.ref, prepared)
+        if self._metadata is None:
+            return ids
+        try:
+            more = self._metadata.write(claim, prepared)
+        except DevletError as e:  # containers can do without
+            log.warning("device metadata not written", extra=facts(claim=_text(claim.ref), err=e))
+            return ids
+        return [own + additional for own, additional in zip(ids, more, strict=True)]
+
+    def _remove(self, ref: ClaimRef) -> None:
+        self._cdi.remove(ref.uid)
+        if self._metadata is not None:
+            self._metadata.remove(ref.uid)
+
+    async def _each(self, refs: Sequence[ClaimRef], act: Callable[[ClaimRef], Coroutine[Any, Any, None]]) -> None:
+        if self._turns is None:
+            async with anyio.create_task_group() as tasks:
+                for ref in refs:
+                    tasks.start_soon(act, ref)
+            return
+        async with self._turns:
+            for ref in refs:
+                await act(ref)
+
+
+def _check(claim: Claim, prepared: Iterable[Prepared]) -> None:
+    """The node refuses devices that were not given to the claim, with less to say about it."""
+    for each in prepared:
+        if each.result not in claim.results:
+            raise InvalidInput(f"{each.result.pool}/{each.result.device} is not a result of claim {_text(claim.ref)}")
+
+
+def _answer(prepared: Prepared, cdi_devices: Sequence[str]) -> PreparedDevice:
+    result = prepared.result
+    return PreparedDevice(
+        pool=result.pool,
+        device=result.device,
+        share=result.share_id,
+        requests=(result.request.partition("/")[0],),
+        cdi_devices=tuple(cdi_devices),
+    )
+
+
+def _failed(what: str, ref: ClaimRef, error: Exception) -> Exception:
+    """An error without a meaning is a mistake in the driver, and shown with the place where it happened."""
+    known = isinstance(error, DevletError)
+    log.warning(what, extra=facts(claim=_text(ref), err=error), exc_info=None if known else error)
+    return error if known else DevletError(f"{type(error).__name__}: {error}")
+
+
+def _text(ref: ClaimRef) -> str:
+    return f"{ref.namespace}/{ref.name}"

@@ -1,0 +1,96 @@
+"""A list of devices as a plugin sends it: checked as a whole, encoded once for everybody who follows it.
+
+A list with a mistake is not sent in part. The reference sends what it is given, and a device that is listed twice, once
+healthy and once not, is then both.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from devlet.errors import InvalidInput
+from devlet.kit.facts import facts
+from devlet.objects.names import extended_resource_name
+from devlet.sdk.values import PluginDevice
+from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
+
+__all__ = ["ID_LENGTH", "KUBELET_LIMIT", "DeviceList", "check_resource", "device_list"]
+
+log = logging.getLogger(__name__)
+
+ID_LENGTH: Final = 63  # characters, as documented
+KUBELET_LIMIT: Final = 4 << 20  # bytes of a message that a kubelet accepts
+
+
+class DeviceList(Struct, frozen=True):
+    """`message` is the serialised ListAndWatchResponse."""
+
+    devices: tuple[PluginDevice, ...]
+    ids: frozenset[str]
+    message: bytes
+
+
+def check_resource(name: str) -> None:
+    """InvalidInput if nobody could register it."""
+    if extended_resource_name(name):
+        rule = "expected domain/name outside of kubernetes.io, such as example.com/led"
+        raise InvalidInput(f"{name!r} is not the name of an extended resource: {rule}")
+
+
+def device_list(resource: str, devices: Iterable[PluginDevice]) -> DeviceList:
+    """InvalidInput if one of them cannot be listed; it says which."""
+    listed = tuple(devices)
+    ids: set[str] = set()
+    for device in listed:
+        if problem := _problem(device, ids):
+            raise InvalidInput(f"the device list of {resource} is not sent: {problem}")
+        ids.add(device.id)
+    message = pb.ListAndWatchResponse(devices=map(_message, listed)).SerializeToString()
+    if len(message) > KUBELET_LIMIT:
+        told = facts(resourceName=resource, bytes=len(message), devices=len(listed))
+        log.warning("device list too large for a kubelet, which accepts 4 MiB: use shorter ids", extra=told)
+    return DeviceList(listed, frozenset(ids), message)
+
+
+def _problem(device: object, before: set[str]) -> str:
+    """Empty if there is none. Nothing but this has checked the types of what a plugin lists."""
+    if not isinstance(device, PluginDevice):
+        return f"{device!r} is not a PluginDevice"
+    if problem := _id_problem(device.id):
+        return problem
+    if device.id in before:
+        return f"two devices have the id {device.id!r}"
+    if not _is_text(device.health):
+        return f"the health of {device.id!r} is {device.health!r}, expected Healthy or Unhealthy"
+    if not all(_is_node(node) for node in device.numa_nodes):
+        return f"the NUMA nodes of {device.id!r} are {device.numa_nodes}, expected numbers from 0, or none"
+    return ""
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_node(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value < 1 << 63
+
+
+def _id_problem(id: str) -> str:
+    if not _is_text(id):
+        return f"a device has the id {id!r}, expected a text of 1 to {ID_LENGTH} characters"
+    if len(id) > ID_LENGTH:
+        return f"the id {id!r} has {len(id)} characters, at most {ID_LENGTH} are allowed"
+    try:
+        id.encode()
+    except UnicodeEncodeError:
+        return f"the id {id!r} is not valid Unicode"
+    return ""
+
+
+def _message(device: PluginDevice) -> pb.Device:
+    message = pb.Device(ID=device.id, health=device.health)
+    if device.numa_nodes:
+        message.topology.nodes.extend(pb.NUMANode(ID=node) for node in device.numa_nodes)
+    return message

@@ -1,0 +1,42 @@
+"""What it means when the disk says no: which file it is about, why, and what people can do.
+
+The system's own words alone ("Permission denied") do not tell who is to act.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from devlet.errors import Unavailable
+
+__all__ = ["told"]
+
+_ADVICE = {
+    errno.ENOSPC: "make room on that disk",
+    errno.EDQUOT: "make room on that disk",
+    errno.EROFS: "mount it for writing, or choose another directory",
+    errno.EISDIR: "something else has that name, move it away",
+    errno.ENOTDIR: "a part of the path is no directory, move it away",
+    errno.EEXIST: "something else has that name, move it away",
+    errno.ENOTEMPTY: "something else has that name, move it away",
+    errno.ENAMETOOLONG: "choose a shorter directory",
+    errno.ENOENT: "make the directory",
+    errno.EIO: "the disk may be broken",
+}
+
+
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Unavailable for errors of the disk in the block. `what` is the sentence's beginning: `X cannot be written`."""
+    try:
+        yield
+    except OSError as e:
+        raise Unavailable(f"{what}: {e.strerror or e}{_advice(e)}") from e
+
+
+def _advice(error: OSError) -> str:
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"; let uid {os.geteuid()}, as which the driver runs, write there, or choose another directory"
+    advice = _ADVICE.get(error.errno or 0)
+    return f"; {advice}" if advice else ""

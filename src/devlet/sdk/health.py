@@ -1,0 +1,76 @@
+"""The health of a DRA driver's devices as the node hears it: whole lists, at once, at each change, and now and then.
+
+The node forgets what it has not heard of for a while, so the list is repeated well before that.
+"""
+
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
+from typing import Final
+
+from devlet.errors import InvalidInput
+from devlet.sdk.board import Board
+from devlet.sdk.server import Context, Methods
+from devlet.sdk.values import HEALTHY, UNHEALTHY, UNKNOWN, DeviceHealth
+from devlet.wire.dra_health import api_pb2 as pb
+
+__all__ = ["HEALTH_SERVICES", "HealthService", "check"]
+
+HEALTH_SERVICES: Final = ("v1alpha1.DRAResourceHealth", "v1.DRAResourceHealth")
+"""As they are advertised, and as they are called; their messages are the same."""
+
+MESSAGE_MAX: Final = 1024  # bytes that the node keeps
+_DEFAULT_TIMEOUT = 30.0  # seconds, of the node
+_REPEATED = 3  # times within the shortest timeout
+
+_STATUS = {HEALTHY: pb.HEALTHY, UNHEALTHY: pb.UNHEALTHY, UNKNOWN: pb.UNKNOWN}
+
+
+class HealthService:
+    def __init__(self) -> None:
+        self.board = Board[tuple[DeviceHealth, ...]]()
+
+    def show(self, reports: Iterable[DeviceHealth]) -> None:
+        """InvalidInput for a report that the node could not understand; the list before it stays."""
+        self.board.show(check(tuple(reports)))
+
+    @property
+    def methods(self) -> Methods:
+        return Methods(streams={f"/{name}/NodeWatchResources": self._watch for name in HEALTH_SERVICES})
+
+    async def _watch(self, blob: bytes, context: Context) -> AsyncIterator[bytes]:
+        every = _pause(await self.board.shown())
+        async with aclosing(self.board.values(every)) as lists:
+            async for reports in lists:
+                yield _encoded(reports)
+
+
+def check(reports: tuple[DeviceHealth, ...]) -> tuple[DeviceHealth, ...]:
+    for each in reports:
+        where = f"health of {each.pool}/{each.device}"
+        if not each.pool or not each.device:
+            raise InvalidInput(f"{where}: both the pool and the device need a name")
+        if each.health not in _STATUS:
+            raise InvalidInput(f"{where} is {each.health!r}: it is one of {', '.join(_STATUS)}")
+        if each.timeout < 0:
+            raise InvalidInput(f"{where}: a timeout of {each.timeout} s makes no sense; 0 leaves it to the node")
+    return reports
+
+
+def _pause(reports: Sequence[DeviceHealth]) -> float:
+    return min((each.timeout for each in reports if each.timeout), default=_DEFAULT_TIMEOUT) / _REPEATED
+
+
+def _encoded(reports: Sequence[DeviceHealth]) -> bytes:
+    now = int(time.time())
+    devices = [
+        pb.DeviceHealth(
+            device=pb.DeviceIdentifier(pool_name=each.pool, device_name=each.device),
+            health=_STATUS[each.health],
+            last_updated_time=now,
+            health_check_timeout_seconds=each.timeout,
+            message=each.message.encode()[:MESSAGE_MAX].decode(errors="ignore"),
+        )
+        for each in reports
+    ]
+    return pb.NodeWatchResourcesResponse(devices=devices).SerializeToString()

@@ -1,0 +1,215 @@
+"""Device metadata as a driver leaves it on its node: for each request of a prepared claim a file, and a CDI spec that
+mounts it into the containers which use the request.
+
+Files are kept by the claim's UID, so a claim that is made anew under the same name never meets those of its
+predecessor. What is new is made under another name and renamed. An update writes into the file that is there, in one
+go: containers that run have that file mounted, and would never see another. All of this blocks on the disk.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import structs
+
+from devlet.errors import DevletError, InvalidInput, NotFound
+from devlet.kit import atomic_file
+from devlet.objects.claim_from_template import ENTRY_ANNOTATION
+from devlet.objects.slice import DeviceAttribute
+from devlet.runtime.cdi import codec
+from devlet.runtime.cdi import spec as cdi
+from devlet.sdk import file_names, metadata
+from devlet.sdk.disk_errors import told
+from devlet.sdk.metadata import DeviceMetadata, MetadataDevice, MetadataRequest, ObjectName
+from devlet.sdk.values import Attribute, Claim, ClaimRef, Prepared, Version
+
+__all__ = ["MetadataFiles"]
+
+FOLDER = "dra-device-metadata"
+CDI_VERSION = "0.5.0"  # a UID may begin with a digit
+FILE_MODE, DIRECTORY_MODE = 0o644, 0o755
+
+
+class MetadataFiles:
+    """`data` is the driver's own directory on the node. Versions that are not known here are left out; InvalidInput if
+    none is left."""
+
+    def __init__(
+        self, driver: str, data: Path, cdi_directory: Path, versions: Sequence[str] = metadata.VERSIONS
+    ) -> None:
+        self._driver = file_names.check_driver(driver)
+        self._kind = f"{file_names.vendor(driver)}/metadata"
+        self._folder = data / FOLDER
+        self._cdi = cdi_directory
+        self.versions = tuple(version for version in versions if version in metadata.VERSIONS)
+        if not self.versions:
+            asked, known = ", ".join(versions) or "none", ", ".join(metadata.VERSIONS)
+            raise InvalidInput(f"device metadata need a version that is known here: asked for {asked}, known {known}")
+
+    def write(self, claim: Claim, prepared: Sequence[Prepared]) -> list[tuple[str, ...]]:
+        """The CDI devices that each of `prepared` gets in addition: the first one of a request mounts its file.
+
+        Repeated, it changes only what is different now: generations go on, and what an update has said of a device
+        stays if `prepared` says nothing of it."""
+        ids: dict[str, str] = {}
+        for request, devices in _by_request(prepared).items():
+            self._write(claim, request, devices)
+            ids[request] = self._write_cdi(claim, request)
+        return [self._taken(ids, each) for each in prepared]
+
+    def update(self, claim: ClaimRef, request: str, prepared: Sequence[Prepared]) -> DeviceMetadata:
+        """Say anew what is known of all devices of a request that was prepared; NotFound if it was not. `request` may
+        be `request/subrequest`."""
+        path = self.path(claim.uid, file_names.main_request(request))
+        try:
+            before = metadata.read(path)
+        except NotFound as e:
+            raise NotFound(f"{_text(claim)}: request {request} is not prepared, there is no {path}") from e
+        devices = tuple(_device(self._driver, each) for each in prepared)
+        after = _next(before, (MetadataRequest(request, devices),))
+        self._rewrite(_text(claim), path, metadata.encode(after, self.versions))
+        return after
+
+    def remove(self, uid: str) -> None:
+        """No error if there is nothing."""
+        folder = self._folder / file_names.check_uid(uid)
+        with told(f"claim {uid}: device metadata cannot be removed"):
+            for path in self._specs(uid):
+                path.unlink(missing_ok=True)
+            if folder.exists():
+                shutil.rmtree(folder)
+
+    def leftovers(self) -> set[str]:
+        """UIDs of the claims that have metadata here."""
+        with told(f"device metadata in {self._folder} cannot be read"):
+            found = {each.name for each in self._folder.iterdir()} if self._folder.exists() else set()
+        return {name for name in found if re.fullmatch(file_names.UID, name)}
+
+    def path(self, uid: str, request: str) -> Path:
+        return self._folder / file_names.check_uid(uid) / file_names.main_request(request) / "metadata.json"
+
+    def _write(self, claim: Claim, request: str, prepared: Sequence[Prepared]) -> None:
+        path = self.path(claim.uid, request)
+        before, now = _earlier(path), _requests(self._driver, prepared)
+        if before is None:
+            name = ObjectName(claim.ref.name, claim.ref.namespace, claim.uid, 1)
+            after = DeviceMetadata(name, claim.object.metadata.annotations.get(ENTRY_ANNOTATION), now)
+        else:
+            kept = tuple(_with_earlier(each, before) for each in now)
+            after = before if kept == before.requests else _next(before, kept)
+        content = metadata.encode(after, self.versions)
+        if not _has(path, content):
+            self._replace(_text(claim.ref), path, content)
+
+    def _write_cdi(self, claim: Claim, request: str) -> str:
+        name = f"{claim.uid}_{request}"
+        mount = cdi.Mount(str(self.path(claim.uid, request)), str(self._inside(claim, request)), ("ro", "bind"))
+        device = cdi.Device(name, cdi.ContainerEdits(mounts=(mount,)))
+        content = codec.encode(cdi.Spec(CDI_VERSION, self._kind, (device,)))
+        self._replace(_text(claim.ref), self._cdi / f"{self._driver}_metadata_{name}.json", content)
+        return f"{self._kind}={name}"
+
+    def _inside(self, claim: Claim, request: str) -> object:
+        if entry := claim.object.metadata.annotations.get(ENTRY_ANNOTATION):
+            return metadata.template_file(self._driver, entry, request)
+        return metadata.claim_file(self._driver, claim.ref.name, request)
+
+    def _taken(self, ids: dict[str, str], prepared: Prepared) -> tuple[str, ...]:
+        found = ids.pop(prepared.result.request.partition("/")[0], None)
+        return () if found is None else (found,)
+
+    def _replace(self, claim: str, path: Path, content: bytes) -> None:
+        with told(f"{claim}: {path} cannot be written"):
+            path.parent.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+            atomic_file.write(path, content, FILE_MODE)
+
+    def _rewrite(self, claim: str, path: Path, content: bytes) -> None:
+        with told(f"{claim}: {path} cannot be written"), path.open("r+b", buffering=0) as file:
+            file.write(content)
+            file.truncate()
+            os.fsync(file.fileno())
+
+    def _specs(self, uid: str) -> list[Path]:
+        """Unfinished ones, too."""
+        if not self._cdi.exists():
+            return []
+        start = f"{self._driver}_metadata_{uid}_"
+        return [path for path in self._cdi.iterdir() if path.name.removeprefix(".").startswith(start)]
+
+
+def _earlier(path: Path) -> DeviceMetadata | None:
+    """None also if others have broken it: all that belongs there is known."""
+    try:
+        return metadata.read(path)
+    except DevletError:
+        return None
+
+
+def _has(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False
+
+
+def _by_request(prepared: Sequence[Prepared]) -> Mapping[str, list[Prepared]]:
+    """By main request. Whatever has no request has no place for metadata."""
+    found: dict[str, list[Prepared]] = {}
+    for each in prepared:
+        if each.result.request:
+            found.setdefault(file_names.main_request(each.result.request), []).append(each)
+    return found
+
+
+def _requests(driver: str, prepared: Sequence[Prepared]) -> tuple[MetadataRequest, ...]:
+    found: dict[str, list[MetadataDevice]] = {}
+    for each in prepared:
+        found.setdefault(each.result.request, []).append(_device(driver, each))
+    return tuple(MetadataRequest(name, tuple(devices)) for name, devices in found.items())
+
+
+def _device(driver: str, prepared: Prepared) -> MetadataDevice:
+    attributes = {name: _attribute(value) for name, value in sorted((prepared.metadata or {}).items())}
+    return MetadataDevice(driver, prepared.result.pool, prepared.result.device, attributes, prepared.network)
+
+
+def _attribute(value: Attribute | Sequence[Attribute]) -> DeviceAttribute:
+    match value:
+        case bool():
+            return DeviceAttribute(bool_=value)
+        case int():
+            return DeviceAttribute(int_=value)
+        case str():
+            return DeviceAttribute(string=value)
+        case Version():
+            return DeviceAttribute(version=value.text)
+    return _attributes([_attribute(each) for each in value])
+
+
+def _attributes(values: Sequence[DeviceAttribute]) -> DeviceAttribute:
+    return DeviceAttribute(
+        ints=tuple(each.int_ for each in values if each.int_ is not None),
+        bools=tuple(each.bool_ for each in values if each.bool_ is not None),
+        strings=tuple(each.string for each in values if each.string is not None),
+        versions=tuple(each.version for each in values if each.version is not None),
+    )
+
+
+def _next(before: DeviceMetadata, requests: tuple[MetadataRequest, ...]) -> DeviceMetadata:
+    name = structs.replace(before.metadata, generation=before.metadata.generation + 1)
+    return structs.replace(before, metadata=name, requests=requests)
+
+
+def _with_earlier(request: MetadataRequest, before: DeviceMetadata) -> MetadataRequest:
+    known = {(each.pool, each.name): each for part in before.requests for each in part.devices}
+    devices = tuple(
+        each if each.attributes or each.network_data else known.get((each.pool, each.name), each)
+        for each in request.devices
+    )
+    return structs.replace(request, devices=devices)
+
+
+def _text(claim: ClaimRef) -> str:
+    return f"claim {claim.namespace}/{claim.name}"

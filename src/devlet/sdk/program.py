@@ -1,0 +1,177 @@
+"""A driver as a program: its flags, its log, its API server, and how it ends.
+
+Flags and variables have the names that drivers written in Go already use, so that manifests stay as they are. What a
+flag sets can be set by a variable, too; the flag counts.
+"""
+
+import argparse
+import inspect
+import logging
+import os
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from devlet.cluster.remote import kubeconfig
+from devlet.cluster.remote.client import connected
+from devlet.cluster.remote.connection import Connection
+from devlet.cluster.remote.in_cluster import in_cluster
+from devlet.errors import DevletError, InvalidInput
+from devlet.kit import facts
+from devlet.kit.parts import running
+from devlet.kit.stopping import Stop
+from devlet.sdk.dra_driver import CDI, KUBELET, DraDriver, DraOptions
+
+if TYPE_CHECKING:
+    from devlet.sdk.device_plugin import DevicePlugin
+
+__all__ = ["dra_options", "run_driver", "run_plugin"]
+
+log = logging.getLogger(__name__)
+
+_DIRECTORY = {"metavar": "DIR", "type": Path}
+_FILE = {"metavar": "FILE", "type": Path}
+
+STOP_TIMEOUT = 10.0  # seconds in which calls that are under way may end
+
+
+def run_driver(driver: DraDriver, argv: Sequence[str] | None = None) -> None:
+    arguments = _parsed(driver, _dra_parser(_about(driver, driver.name), os.environ), argv)
+
+    async def serve() -> None:
+        async with connected(_connection(arguments)) as cluster:
+            await driver.run(dra_options(arguments, driver.name), cluster)
+
+    _run(serve, arguments)
+
+
+def run_plugin(plugin: "DevicePlugin", argv: Sequence[str] | None = None) -> None:
+    from devlet.sdk.device_plugin import PluginOptions
+
+    arguments = _parsed(plugin, _plugin_parser(_about(plugin, plugin.resource), os.environ), argv)
+    options = PluginOptions(directory=arguments.device_plugins or arguments.kubelet / "device-plugins")
+
+    async def serve() -> None:
+        await plugin.run(options)
+
+    _run(serve, arguments)
+
+
+def dra_options(arguments: argparse.Namespace, name: str) -> DraOptions:
+    return DraOptions(
+        node_name=arguments.node_name,
+        kubelet=arguments.kubelet,
+        registry=arguments.registry,
+        directory=arguments.plugins and arguments.plugins / name,
+        cdi_directory=arguments.cdi_root,
+        instance=arguments.instance,
+    )
+
+
+def _about(driver: "DraDriver | DevicePlugin", name: str) -> str:
+    return inspect.cleandoc(type(driver).__doc__ or f"The driver {name}.")
+
+
+def _parsed(
+    driver: "DraDriver | DevicePlugin", parser: argparse.ArgumentParser, argv: Sequence[str] | None
+) -> argparse.Namespace:
+    """Whatever the author refuses is refused like a flag that is wrong."""
+    driver.arguments(parser)
+    arguments = parser.parse_args(argv)
+    try:
+        driver.configure(arguments)
+    except InvalidInput as e:
+        parser.error(str(e))
+    return arguments
+
+
+def _dra_parser(about: str, environment: Mapping[str, str]) -> argparse.ArgumentParser:
+    parser, add = _parser(about, environment)
+    add("--node-name", "NODE_NAME", metavar="NAME", default="", help="the node whose devices these are")
+    add("--kubeconfig", "KUBECONFIG", **_FILE, help="of the API server; in a pod, the pod's own")
+    add(
+        "--kubelet-registrar-directory-path",
+        "KUBELET_REGISTRAR_DIRECTORY_PATH",
+        dest="registry",
+        **_DIRECTORY,
+        help="where the node looks for drivers, KUBELET_ROOT/plugins_registry unless given",
+    )
+    add(
+        "--kubelet-plugins-directory-path",
+        "KUBELET_PLUGINS_DIRECTORY_PATH",
+        dest="plugins",
+        **_DIRECTORY,
+        help="below which the driver has its directory, KUBELET_ROOT/plugins unless given",
+    )
+    add("--cdi-root", "CDI_ROOT", **_DIRECTORY, default=CDI, help="where CDI files go")
+    add(
+        "--rolling-update-uid",
+        "POD_UID",
+        dest="instance",
+        metavar="UID",
+        default="",
+        help="tells instances apart that run at once",
+    )
+    return parser
+
+
+def _plugin_parser(about: str, environment: Mapping[str, str]) -> argparse.ArgumentParser:
+    parser, add = _parser(about, environment)
+    add(
+        "--device-plugin-path",
+        "DEVICE_PLUGIN_PATH",
+        dest="device_plugins",
+        **_DIRECTORY,
+        help="where kubelet.sock is, KUBELET_ROOT/device-plugins unless given",
+    )
+    return parser
+
+
+def _parser(about: str, environment: Mapping[str, str]) -> tuple[argparse.ArgumentParser, Callable[..., None]]:
+    """In the help the author's flags come first: those here are the same for all drivers."""
+    parser = argparse.ArgumentParser(
+        usage="%(prog)s [flags]", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    group = parser.add_argument_group("flags of every driver, and the variables that count without them")
+
+    def add(flag: str, variable: str, *more: str, default: Any = None, help: str, **how: Any) -> None:
+        value = environment.get(variable) or default  # argparse reads a text as if it had been given
+        group.add_argument(flag, *more, default=value, help=f"{help} [{variable}]", **how)
+
+    add("--kubelet-root", "KUBELET_ROOT", dest="kubelet", **_DIRECTORY, default=KUBELET, help="the kubelet's directory")
+    add("--log-format", "LOG_FORMAT", choices=("text", "json"), default="text", help="form of the log on stderr")
+    add("-v", "VERBOSITY", "--verbosity", metavar="LEVEL", type=int, default=0, help="more than 0: every call")
+    return parser, add
+
+
+def _connection(arguments: argparse.Namespace) -> Connection:
+    return kubeconfig.connection([arguments.kubeconfig]) if arguments.kubeconfig else in_cluster()
+
+
+def _run(serve: Callable[[], Coroutine[Any, Any, None]], arguments: argparse.Namespace) -> None:
+    """Until a signal. A driver that cannot start says why in one line."""
+    facts.configure(arguments.log_format, arguments.verbosity)
+
+    async def until_stopped() -> None:
+        stop = Stop(STOP_TIMEOUT)
+        async with running(stop.listen):
+            with stop.scope:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(serve)
+                    await stop.asked()
+                    tasks.cancel_scope.cancel()
+        stop.check()
+
+    try:
+        anyio.run(until_stopped)
+    except* DevletError as group:
+        raise SystemExit("\n".join(f"error: {each}" for each in _leaves(group))) from None
+
+
+def _leaves(group: BaseExceptionGroup[DevletError]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for each in group.exceptions:
+        found += _leaves(each) if isinstance(each, BaseExceptionGroup) else [each]
+    return found

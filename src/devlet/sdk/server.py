@@ -1,0 +1,239 @@
+"""A gRPC server on a unix socket of our own, for one life: it listens, serves, ends what is under way, leaves no file.
+
+    server = SocketServer(path, [methods])
+    async with server.serving():
+        ...
+
+gRPC removes whatever lies at the path of a socket without asking. So the path is looked at first: a socket where nobody
+answers is left over from a process that was killed, one where somebody does is in use.
+"""
+
+import logging
+import socket
+import stat
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import anyio
+import grpc
+from anyio.abc import TaskStatus
+
+from devlet.errors import (
+    Conflict,
+    DevletError,
+    Forbidden,
+    InUse,
+    InvalidInput,
+    NotFound,
+    TooManyRequests,
+    Unavailable,
+)
+from devlet.kit import dir_watch, socket_paths
+from devlet.kit.dir_watch import DirWatch
+from devlet.kit.facts import facts
+
+__all__ = ["Context", "Limits", "Methods", "SocketServer", "Stream", "Unary"]
+
+log = logging.getLogger(__name__)
+
+Context = grpc.aio.ServicerContext[bytes, bytes]
+Unary = Callable[[bytes, Context], Awaitable[bytes]]
+Stream = Callable[[bytes, Context], AsyncIterator[bytes]]
+
+_Identity = tuple[int, int, int]
+
+_CODES: Final = (
+    (InvalidInput, grpc.StatusCode.INVALID_ARGUMENT),
+    (Forbidden, grpc.StatusCode.PERMISSION_DENIED),
+    (NotFound, grpc.StatusCode.NOT_FOUND),
+    (Conflict, grpc.StatusCode.ABORTED),
+    (InUse, grpc.StatusCode.FAILED_PRECONDITION),
+    (TooManyRequests, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (Unavailable, grpc.StatusCode.UNAVAILABLE),
+)
+_TEXT = 2_000  # bytes of an answer: in its header they may become three times as many, and 8 KiB are the limit
+_FLAT = dir_watch.Settings(max_depth=0)
+_numbers = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Methods:
+    """What is served, by the literal path of each method: several APIs share names of packages and services."""
+
+    unary: Mapping[str, Unary] = field(default_factory=dict)
+    streams: Mapping[str, Stream] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bytes, counts and seconds."""
+
+    max_message: int = 16 << 20
+    max_streams: int = 256  # per connection
+    grace: float = 5.0  # for calls that are under way when the server ends
+
+
+class SocketServer:
+    """The directory of `path` is made if there is none."""
+
+    def __init__(self, path: Path, methods: Iterable[Methods], limits: Limits = Limits()) -> None:
+        self.path = path
+        self._methods = tuple(methods)
+        self._limits = limits
+        self._own: _Identity | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the socket at the path is ours: anybody may have removed it."""
+        return self._own is not None and self._own == _identity(self.path)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """InvalidInput if there can be no socket at the path, InUse if another process serves there."""
+        await anyio.to_thread.run_sync(_make_way, self.path)
+        server = self._server()
+        try:
+            self._listen(server)
+            await server.start()
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                await server.stop(self._limits.grace)
+                if self.is_there:
+                    self.path.unlink(missing_ok=True)
+                self._own = None
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled, and listen anew if somebody removes the socket."""
+        started = False
+        while True:
+            async with self.serving():
+                if not started:
+                    task_status.started()
+                    started = True
+                await self._until_removed()
+            log.warning("socket was removed: listening anew", extra=facts(path=self.path))
+
+    async def _until_removed(self) -> None:
+        with DirWatch(self.path.parent, settings=_FLAT) as watch:
+            while self.is_there:
+                await watch.changes()
+
+    def _server(self) -> grpc.aio.Server:
+        options = [
+            ("grpc.max_receive_message_length", self._limits.max_message),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.max_concurrent_streams", self._limits.max_streams),
+        ]
+        server = grpc.aio.server(options=options)
+        server.add_generic_rpc_handlers([_Handler(self._methods)])
+        return server
+
+    def _listen(self, server: grpc.aio.Server) -> None:
+        try:
+            server.add_insecure_port(f"unix:{quote(str(self.path))}")  # gRPC takes it for a URL
+            self.path.chmod(0o600)
+        except (OSError, RuntimeError) as e:  # gRPC raises the latter when it cannot bind
+            raise Unavailable(f"cannot listen on {self.path}: {e}") from e
+        self._own = _identity(self.path)
+        log.info("listening", extra=facts(path=self.path))
+
+
+class _Handler(grpc.GenericRpcHandler):
+    def __init__(self, methods: Iterable[Methods]) -> None:
+        self._unary = {path: unary for each in methods for path, unary in each.unary.items()}
+        self._streams = {path: stream for each in methods for path, stream in each.streams.items()}
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        path = handler_call_details.method
+        if unary := self._unary.get(path):
+            return grpc.unary_unary_rpc_method_handler(_logged(path, unary))
+        if stream := self._streams.get(path):
+            return grpc.unary_stream_rpc_method_handler(_logged_stream(path, stream))
+        return None
+
+
+def _logged(path: str, method: Unary) -> Unary:
+    async def answer(blob: bytes, context: Context) -> bytes:
+        number = next(_numbers)
+        log.debug("called", extra=facts(method=path, requestID=number, bytes=len(blob)))
+        try:
+            return await method(blob, context)
+        except Exception as e:
+            await _refuse(context, e, path, number)
+        raise AssertionError("unreachable")
+
+    return answer
+
+
+def _logged_stream(path: str, method: Stream) -> Stream:
+    async def answer(blob: bytes, context: Context) -> AsyncIterator[bytes]:
+        number = next(_numbers)
+        log.debug("stream opened", extra=facts(method=path, requestID=number))
+        try:
+            async with aclosing(method(blob, context)) as messages:  # type: ignore[type-var]
+                async for message in messages:
+                    yield message
+        except Exception as e:
+            await _refuse(context, e, path, number)
+        finally:
+            log.debug("stream closed", extra=facts(method=path, requestID=number))
+
+    return answer
+
+
+async def _refuse(context: Context, error: Exception, path: str, number: int) -> None:
+    """An error with a meaning is an answer; any other is a mistake in the driver, and shown as such."""
+    if isinstance(error, grpc.aio.AbortError):
+        raise error
+    known = isinstance(error, DevletError)
+    log.warning("call failed", extra=facts(method=path, requestID=number, err=error), exc_info=None if known else error)
+    code = next((code for kind, code in _CODES if isinstance(error, kind)), grpc.StatusCode.UNKNOWN)
+    text = str(error) if known else f"{type(error).__name__}: {error}"
+    await context.abort(code, text.encode()[:_TEXT].decode(errors="ignore"))
+
+
+def _make_way(path: Path) -> None:
+    if (size := socket_paths.length(path)) > socket_paths.MAX_BYTES:
+        limit = f"a socket path has at most {socket_paths.MAX_BYTES}: use a shorter directory"
+        raise InvalidInput(f"{path} has {size} bytes, {limit}")
+    try:
+        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        if _is_served(path):
+            raise InUse(f"{path} is served by another process: end it, or give each instance a name of its own")
+        path.unlink(missing_ok=True)
+    except OSError as e:
+        raise InvalidInput(f"{path} cannot be made a socket: {e.strerror or e}") from e
+
+
+def _is_served(path: Path) -> bool:
+    """InvalidInput if something else is there."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISSOCK(mode):
+        raise InvalidInput(f"{path} exists and is no socket: remove it, or use another name")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except (TimeoutError, BlockingIOError):
+            return True  # somebody listens, and has no time
+    return True
+
+
+def _identity(path: Path) -> _Identity | None:
+    """Numbers of files that are gone are used again."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_ctime_ns

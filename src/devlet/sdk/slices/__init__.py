@@ -1,0 +1,1 @@
+"""Publishing what devices a driver has, as ResourceSlices in the cluster."""

@@ -1,0 +1,308 @@
+"""Keeps a driver's slices in the cluster as the driver wants them.
+
+    publisher = SlicePublisher(cluster, "gpu.example.com", "node-1", report, clock)
+    async with running(publisher.run):
+        publisher.publish({"node-1": Pool([Device("gpu-0")])})
+        await publisher.published()
+
+`publish` never waits: the cluster may be out of reach, and a driver has other things to do. What goes wrong comes to
+`report`, with what was being done. What may pass is tried again; what the server refuses is not, until the pools change
+or somebody changes the slices. That slices were deleted or changed by somebody else is repaired after a while.
+"""
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import anyio
+from anyio.abc import TaskStatus
+from msgspec import Struct
+from msgspec.structs import replace
+
+from devlet.cluster.client import Cluster
+from devlet.cluster.informer import Changed, Informer
+from devlet.errors import DevletError, Forbidden, InvalidInput, NotFound
+from devlet.kit.backoff import Backoff
+from devlet.kit.clock import Clock
+from devlet.kit.parts import running
+from devlet.kit.work_queue import WorkQueue
+from devlet.objects.documents import Document
+from devlet.objects.field_selectors import escape
+from devlet.objects.kinds import NODES
+from devlet.sdk.slices import taint_times
+from devlet.sdk.slices.comparing import content
+from devlet.sdk.slices.dropped import dropped
+from devlet.sdk.slices.own_writes import OwnWrites
+from devlet.sdk.slices.planning import Author, Plan, Write, plan
+from devlet.sdk.slices.resources import WantedPool, wanted
+from devlet.sdk.slices.served_slices import ServedSlices, pool_of
+from devlet.sdk.slices.taint_times import Times
+from devlet.sdk.values import Pool
+
+__all__ = ["Report", "Settings", "SlicePublisher", "Statistics"]
+
+Report = Callable[[Exception, str], None]
+
+_PROCESSING = "processing ResourceSlice objects"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Times in seconds."""
+
+    sync_delay: float = 30.0  # before what somebody else did to slices is repaired
+    own_writes: float = 60.0  # for which the watch may lag behind what we wrote
+    retry: Backoff = field(default=Backoff(0.05, 60.0))
+    forbidden: float = 600.0  # until we ask again whether we may: rights are given without a trace in the slices
+
+
+class Statistics(Struct):
+    """How many slices were written so far."""
+
+    creates: int = 0
+    updates: int = 0
+    deletes: int = 0
+
+
+class _Refusal(Struct):
+    """By the server, of what the pool was to be (None: of its end)."""
+
+    of: WantedPool | None
+    error: type[Exception]
+    until: float
+
+
+class SlicePublisher:
+    """For one driver. `owner` is the node whose devices they are: the slices go when it goes. Without one, pools say
+    themselves on which nodes they are. With `single_pool` there is only the pool of that name, it says so too, and
+    `owner` is but its owner: for devices of a node that others reach as well."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        driver: str,
+        owner: str | None,
+        report: Report,
+        clock: Clock,
+        settings: Settings = Settings(),
+        *,
+        single_pool: str = "",
+    ) -> None:
+        self._cluster = cluster
+        self._driver = driver
+        self._owner = owner or ""
+        self._node = "" if single_pool else self._owner
+        self._single_pool = single_pool
+        self._report = report
+        self._clock = clock
+        self._settings = settings
+        selector = f"spec.driver={escape(driver)},spec.nodeName={escape(self._node)}"
+        self._slices = ServedSlices(cluster, selector, single_pool)
+        self._informer: Informer[Document] | None = None
+        self._queue: WorkQueue[str] = WorkQueue(
+            self._sync, clock, workers=1, backoff=settings.retry, failed=lambda *_: None
+        )
+        self._uid = ""
+        self._wanted: Mapping[str, WantedPool] | None = None
+        self._version = 0  # of what is wanted
+        self._pending: dict[str, int] = {}  # pools, and the version that is neither written nor reported
+        self._settled = anyio.Event()
+        self._is_cut_off = False  # from the cluster, and this was reported
+        self._own = OwnWrites(settings.own_writes)
+        self._created: dict[str, float] = {}  # pools, and when a slice was made, until that was looked at again
+        self._doubtful: set[str] = set()  # pools with a write that failed, and may have been done all the same
+        self._refusals: dict[str, _Refusal] = {}
+        self._adopted: dict[tuple[str, int], tuple[Document, Document]] = {}  # what was wanted, and what was stored
+        self._times: dict[str, Times] = {}
+        self.statistics = Statistics()
+
+    def publish(self, pools: Mapping[str, Pool]) -> None:
+        """These pools and no others from now on. What is wrong in itself is reported and changes nothing."""
+        try:
+            self._check_names(pools)
+            new = wanted(pools, self._driver, self._node)
+        except InvalidInput as e:
+            return self._report(e, "pools not published")
+        before = self._known_pools() if self._wanted is None else self._wanted
+        self._wanted = new
+        self._version += 1
+        for pool in dict.fromkeys([*before, *new]):
+            self._pending[pool] = self._version
+            self._queue.add(pool)
+
+    async def published(self) -> None:
+        """Until the pools are in the cluster, or it was reported why not."""
+        while self._pending and not self._is_cut_off:
+            await self._settled.wait()
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Ready at once, whether or not the cluster answers. The slices stay when it ends."""
+        task_status.started()
+        await self._find()
+        informer = self._slices.informer(self._clock)
+        informer.on_change(self._changed)
+        async with running(informer.run):
+            self._informer = informer
+            await self._queue.run()
+
+    async def _find(self) -> None:
+        told = ""
+        for pause in self._settings.retry.delays(random.random):
+            try:
+                await self._slices.find()
+                self._is_cut_off = False
+                return
+            except DevletError as e:
+                if str(e) != told:
+                    self._report(e, "looking for ResourceSlice objects")
+                told = str(e)
+            self._is_cut_off = True
+            self._tell()
+            await self._clock.sleep(pause)
+
+    def _check_names(self, pools: Mapping[str, Pool]) -> None:
+        if self._single_pool and pools and list(pools) != [self._single_pool]:
+            found = ", ".join(pools)
+            raise InvalidInput(f"only pool {self._single_pool} may be published (`single_pool`), but not {found}")
+
+    def _known_pools(self) -> list[str]:
+        return [pool_of(each) for each in self._informer.all() if each] if self._informer else []
+
+    # Triggers
+
+    def _changed(self, change: Changed[Document]) -> None:
+        pools = {pool_of(document): None for document in (change.old, change.new) if document}
+        is_news = not self._own.heard(change) if pools else False
+        for pool in pools:
+            self._queue.add_after(pool, self._settings.sync_delay)
+            if is_news and pool in self._refusals:
+                self._refusals[pool].until = 0.0
+        if is_news and change.new is None:
+            self._uid = ""  # perhaps its owner went and came back as another
+
+    def _remind(self, pool: str, started: float) -> None:
+        """A slice that was made and deleted, both unheard, is missed only when it is no longer an own write."""
+        if (created := self._created.get(pool)) is None:
+            return
+        due = created + self._settings.own_writes
+        if started >= due:
+            del self._created[pool]
+        else:
+            self._queue.add_after(pool, due - self._clock.monotonic())
+
+    def _settle(self, pool: str, version: int) -> None:
+        if self._pending.get(pool, math.inf) <= version:
+            del self._pending[pool]
+        if not self._pending:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._settled.set()
+        self._settled = anyio.Event()
+
+    # One pool
+
+    async def _sync(self, pool: str) -> None:
+        if self._wanted is None:
+            return
+        version, started, new = self._version, self._clock.monotonic(), self._wanted.get(pool)
+        try:
+            if not self._is_refused(pool, new, started):
+                await self._write(pool, new)
+                self._refusals.pop(pool, None)
+        except (InvalidInput, Forbidden) as e:
+            self._refuse(pool, new, e)
+        except Exception as e:
+            self._doubtful.add(pool)
+            self._report(e, _PROCESSING)
+            self._settle(pool, version)
+            raise
+        self._settle(pool, version)
+        self._remind(pool, started)
+
+    def _is_refused(self, pool: str, new: WantedPool | None, now: float) -> bool:
+        refusal = self._refusals.get(pool)
+        return refusal is not None and refusal.of == new and now < refusal.until
+
+    def _refuse(self, pool: str, new: WantedPool | None, error: DevletError) -> None:
+        before = self._refusals.get(pool)
+        wait = self._settings.forbidden if isinstance(error, Forbidden) else math.inf
+        self._refusals[pool] = _Refusal(new, type(error), self._clock.monotonic() + wait)
+        if wait < math.inf:
+            self._queue.add_after(pool, wait)
+        if before is None or (before.of, before.error) != (new, type(error)):
+            self._report(error, _PROCESSING)
+
+    async def _write(self, pool: str, new: WantedPool | None) -> None:
+        actual = await self._actual(pool)
+        if new is None:
+            self._times.pop(pool, None)
+            return await self._carry_out(pool, Plan(0, actual))
+        times = {**taint_times.of_slices(actual), **self._times.get(pool, {})}
+        adapted = self._adapted(new, times)
+        await self._carry_out(pool, plan(adapted, actual, await self._author()), new)
+        times = {**taint_times.of_slices(self._known(pool)), **times}
+        devices = [device for each in adapted.slices for device in each.get("devices", ())]
+        self._times[pool] = taint_times.kept(devices, times)
+
+    async def _carry_out(self, pool: str, todo: Plan, new: WantedPool | None = None) -> None:
+        for document in todo.deletes:
+            await self._delete(document)
+        for write in todo.updates:
+            self._stored(new, write, await self._slices.update(write.document))
+            self.statistics.updates += 1
+        for write in todo.creates:
+            self._stored(new, write, await self._slices.create(write.document))
+            self._created[pool] = self._clock.monotonic()
+            self.statistics.creates += 1
+
+    async def _delete(self, document: Document) -> None:
+        try:
+            await self._slices.delete(document)
+            self.statistics.deletes += 1
+        except NotFound:
+            pass
+        self._own.deleted(document, self._clock.monotonic())
+
+    def _stored(self, new: WantedPool | None, write: Write, document: Document) -> None:
+        """A server that left out what it does not support would be asked for ever: we are content with what it took."""
+        self._own.stored(document, self._clock.monotonic())
+        if new is None:
+            return
+        if error := dropped(new.name, write.index, write.document["spec"], document["spec"]):
+            self._adopted[new.name, write.index] = new.slices[write.index], content(document["spec"])
+            self._report(error, "storing ResourceSlice objects")
+
+    # What there is
+
+    async def _actual(self, pool: str) -> list[Document]:
+        """The slices of a pool. After a failure the cluster is asked: what failed may have been done all the same."""
+        if pool not in self._doubtful:
+            return self._known(pool)
+        found = [document for document in await self._slices.list() if pool_of(document) == pool]
+        self._own.replaced(pool, found, self._clock.monotonic())
+        self._doubtful.discard(pool)
+        return found
+
+    def _known(self, pool: str) -> list[Document]:
+        seen = self._informer.by_index("pool", pool) if self._informer else []
+        return self._own.overlaid(pool, seen, self._clock.monotonic())
+
+    def _adapted(self, new: WantedPool, times: Times) -> WantedPool:
+        """To what the server can store, and with the times of taints that are there already."""
+        slices = [self._adopted_or(new.name, index, each) for index, each in enumerate(new.slices)]
+        timed = [{**s, "devices": taint_times.filled(s["devices"], times)} if s.get("devices") else s for s in slices]
+        return replace(new, slices=tuple(timed))
+
+    def _adopted_or(self, pool: str, index: int, new: Document) -> Document:
+        asked, stored = self._adopted.get((pool, index), (None, new))
+        if asked == new:
+            return stored
+        self._adopted.pop((pool, index), None)
+        return new
+
+    async def _author(self) -> Author:
+        if self._owner and not self._uid:
+            self._uid = (await self._cluster.get(NODES, self._owner))["metadata"]["uid"]
+        return Author(self._driver, self._owner, self._uid, self._node)

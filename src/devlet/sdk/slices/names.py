@@ -1,0 +1,37 @@
+"""The index in front of a slice's name.
+
+The allocator reads slices in the order of their names, so it prefers devices in the order in which their driver lists
+them. All indexes of a pool have the same length, or the tenth slice would come before the second.
+"""
+
+import re
+from typing import Final
+
+__all__ = ["decode", "encode", "generated", "index_length"]
+
+MIN_LENGTH: Final = 5
+
+_hex = re.compile(r"([0-9a-f]+)-").match
+
+
+def index_length(count: int) -> int:
+    """Of the indexes of so many slices, in hexadecimal digits."""
+    return max(MIN_LENGTH, len(f"{max(count - 1, 0):x}"))
+
+
+def encode(index: int, count: int) -> str:
+    return f"{index:0{index_length(count)}x}"
+
+
+def decode(name: str, count: int) -> int | None:
+    """None for a name that is none of so many slices."""
+    found = _hex(name)
+    if found is None or len(found[1]) != index_length(count):
+        return None
+    index = int(found[1], 16)
+    return index if index < count else None
+
+
+def generated(index: int, count: int, driver: str, owner: str) -> str:
+    """The beginning of a name; the server adds the rest. Drivers' names may have capitals, names of objects may not."""
+    return "-".join(filter(None, (encode(index, count), driver.lower(), owner))) + "-"

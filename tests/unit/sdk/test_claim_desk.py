@@ -1,0 +1,123 @@
+"""Between the node's calls and the author's methods."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from devlet.errors import DevletError, NotFound, Unavailable
+from devlet.objects.claim import DeviceResult, ResourceClaim
+from devlet.objects.documents import view
+from devlet.sdk.cdi_files import CdiFiles
+from devlet.sdk.claim_desk import ClaimDesk
+from devlet.sdk.exclusion import Exclusion
+from devlet.sdk.values import Claim, ClaimRef, Prepared
+
+pytestmark = pytest.mark.anyio
+
+DRIVER = "led.example.com"
+
+
+def ref(name: str) -> ClaimRef:
+    return ClaimRef("default", name, f"{name}-0000")
+
+
+def claim(name: str) -> Claim:
+    document = {
+        "kind": "DeviceResult",
+        "request": "led/bright",
+        "driver": DRIVER,
+        "pool": "n1",
+        "device": name,
+        "shareID": "s-1",
+    }
+    result = view(DeviceResult, document)
+    return Claim(ref(name), (result,), (), view(ResourceClaim, {}), {})
+
+
+class Reader:
+    """Knows every claim whose name is not `missing`."""
+
+    async def read(self, refs: Sequence[ClaimRef]) -> dict[str, Claim | DevletError]:
+        return {each.uid: NotFound("no such claim") if each.name == "missing" else claim(each.name) for each in refs}
+
+
+class Author:
+    def __init__(self) -> None:
+        self.nobody: dict[str, Sequence[Prepared]] = {}
+        self.busy = 0
+        self.most = 0
+        self.unprepared: list[str] = []
+
+    async def prepare(self, claim: Claim) -> Sequence[Prepared]:
+        self.busy += 1
+        self.most = max(self.most, self.busy)
+        await anyio.sleep(0.01)
+        self.busy -= 1
+        if claim.ref.name == "broken":
+            raise Unavailable("the lamp is broken")
+        if claim.ref.name == "mistake":
+            return self.nobody[claim.ref.name]
+        if claim.ref.name == "foreign":
+            return [Prepared(view(DeviceResult, {"pool": "n1", "device": "x"}))]
+        return [Prepared(result, env={"LED": result.device}) for result in claim.results]
+
+    async def unprepare(self, claim: ClaimRef) -> None:
+        if claim.name == "broken":
+            raise Unavailable("the lamp is broken")
+        self.unprepared.append(claim.name)
+
+
+def desk(root: Path, author: Author, turns: Any = None) -> ClaimDesk:
+    reader: Any = Reader()
+    return ClaimDesk(author, reader, CdiFiles(root / "cdi", DRIVER), turns)
+
+
+@pytest.mark.spec("DN-5.1a")
+async def test_a_claim_is_answered_with_its_devices_and_its_cdi_file(root: Path) -> None:
+    answer = (await desk(root, Author()).prepare([ref("red")]))["red-0000"]
+    assert not isinstance(answer, Exception)
+    (device,) = answer
+    assert (device.pool, device.device, device.share, device.requests) == ("n1", "red", "s-1", ("led",))
+    (name,) = device.cdi_devices or ()
+    assert name.startswith("led.example.com/") and "red-0000" in name
+    assert len(list((root / "cdi").glob("*.json"))) == 1
+
+
+@pytest.mark.spec("DN-5.1b")
+async def test_what_is_wrong_with_one_does_not_touch_the_others(root: Path) -> None:
+    names = ["red", "broken", "mistake", "foreign", "missing", "green"]
+    answers = await desk(root, Author()).prepare([ref(name) for name in names])
+    assert [isinstance(answers[f"{name}-0000"], Exception) for name in names] == [False, True, True, True, True, False]
+    assert str(answers["broken-0000"]) == "the lamp is broken"
+    assert str(answers["mistake-0000"]) == "KeyError: 'mistake'"
+    assert "n1/x is not a result of claim default/foreign" in str(answers["foreign-0000"])
+
+
+@pytest.mark.spec("DN-5.1c")
+async def test_repeating_gives_the_same_answer(root: Path) -> None:
+    one = desk(root, Author())
+    assert await one.prepare([ref("red")]) == await one.prepare([ref("red")])
+
+
+async def test_unprepare_calls_the_author_and_removes_the_file(root: Path) -> None:
+    author = Author()
+    one = desk(root, author)
+    await one.prepare([ref("red"), ref("broken")])
+    answers = await one.unprepare([ref("red"), ref("broken"), ref("never-seen")])
+    assert answers["red-0000"] is None and answers["never-seen-0000"] is None
+    assert str(answers["broken-0000"]) == "the lamp is broken"
+    assert author.unprepared == ["red", "never-seen"] and not list((root / "cdi").glob("*.json"))
+
+
+@pytest.mark.spec("DN-5.6a")
+@pytest.mark.parametrize("in_turns", [True, False])
+async def test_claims_take_turns_unless_the_author_wants_otherwise(root: Path, in_turns: bool) -> None:
+    author = Author()
+    one = desk(root, author, Exclusion() if in_turns else None)
+    async with anyio.create_task_group() as tasks:
+        for name in ("red", "green", "blue"):
+            tasks.start_soon(one.prepare, [ref(name), ref(f"{name}-2")])
+    assert (author.most == 1) is in_turns

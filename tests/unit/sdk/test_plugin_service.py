@@ -1,0 +1,272 @@
+"""The service is called as gRPC would: bytes in, bytes out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import pytest
+from google.protobuf.message import Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devlet.errors import DevletError, InvalidInput, NotFound
+from devlet.sdk.board import Board
+from devlet.sdk.device_lists import DeviceList, device_list
+from devlet.sdk.plugin_service import Optional, PluginService
+from devlet.sdk.values import DeviceNode, Grant, Mount, PluginDevice
+from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
+
+pytestmark = pytest.mark.anyio
+
+LED = "example.com/led"
+CONTEXT: Any = None
+
+
+class Leds:
+    """Answers as a test says."""
+
+    resource = LED
+
+    def __init__(self) -> None:
+        self.grant: Any = Grant()
+        self.choice: Sequence[str] = ()
+        self.calls: list[tuple[Any, ...]] = []
+
+    async def allocate(self, ids: Sequence[str]) -> Grant:
+        self.calls.append(("allocate", *ids))
+        return self.grant  # type: ignore[no-any-return]
+
+    async def prefer(self, available: Sequence[str], must_include: Sequence[str], size: int) -> Sequence[str]:
+        self.calls.append(("prefer", available, must_include, size))
+        return self.choice
+
+    async def pre_start(self, ids: Sequence[str]) -> None:
+        self.calls.append(("pre_start", *ids))
+
+
+def listing(*ids: str) -> DeviceList:
+    return device_list(LED, map(PluginDevice, ids))
+
+
+class Desk:
+    def __init__(self, *ids: str, optional: Optional = Optional()) -> None:
+        self.leds = Leds()
+        self.board: Board[DeviceList] = Board()
+        self.board.show(listing(*ids))
+        self.service = PluginService(self.leds, self.board, optional)
+
+    async def ask(self, method: str, request: Message | bytes) -> bytes:
+        blob = request if isinstance(request, bytes) else request.SerializeToString()
+        return await self.service.methods.unary[f"/v1beta1.DevicePlugin/{method}"](blob, CONTEXT)
+
+    async def allocate(self, *containers: Sequence[str]) -> list[pb.ContainerAllocateResponse]:
+        requests = [pb.ContainerAllocateRequest(devices_ids=ids) for ids in containers]
+        answer = await self.ask("Allocate", pb.AllocateRequest(container_requests=requests))
+        return list(pb.AllocateResponse.FromString(answer).container_responses)
+
+    async def prefer(self, available: Sequence[str], must: Sequence[str], size: int) -> list[str]:
+        one = pb.ContainerPreferredAllocationRequest(
+            available_deviceIDs=available, must_include_deviceIDs=must, allocation_size=size
+        )
+        answer = await self.ask("GetPreferredAllocation", pb.PreferredAllocationRequest(container_requests=[one]))
+        [response] = pb.PreferredAllocationResponse.FromString(answer).container_responses
+        return list(response.deviceIDs)
+
+    def stream(self) -> Any:
+        return self.service.methods.streams["/v1beta1.DevicePlugin/ListAndWatch"](b"", CONTEXT)
+
+
+def ids(blob: bytes) -> list[str]:
+    return [device.ID for device in pb.ListAndWatchResponse.FromString(blob).devices]
+
+
+@pytest.mark.parametrize("pre_start", [False, True])
+@pytest.mark.parametrize("preferred", [False, True])
+async def test_the_options_are_those_of_the_plugin(pre_start: bool, preferred: bool) -> None:
+    desk = Desk(optional=Optional(pre_start, preferred))
+    options = pb.DevicePluginOptions.FromString(await desk.ask("GetDevicePluginOptions", b""))
+    assert options.pre_start_required is pre_start
+    assert options.get_preferred_allocation_available is preferred
+
+
+@pytest.mark.spec("DP-8.07")
+async def test_every_stream_begins_with_the_newest_list_and_goes_at_its_own_pace() -> None:
+    desk = Desk("a")
+    early = desk.stream()
+    assert ids(await anext(early)) == ["a"]
+    desk.board.show(listing("a", "b"))
+    late = desk.stream()
+    assert ids(await anext(late)) == ["a", "b"]
+    desk.board.show(listing("c"))
+    assert ids(await anext(early)) == ["c"]  # who was slow gets no list that is out of date
+    assert ids(await anext(late)) == ["c"]
+    assert desk.board.readers == 2
+    await early.aclose()
+    await late.aclose()
+    assert desk.board.readers == 0
+
+
+async def test_streams_end_when_the_service_is_closed() -> None:
+    desk = Desk("a")
+    stream = desk.stream()
+    await anext(stream)
+    async with anyio.create_task_group() as tasks:
+
+        async def ended() -> None:
+            with pytest.raises(StopAsyncIteration):
+                await anext(stream)
+
+        tasks.start_soon(ended)
+        await anyio.wait_all_tasks_blocked()
+        desk.service.close()
+    assert desk.board.readers == 0
+
+
+async def test_each_container_request_is_allocated_for_itself() -> None:
+    desk = Desk("a", "b", "c")
+    desk.leds.grant = Grant(env={"X": "1"})
+    one, other = await desk.allocate(["a", "b"], ["c"])
+    assert desk.leds.calls == [("allocate", "a", "b"), ("allocate", "c")]
+    assert one.envs == other.envs == {"X": "1"}
+
+
+@pytest.mark.spec("DP-8.08")
+async def test_a_grant_is_passed_on_with_paths_of_the_host_where_none_is_given() -> None:
+    desk = Desk("a")
+    desk.leds.grant = Grant(
+        env={"X": "1"},
+        devices=["/dev/a", DeviceNode("/dev/b", "/dev/c", "rwm")],
+        mounts=[Mount("/d"), Mount("/e", "/f", read_only=False)],
+        annotations={"k": "v"},
+        cdi_devices=["example.com/led=a"],
+    )
+    [answer] = await desk.allocate(["a"])
+    assert answer == pb.ContainerAllocateResponse(
+        envs={"X": "1"},
+        devices=[
+            pb.DeviceSpec(host_path="/dev/a", container_path="/dev/a", permissions="rw"),
+            pb.DeviceSpec(host_path="/dev/b", container_path="/dev/c", permissions="rwm"),
+        ],
+        mounts=[
+            pb.Mount(host_path="/d", container_path="/d", read_only=True),
+            pb.Mount(host_path="/e", container_path="/f", read_only=False),
+        ],
+        annotations={"k": "v"},
+        cdi_devices=[pb.CDIDevice(name="example.com/led=a")],
+    )
+
+
+@pytest.mark.parametrize(
+    ("grant", "problem"),
+    [
+        ({"X": "1"}, "expected a Grant"),
+        (Grant(devices=["null"]), "'null' is not an absolute path"),
+        (Grant(devices=[DeviceNode("/dev/a", permissions="rx")]), "permissions of /dev/a are 'rx', expected some of r"),
+        (Grant(mounts=[Mount("/a", "b")]), "'b' is not an absolute path"),
+        (Grant(cdi_devices=["led"]), "'led' is not the name of a CDI device"),
+    ],
+)
+async def test_a_grant_that_no_runtime_could_use_is_the_plugins_mistake(grant: Any, problem: str) -> None:
+    desk = Desk("a")
+    desk.leds.grant = grant
+    with pytest.raises((TypeError, ValueError, DevletError), match=problem):
+        await desk.allocate(["a"])
+
+
+async def test_nothing_is_allocated_if_one_container_asks_for_what_is_not_there() -> None:
+    desk = Desk("a")
+    with pytest.raises(NotFound, match=r"example.com/led has no device b: it is not in the newest list"):
+        await desk.allocate(["a"], ["b"])
+    assert desk.leds.calls == []
+
+
+@pytest.mark.parametrize(("asked", "problem"), [([], "names no device"), (["a", "a"], "names a device twice: a, a")])
+async def test_a_request_for_nothing_or_for_the_same_twice_is_refused(asked: list[str], problem: str) -> None:
+    desk = Desk("a")
+    with pytest.raises(InvalidInput, match=problem):
+        await desk.allocate(asked)
+    with pytest.raises(InvalidInput, match=problem):
+        await desk.ask("PreStartContainer", pb.PreStartContainerRequest(devices_ids=asked))
+    assert desk.leds.calls == []
+
+
+async def test_many_unknown_devices_are_not_all_named() -> None:
+    with pytest.raises(NotFound, match=r"has no device x0, .*, x9 and 90 more: it is not"):
+        await Desk("a").allocate([f"x{number}" for number in range(100)])
+
+
+async def test_a_start_is_told_with_its_devices() -> None:
+    desk = Desk("a", "b")
+    assert await desk.ask("PreStartContainer", pb.PreStartContainerRequest(devices_ids=["b"])) == b""
+    assert desk.leds.calls == [("pre_start", "b")]
+    with pytest.raises(NotFound, match="no device c"):
+        await desk.ask("PreStartContainer", pb.PreStartContainerRequest(devices_ids=["c"]))
+
+
+async def test_a_preference_is_asked_for_and_passed_on() -> None:
+    desk = Desk("a", "b", "c")
+    desk.leds.choice = ["c", "a"]
+    assert await desk.prefer(["a", "b", "c"], ["a"], 2) == ["c", "a"]
+    assert desk.leds.calls == [("prefer", ("a", "b", "c"), ("a",), 2)]
+
+
+async def test_no_preference_is_an_answer() -> None:
+    assert await Desk("a", "b").prefer(["a", "b"], ["a"], 2) == []
+
+
+async def test_a_device_that_has_just_gone_is_not_offered_and_refuses_nobody() -> None:
+    desk = Desk("a", "c")
+    desk.leds.choice = ["a"]
+    assert await desk.prefer(["a", "b", "c"], [], 1) == ["a"]
+    assert desk.leds.calls == [("prefer", ("a", "c"), (), 1)]
+
+
+@pytest.mark.parametrize(
+    ("available", "must", "size", "problem"),
+    [
+        (["a", "b"], [], 3, "3 devices cannot be chosen, 2 are available"),
+        (["a", "gone"], [], 2, "2 devices cannot be chosen, 1 are available"),
+        (["a"], [], 0, "a preference for 0 devices, of which 0 are given, makes no sense"),
+        (["a"], [], -1, "a preference for -1 devices"),
+        (["a", "b"], ["a", "b"], 1, "a preference for 1 devices, of which 2 are given"),
+        (["a"], ["b"], 1, "b must be among the chosen devices and is not available"),
+        (["a"], ["gone"], 1, "has no device gone"),
+    ],
+)
+async def test_a_preference_that_cannot_be_had_is_refused(
+    available: list[str], must: list[str], size: int, problem: str
+) -> None:
+    desk = Desk("a", "b")
+    with pytest.raises((InvalidInput, NotFound), match=problem):
+        await desk.prefer(available, must, size)
+    assert desk.leds.calls == []
+
+
+@pytest.mark.parametrize(
+    ("choice", "problem"),
+    [
+        (["a", "b", "c"], "expected at most 2 different ones"),
+        (["a", "a"], "expected at most 2 different ones"),
+        (["a", "x"], "x is not available"),
+        (["b", "c"], "a must be among them"),
+    ],
+)
+async def test_a_choice_that_breaks_the_rules_is_the_plugins_mistake(choice: list[str], problem: str) -> None:
+    desk = Desk("a", "b", "c")
+    desk.leds.choice = choice
+    with pytest.raises(ValueError, match=rf"prefer\(\) of example.com/led gave .*: {problem}"):
+        await desk.prefer(["a", "b", "c"], ["a"], 2)
+
+
+@pytest.mark.parametrize("method", ["Allocate", "GetPreferredAllocation", "PreStartContainer"])
+async def test_bytes_that_are_no_request_are_refused(method: str) -> None:
+    with pytest.raises(InvalidInput, match=r"the request is no \w+, it cannot be decoded"):
+        await Desk("a").ask(method, b"\xff\xff\xff")
+
+
+@given(st.binary(max_size=200), st.sampled_from(["Allocate", "GetPreferredAllocation", "PreStartContainer"]))
+async def test_any_bytes_get_an_answer_or_an_error_with_a_meaning(blob: bytes, method: str) -> None:
+    try:
+        assert isinstance(await Desk("a").ask(method, blob), bytes)
+    except DevletError as e:
+        assert str(e)

@@ -1,0 +1,132 @@
+"""A driver as a program: flags, variables, signals, errors."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from devlet.sdk import program
+from devlet.testing.processes import line, process
+
+DRIVER = """
+from devlet.sdk.dra_driver import DraDriver
+
+class Leds(DraDriver):
+    name = "led.example.com"
+
+Leds().main()
+"""
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {token: t}}]
+"""
+
+
+@pytest.fixture
+def files(root: Path) -> Iterator[Path]:
+    (root / "leds.py").write_text(DRIVER)
+    (root / "kubeconfig").write_text(KUBECONFIG)
+    yield root
+
+
+def arguments(root: Path) -> list[str]:
+    flags = ["--node-name", "n1", "--kubelet-root", str(root), "--kubeconfig", str(root / "kubeconfig")]
+    return [sys.executable, str(root / "leds.py"), *flags, "--cdi-root", str(root / "cdi"), "-v", "1"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_it_serves_until_it_is_told_to_stop_and_leaves_no_socket(files: Path, number: signal.Signals) -> None:
+    log = files / "log"
+    async with process(arguments(files), log=log, name="leds", ready=line(r"listening.*-reg.sock")) as running:
+        assert (files / "plugins_registry/led.example.com-reg.sock").is_socket()
+        assert (files / "plugins/led.example.com/dra.sock").is_socket()
+        running.send_signal(number)
+        assert await running.wait() == 0, log.read_text()
+    assert not (files / "plugins_registry/led.example.com-reg.sock").exists()
+
+
+def run(files: Path, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(files / "leds.py"), *flags]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=20, check=False)
+
+
+def test_what_keeps_it_from_starting_is_said_in_one_line(files: Path) -> None:
+    done = run(files, "--kubeconfig", str(files / "kubeconfig"))
+    text = "error: driver led.example.com: the name of the node is needed: set NODE_NAME or --node-name\n"
+    assert (done.returncode, done.stderr) == (1, text)
+
+
+def test_without_any_api_server_it_says_where_it_looked(files: Path) -> None:
+    done = run(files, "--node-name", "n1")
+    assert done.returncode == 1 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr
+
+
+def test_flags_have_the_names_that_drivers_use() -> None:
+    found = program._dra_parser("led.example.com", {}).parse_args(
+        [
+            *("--kubelet-registrar-directory-path", "/r", "--kubelet-plugins-directory-path", "/p"),
+            *("--cdi-root", "/c", "--node-name", "n1", "--rolling-update-uid", "u-1"),
+        ]
+    )
+    options = program.dra_options(found, "led.example.com")
+    assert options.registry_socket("led.example.com") == Path("/r/led.example.com-u-1-reg.sock")
+    assert options.service_socket("led.example.com") == Path("/p/led.example.com/dra-u-1.sock")
+    assert (options.cdi_directory, options.node_name) == (Path("/c"), "n1")
+
+
+def test_variables_count_unless_there_is_a_flag() -> None:
+    environment = {"NODE_NAME": "n1", "CDI_ROOT": "/c", "KUBELET_PLUGINS_DIRECTORY_PATH": "/p"}
+    parser = program._dra_parser("led.example.com", environment)
+    options = program.dra_options(parser.parse_args([]), "led.example.com")
+    assert (options.node_name, options.cdi_directory) == ("n1", Path("/c"))
+    assert options.data("led.example.com") == Path("/p/led.example.com")
+    found = parser.parse_args(["--node-name", "n2"])
+    assert program.dra_options(found, "led.example.com").node_name == "n2"
+
+
+OWN_FLAGS = """
+from devlet.errors import InvalidInput
+from devlet.sdk.dra_driver import DraDriver
+
+class Leds(DraDriver):
+    '''Lights in many colours.'''
+
+    def arguments(self, parser):
+        parser.add_argument("--count", type=int, default=3, help="how many lights")
+
+    def configure(self, arguments):
+        if arguments.count < 1:
+            raise InvalidInput(f"--count {arguments.count}: at least 1 is needed")
+        self.name = f"led{arguments.count}.example.com"
+
+    async def setup(self, options):
+        raise InvalidInput(f"{options.node_name}: {options.data(self.name)}")
+
+Leds().main()
+"""
+
+
+def test_a_driver_can_have_flags_of_its_own_and_set_its_name_by_them(files: Path) -> None:
+    (files / "leds.py").write_text(OWN_FLAGS)
+    flags = ["--node-name", "n1", "--kubeconfig", str(files / "kubeconfig"), "--kubelet-plugins-directory-path", "/p"]
+    assert run(files, *flags, "--count", "7").stderr == "error: n1: /p/led7.example.com\n"
+    told = run(files, "--help").stdout
+    assert "Lights in many colours." in told and "how many lights" in told and "[NODE_NAME]" in told
+
+
+def test_what_its_author_refuses_is_a_wrong_flag(files: Path) -> None:
+    (files / "leds.py").write_text(OWN_FLAGS)
+    done = run(files, "--count", "0")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "leds.py: error: --count 0: at least 1 is needed")
+
+
+def test_help_names_the_variables() -> None:
+    assert "[NODE_NAME]" in program._dra_parser("led.example.com", {}).format_help()

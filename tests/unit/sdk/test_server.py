@@ -1,0 +1,184 @@
+"""A socket of our own: what lies there before, what happens while it serves, what is left."""
+
+import socket
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import grpc
+import pytest
+from tests.unit.sdk.conftest import call, stream
+
+from devlet.errors import (
+    Conflict,
+    DevletError,
+    Forbidden,
+    InUse,
+    InvalidInput,
+    NotFound,
+    TooManyRequests,
+    Unavailable,
+)
+from devlet.kit.parts import running
+from devlet.sdk.server import Context, Limits, Methods, SocketServer
+from devlet.testing.waiting import until
+
+pytestmark = pytest.mark.anyio
+
+ECHO, COUNT = "/test.Service/Echo", "/test.Service/Count"
+
+
+async def echo(blob: bytes, context: Context) -> bytes:
+    return blob
+
+
+async def count(blob: bytes, context: Context) -> AsyncIterator[bytes]:
+    for number in range(int(blob)):
+        yield str(number).encode()
+
+
+METHODS = Methods({ECHO: echo}, {COUNT: count})
+
+
+def failing(error: Exception) -> Methods:
+    async def fail(blob: bytes, context: Context) -> bytes:
+        raise error
+
+    return Methods({ECHO: fail})
+
+
+async def refused(path: Path, error: Exception) -> tuple[grpc.StatusCode, str]:
+    async with SocketServer(path, [failing(error)]).serving():
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await call(path, ECHO, b"hello")
+    return raised.value.code(), raised.value.details() or ""
+
+
+async def test_it_answers_and_streams_and_leaves_nothing(root: Path) -> None:
+    path = root / "a" / "dra.sock"
+    server = SocketServer(path, [METHODS])
+    async with server.serving():
+        assert server.is_there and stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert await call(path, ECHO, b"hello") == b"hello"
+        async with stream(path, COUNT, b"3") as messages:
+            assert [message async for message in messages] == [b"0", b"1", b"2"]
+    assert not path.exists() and not server.is_there
+
+
+async def test_a_path_may_have_any_character(root: Path) -> None:
+    path = root / "100% ü?" / "dra#.sock"
+    async with SocketServer(path, [METHODS]).serving():
+        assert path.is_socket()
+
+
+async def test_what_it_does_not_have_is_unimplemented(root: Path) -> None:
+    async with SocketServer(root / "s", [METHODS]).serving():
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await call(root / "s", "/test.Service/Other")
+    assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InvalidInput("no"), grpc.StatusCode.INVALID_ARGUMENT),
+        (Forbidden("no"), grpc.StatusCode.PERMISSION_DENIED),
+        (NotFound("no"), grpc.StatusCode.NOT_FOUND),
+        (Conflict("no"), grpc.StatusCode.ABORTED),
+        (InUse("no"), grpc.StatusCode.FAILED_PRECONDITION),
+        (TooManyRequests("no"), grpc.StatusCode.RESOURCE_EXHAUSTED),
+        (Unavailable("no"), grpc.StatusCode.UNAVAILABLE),
+        (DevletError("no"), grpc.StatusCode.UNKNOWN),
+    ],
+)
+async def test_an_error_with_a_meaning_is_an_answer(root: Path, error: DevletError, code: grpc.StatusCode) -> None:
+    assert await refused(root / "s", error) == (code, "no")
+
+
+async def test_a_mistake_in_the_driver_is_shown_as_what_it_is(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert await refused(root / "s", KeyError("gpu")) == (grpc.StatusCode.UNKNOWN, "KeyError: 'gpu'")
+    assert caplog.records[-1].exc_info is not None
+
+
+async def test_a_long_error_is_cut(root: Path) -> None:
+    code, text = await refused(root / "s", InvalidInput("é" * 50_000))
+    assert code is grpc.StatusCode.INVALID_ARGUMENT and 0 < len(text) <= 2_000
+
+
+async def test_a_socket_that_a_killed_process_left_is_replaced(root: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(root / "s"))
+    async with SocketServer(root / "s", [METHODS]).serving():
+        assert await call(root / "s", ECHO, b"hello") == b"hello"
+
+
+async def test_a_socket_that_somebody_serves_is_left_alone(root: Path) -> None:
+    async with SocketServer(root / "s", [METHODS]).serving():
+        with pytest.raises(InUse, match="served by another process"):
+            async with SocketServer(root / "s", [METHODS]).serving():
+                pytest.fail("two servers on one socket")
+        assert await call(root / "s", ECHO, b"hello") == b"hello"
+
+
+async def test_a_file_is_not_removed(root: Path) -> None:
+    (root / "s").write_text("mine")
+    with pytest.raises(InvalidInput, match="is no socket"):
+        async with SocketServer(root / "s", [METHODS]).serving():
+            pytest.fail("a file became a socket")
+    assert (root / "s").read_text() == "mine"
+
+
+async def test_a_path_that_is_too_long_is_refused_with_its_length(root: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"has \d+ bytes, a socket path has at most 107"):
+        async with SocketServer(root / ("x" * 120), [METHODS]).serving():
+            pytest.fail("no such socket can be")
+
+
+async def test_a_directory_that_cannot_be_made_is_named(root: Path) -> None:
+    (root / "file").touch()
+    with pytest.raises(InvalidInput, match="cannot be made a socket"):
+        async with SocketServer(root / "file" / "s", [METHODS]).serving():
+            pytest.fail("no such directory can be")
+
+
+async def test_calls_under_way_may_end(root: Path) -> None:
+    begun, go_on = anyio.Event(), anyio.Event()
+
+    async def slow(blob: bytes, context: Context) -> bytes:
+        begun.set()
+        await go_on.wait()
+        return b"done"
+
+    answers: list[bytes] = []
+    path = root / "s"
+
+    async def ask() -> None:
+        answers.append(await call(path, ECHO, b"hello"))
+
+    async with anyio.create_task_group() as tasks:
+        async with SocketServer(path, [Methods({ECHO: slow})], Limits(grace=10)).serving():
+            tasks.start_soon(ask)
+            await begun.wait()
+            tasks.start_soon(_later, go_on)
+    assert answers == [b"done"]
+
+
+async def _later(event: anyio.Event) -> None:
+    await anyio.sleep(0.05)
+    event.set()
+
+
+async def test_a_socket_that_somebody_removes_comes_back(root: Path) -> None:
+    path = root / "s"
+    server = SocketServer(path, [METHODS], Limits(grace=0))
+    async with running(server.run):
+        before = path.stat().st_ctime_ns
+        path.unlink()
+
+        async def is_back() -> bool:
+            return server.is_there and path.stat().st_ctime_ns != before
+
+        await until(is_back)
+        assert await call(path, ECHO, b"hello") == b"hello"
+    assert not path.exists()
