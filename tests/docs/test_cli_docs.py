@@ -80,7 +80,9 @@ def test_the_example_file_sets_every_key_to_what_the_table_says(tmp_path: Path) 
 
 EXAMPLES = re.findall(r"^\$ (devlet .*)$", CLI, re.MULTILINE)
 # In the order in which one needs the other.
-ON_OBJECTS = ("token", "apply", "get", "describe", "cel", "events", "wait", "exec", "explain", "simulate", "delete")
+ON_OBJECTS = (
+    *("token", "apply", "get", "describe", "capture", "cel", "events", "wait", "exec", "explain", "simulate", "delete"),
+)
 
 
 def put_checkpoint(root: Path) -> None:

@@ -1,0 +1,59 @@
+"""`devlet capture`."""
+
+from pathlib import Path
+
+import click
+
+from devlet.cli.cassette_options import origin_options
+from devlet.cli.cassette_source import Origin, find
+from devlet.cli.options import KubectlCommand, output_option
+from devlet.errors import InvalidInput
+from devlet.kit import atomic_file
+from devlet.testing.cassettes import cassette_file
+from devlet.testing.cassettes.recording import recorded, renamed
+
+FORMATS = "json or yaml"
+
+_EXAMPLES = """\b
+Examples:
+  devlet capture node1.yaml
+  devlet capture --root /tmp/node1 --rename laptop
+  devlet capture gpu7.yaml --kubeconfig ~/.kube/config --node gpu7
+"""
+
+
+@click.command(cls=KubectlCommand, epilog=_EXAMPLES)
+@click.argument("file", metavar="[FILE]", default="-")
+@click.option("--name", metavar="NAME", default="", help="The name of the cassette. [default: that of the file]")
+@click.option("--rename", metavar="NAME", default="", help="Call the node NAME, whatever its name is.")
+@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@output_option(f"{FORMATS}. [default: what FILE ends with, else yaml]")
+@origin_options
+def command(file: str, name: str, rename: str, force: bool, output: str, origin: Origin) -> None:
+    """Write what the drivers of a node publish to one file, a cassette.
+
+    Slices, device lists, options, what plugins granted, CDI specs; of a node of another cluster its slices and the
+    numbers of its devices. Nothing is changed, and no credentials or UIDs of claims get into the file. Without FILE, or
+    with -, it goes to standard output. `devlet play` serves it elsewhere, `devlet drift` compares."""
+    if output not in ("", "json", "yaml"):
+        raise InvalidInput(f'output format "{output}": expected {FORMATS}')
+    path = None if file == "-" else Path(file)
+    if path is not None and path.exists() and not force:
+        raise InvalidInput(f"{path} exists: use another name, or --force")
+    cassette = recorded(find(origin), name or (path.stem if path else ""))
+    content = cassette_file.encode(renamed(cassette, rename) if rename else cassette, json=_is_json(output, path))
+    if path is None:
+        click.echo(content, nl=False)
+    else:
+        _write(path, content)
+
+
+def _is_json(output: str, path: Path | None) -> bool:
+    return output == "json" or (not output and path is not None and path.suffix == ".json")
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        atomic_file.write(path, content, 0o644)
+    except OSError as e:
+        raise InvalidInput(f"{path}: {e.strerror or e}") from e

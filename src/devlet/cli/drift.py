@@ -1,0 +1,79 @@
+"""`devlet drift`."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from devlet.cli.cassette_options import origin_options
+from devlet.cli.cassette_source import Origin, find
+from devlet.cli.options import KubectlCommand, output_option
+from devlet.cli.output import json_text
+from devlet.cli.session import Document
+from devlet.cli.views import differences as view
+from devlet.errors import DevletError, InvalidInput
+from devlet.testing.cassettes import library
+from devlet.testing.cassettes.cassette import Cassette
+from devlet.testing.cassettes.drift import Difference, differences
+from devlet.testing.cassettes.recording import recorded
+
+FORMATS = "json or yaml"
+LIVE = "live"
+SAME, DIFFERENT, FAILED = 0, 1, 2
+
+_EXAMPLES = """\b
+Examples:
+  devlet drift monday.yaml friday.yaml
+  devlet drift monday.yaml live --root /tmp/node1
+  devlet drift gpu7.yaml live --kubeconfig ~/.kube/config --node gpu7 -o json
+"""
+
+
+class _Command(KubectlCommand):
+    """As diff(1): 1 says that they differ, so an error cannot."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as e:
+            click.echo(f"error: {e.format_message()}\nsee: {ctx.command_path} --help", err=True)
+            raise click.exceptions.Exit(FAILED) from e
+
+
+@click.command(cls=_Command, epilog=_EXAMPLES)
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B|live")
+@output_option(FORMATS)
+@origin_options
+def command(before: str, after: str, output: str, origin: Origin) -> int:
+    """Compare two cassettes, or one with the node as it is now.
+
+    Devices that came or went, attributes, capacities, taints and health that changed, versions of drivers. The exit
+    code is 0 if they are the same, 1 if they differ, 2 if they could not be compared."""
+    try:
+        if output not in ("", "json", "yaml"):
+            raise InvalidInput(f'output format "{output}": expected {FORMATS}')
+        found = differences(_cassette(before, origin), _cassette(after, origin))
+    except DevletError as e:
+        click.echo(f"error: {e}", err=True)
+        return FAILED
+    _print(found, output)
+    return DIFFERENT if found else SAME
+
+
+def _cassette(text: str, origin: Origin) -> Cassette:
+    if text == LIVE and not Path(text).exists():
+        return recorded(find(origin))
+    return library.opened(text)
+
+
+def _print(found: list[Difference], output: str) -> None:
+    document: Document = {"same": not found, "differences": msgspec.to_builtins(found)}
+    if output == "json":
+        click.echo(json_text(document))
+    elif output == "yaml":
+        from devlet.cli.yaml_output import dump
+
+        click.echo(dump(document), nl=False)
+    else:
+        click.echo("\n".join(view.lines(found)))

@@ -1,0 +1,134 @@
+"""`devlet play`."""
+
+import os
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import anyio
+import click
+
+from devlet.cli.options import KubectlCommand
+from devlet.cli.target import node as node_socket
+from devlet.cli.views.sheet import table
+from devlet.cluster.client import Cluster
+from devlet.cluster.remote import kubeconfig as kubeconfigs
+from devlet.cluster.remote.client import connected
+from devlet.cluster.remote.connection import Connection
+from devlet.errors import InvalidInput
+from devlet.kit import facts
+from devlet.kit.parts import running
+from devlet.kit.stopping import Stop
+from devlet.objects.kinds import NODES
+from devlet.testing.cassettes import library
+from devlet.testing.cassettes.cassette import Cassette
+from devlet.testing.cassettes.player import Place, play, published
+
+_PUBLISH_TIMEOUT = 10.0  # seconds; what comes later comes too, and errors are in the log
+_STOP_TIMEOUT = 10.0  # seconds in which calls that are under way may end
+
+_EXAMPLES = """\b
+Examples:
+  devlet play --list
+  devlet play a100-mig
+  devlet play node1.yaml --root /tmp/node2
+  devlet play gpu7.yaml --root /var/lib/kubelet --cdi-root /var/run/cdi --kubeconfig ~/.kube/config --node worker1
+"""
+
+
+@click.command(cls=KubectlCommand, epilog=_EXAMPLES)
+@click.argument("file", metavar="FILE|NAME", default="")
+@click.option("--list", "listed", is_flag=True, help="List the cassettes that are shipped.")
+@click.option("--show", is_flag=True, help="Print the cassette instead of playing it.")
+@click.option("--node", metavar="NAME", default="", help="The node it is played on, if there are several.")
+@click.option("--cdi-root", metavar="DIR", type=click.Path(path_type=Path), help="For CDI specs. [default: ROOT/cdi]")
+@click.option(
+    "--strict", is_flag=True, help="Give containers also device nodes and files that this machine does not have."
+)
+@click.option("--kubeconfig", metavar="FILE", type=click.Path(path_type=Path), help="The API. [default: ROOT's own]")
+@click.option("--context", metavar="NAME", default="", help="Which context of the kubeconfig.")
+@click.option(
+    "--root", metavar="DIR", type=click.Path(path_type=Path), help="The root of a devlet, or /var/lib/kubelet."
+)
+@click.option("-v", "--verbosity", metavar="LEVEL", type=click.IntRange(0, 2), default=0, help="1 logs each call.")
+def command(
+    file: str,
+    listed: bool,
+    show: bool,
+    node: str,
+    cdi_root: Path | None,
+    strict: bool,
+    kubeconfig: Path | None,
+    context: str,
+    root: Path | None,
+    verbosity: int,
+) -> None:
+    """Serve a cassette as virtual drivers on a node, until SIGINT or SIGTERM.
+
+    For each DRA driver its sockets and slices, for each device plugin its socket and list; a claim or container gets
+    what was recorded for the device, or a variable that names it. Device nodes and files that this machine does not
+    have are left out. FILE may be the name of a cassette that is shipped. Prints one line once all is served."""
+    if listed:
+        click.echo("\n".join(table(["NAME", "DRIVERS", "DEVICES", "DESCRIPTION"], [_row(n) for n in library.names()])))
+        return
+    if not file:
+        raise InvalidInput(f"say which cassette: a file, or one of {', '.join(library.names())}")
+    cassette = library.opened(file)
+    if show:
+        from devlet.testing.cassettes.cassette_file import encode
+
+        click.echo(encode(cassette), nl=False)
+        return
+    found = (root or node_socket(None).root).absolute()
+    connection = _connection(found, kubeconfig, context)
+    facts.configure("text", verbosity)
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    place = Place(node, found, (cdi_root or found / "cdi").absolute(), strict)
+    anyio.run(_play, cassette, place, connection)
+
+
+def _connection(root: Path, kubeconfig: Path | None, context: str) -> Connection:
+    """Whoever runs a devlet has its credentials. A kubelet has its own, which are not for drivers."""
+    if kubeconfig is None and not (root / "devlet.sock").exists():
+        hint = "start one with `devlet up`, or say with --kubeconfig which cluster a kubelet there belongs to"
+        raise InvalidInput(f"no devlet runs on {root}: {hint}")
+    path = kubeconfig or root / "kubeconfig"
+    if not path.exists():
+        raise InvalidInput(f"{path} is not there: say with --kubeconfig which cluster the node belongs to")
+    return kubeconfigs.connection([path], context)
+
+
+async def _play(cassette: Cassette, place: Place, connection: Connection) -> None:
+    stop = Stop(_STOP_TIMEOUT)
+    with stop.scope:
+        async with running(stop.listen), connected(connection) as cluster:
+            node = await _node(cluster, place.node)
+            place = Place(node, place.root, place.cdi_root, place.strict)
+            async with running(partial(play, cassette, place, cluster)):
+                with anyio.move_on_after(_PUBLISH_TIMEOUT):
+                    await published(cassette, node, cluster)
+                _ready(cassette, node)
+                await stop.asked()
+    stop.check()
+
+
+async def _node(cluster: Cluster, name: str) -> str:
+    if name:
+        return str((await cluster.get(NODES, name))["metadata"]["name"])
+    names = [str(each["metadata"]["name"]) for each in (await cluster.list(NODES)).items]
+    if len(names) == 1:
+        return names[0]
+    raise InvalidInput(f"say which node with --node NAME: {', '.join(names[:10])}" if names else "there is no node")
+
+
+def _row(name: str) -> list[object]:
+    cassette = library.shipped(name)
+    devices = sum(len(pool.devices) for driver in cassette.drivers for pool in driver.pools)
+    devices += sum(len(plugin.devices) for plugin in cassette.plugins)
+    return [name, len(cassette.drivers) + len(cassette.plugins), devices, cassette.metadata.description]
+
+
+def _ready(cassette: Cassette, node: str) -> None:
+    names = [driver.name for driver in cassette.drivers] + [plugin.resource for plugin in cassette.plugins]
+    with suppress(BrokenPipeError):
+        click.echo(f"devlet play is ready: {', '.join(names) or 'nothing'} on node {node}")

@@ -1,0 +1,58 @@
+"""Placeholders in recorded texts, so that what was seen with one device can be played with another.
+
+    {device} {pool}    the device of a claim            {id}     a device of a plugin; an entry with it is repeated
+    {claim.uid}        the claim that it is for         {ids}    all that a container gets, with commas
+    {node}             the node that it is played on
+
+What stands in braces and is none of these is left as it is. A name is found only where it stands by itself: the id `0`
+is not found in `/dev/nvidia0`, which is then played as it was seen, for that device alone.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+__all__ = ["CLAIM", "DEVICE", "ID", "IDS", "NODE", "POOL", "changed", "filled", "generalised"]
+
+DEVICE: Final = "{device}"
+POOL: Final = "{pool}"
+CLAIM: Final = "{claim.uid}"
+NODE: Final = "{node}"
+ID: Final = "{id}"
+IDS: Final = "{ids}"
+
+T = TypeVar("T")
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """In one go: what is filled in is not looked at again."""
+    if "{" not in text:
+        return text
+    pattern = "|".join(re.escape(each) for each in values)
+    return re.sub(pattern, lambda match: values[match[0]], text) if pattern else text
+
+
+def generalised(text: str, names: Mapping[str, str]) -> str:
+    """`names` are what the placeholders stand for; the longest is looked for first."""
+    for placeholder, name in sorted(names.items(), key=lambda item: -len(item[1])):
+        if name:
+            text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", placeholder, text)
+    return text
+
+
+def changed(value: T, change: Callable[[str], str]) -> T:
+    """A value with all its texts changed. Names of members and keys stay."""
+    return msgspec.convert(_changed(msgspec.to_builtins(value), change), type=type(value))
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    match value:
+        case str():
+            return change(value)
+        case list() | tuple():
+            return [_changed(each, change) for each in value]
+        case dict():
+            return {key: _changed(each, change) for key, each in value.items()}
+    return value

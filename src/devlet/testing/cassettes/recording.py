@@ -1,0 +1,258 @@
+"""A cassette from what was found: slices, the views that a devlet has of its node, answers of plugins, CDI specs.
+
+Pure functions; who is asked, and how, is `devlet capture`. Names of claims and of pods do not get onto a cassette.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+import msgspec
+
+from devlet.errors import InvalidInput
+from devlet.node.devices.order import natural
+from devlet.objects import names as name_rules
+from devlet.objects.documents import Document
+from devlet.objects.quantity import Quantity
+from devlet.objects.schema import message
+from devlet.runtime.cdi.spec import ContainerEdits, Spec
+from devlet.runtime.cdi.versions import minimum
+from devlet.testing.cassettes import edits, grants, secrets
+from devlet.testing.cassettes.cassette import (
+    HEALTHY,
+    OWN_POOL,
+    Cassette,
+    DeviceEdits,
+    Driver,
+    Grant,
+    Metadata,
+    Options,
+    Plugin,
+    PluginDevice,
+    Pool,
+)
+from devlet.testing.cassettes.known_members import known_members
+from devlet.testing.cassettes.rules import MAX_DEVICES
+
+__all__ = ["Found", "SpecFile", "recorded", "renamed"]
+
+T = TypeVar("T")
+
+_UNHEALTHY: Final = "Unhealthy"
+_OPTIONS: Final = Plugin("").options
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_DEVICE: Final = message("k8s.io.api.resource.v1.Device")
+_COUNTERS: Final = message("k8s.io.api.resource.v1.CounterSet")
+_NOT_RECORDED: Final = ("timeAdded",)  # of a taint
+
+
+@dataclass(frozen=True, slots=True)
+class SpecFile:
+    """A CDI spec, and the name of its file."""
+
+    name: str
+    spec: Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What there is to make a cassette from. `slices` are those of the node, in the newest version of the API;
+    `capacity` and `allocatable` the node's, where nothing better is known of its plugins; the others are a devlet's
+    views. `answers` are what plugins granted, by resource, with the devices it was for."""
+
+    node: str
+    source: str = ""
+    slices: Sequence[Document] = ()
+    drivers: Sequence[Document] = ()
+    plugins: Sequence[Document] = ()
+    devices: Sequence[Document] = ()
+    prepared_claims: Sequence[Document] = ()
+    answers: Mapping[str, Sequence[Grant]] = field(default_factory=dict)
+    specs: Sequence[SpecFile] = ()
+    capacity: Mapping[str, str] = field(default_factory=dict)
+    allocatable: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def claims(self) -> set[str]:
+        return {uid for claim in self.prepared_claims if (uid := (claim.get("spec") or {}).get("uid"))}
+
+
+def recorded(found: Found, name: str = "") -> Cassette:
+    return Cassette(
+        node=found.node,
+        metadata=Metadata(name=name, source=found.source),
+        drivers=tuple(_drivers(found)),
+        plugins=tuple(_plugins(found)),
+        cdi=tuple(_specs(found)),
+    )
+
+
+def renamed(cassette: Cassette, node: str) -> Cassette:
+    """Under another name of its node. Its own pools have no name of their own."""
+    return msgspec.structs.replace(cassette, node=node)
+
+
+# DRA drivers
+
+
+def _drivers(found: Found) -> Iterator[Driver]:
+    pools = _pools(found)
+    here = [each["spec"] for each in reversed(found.drivers) if each["spec"].get("endpoint")]
+    versions = {str(spec["driver"]): tuple(spec.get("advertised") or ()) for spec in here}
+    prepared = _prepared(found)
+    for name in sorted(pools.keys() | versions.keys()):
+        yield Driver(
+            name,
+            versions=versions.get(name, ()),
+            pools=tuple(sorted(pools.get(name, ()), key=lambda pool: natural(pool.name))),
+            prepared=edits.summarised(_still_there(prepared.get(name, ()), pools.get(name, ()))),
+        )
+
+
+def _pools(found: Found) -> dict[str, list[Pool]]:
+    """By driver. Only the slices of a pool's highest generation count."""
+    slices: defaultdict[tuple[str, str], list[Document]] = defaultdict(list)
+    for each in found.slices:
+        spec = each["spec"]
+        slices[spec["driver"], spec["pool"]["name"]].append(each)
+    pools: defaultdict[str, list[Pool]] = defaultdict(list)
+    for (driver, _), group in slices.items():
+        newest = max(_generation(each) for each in group)
+        pools[driver].append(_pool(found.node, [each["spec"] for each in group if _generation(each) == newest]))
+    return pools
+
+
+def _generation(slice: Document) -> int:
+    return int(slice["spec"]["pool"].get("generation") or 0)
+
+
+def _pool(node: str, specs: Sequence[Document]) -> Pool:
+    name = specs[0]["pool"]["name"]
+    return Pool(
+        name=OWN_POOL if name == node else name,
+        devices=tuple(_device(device) for spec in specs for device in spec.get("devices") or ()),
+        shared_counters=tuple(
+            known_members(each, _COUNTERS) for spec in specs for each in spec.get("sharedCounters") or ()
+        ),
+    )
+
+
+def _device(device: Document) -> Document:
+    """Without the times at which taints were added: they are different each time."""
+    known = known_members(device, _DEVICE)
+    if not known.get("taints"):
+        return known
+    taints = [{key: value for key, value in taint.items() if key not in _NOT_RECORDED} for taint in known["taints"]]
+    return {**known, "taints": taints}
+
+
+def _still_there(seen: Iterable[DeviceEdits], pools: Iterable[Pool]) -> Iterator[DeviceEdits]:
+    known = {(pool.name, device["name"]) for pool in pools for device in pool.devices}
+    return (each for each in seen if (each.pool, each.device) in known)
+
+
+def _prepared(found: Found) -> dict[str, list[DeviceEdits]]:
+    """By driver, what the CDI devices of claims do to containers."""
+    by_name = {
+        f"{file.spec.kind}={device.name}": file.spec.container_edits + device.container_edits
+        for file in found.specs
+        for device in file.spec.devices
+    }
+    seen: defaultdict[str, list[DeviceEdits]] = defaultdict(list)
+    for part in _parts(found):
+        for device in part.get("devices") or ():
+            merged = sum((by_name[cdi] for cdi in device.get("cdiDevices") or () if cdi in by_name), ContainerEdits())
+            pool = OWN_POOL if device["pool"] == found.node else device["pool"]
+            if merged:
+                seen[part["driver"]].append(DeviceEdits(_clean(merged, found.claims), pool, device["device"]))
+    return seen
+
+
+def _parts(found: Found) -> Iterator[Document]:
+    for claim in found.prepared_claims:
+        yield from (claim.get("status") or {}).get("drivers") or ()
+
+
+def _clean(seen: ContainerEdits, claims: Collection[str]) -> ContainerEdits:
+    hooks = tuple(msgspec.structs.replace(hook, env=tuple(secrets.redacted_env(hook.env))) for hook in seen.hooks)
+    safe = msgspec.structs.replace(seen, env=tuple(secrets.redacted_env(seen.env)), hooks=hooks)
+    return secrets.without_claims(safe, claims)
+
+
+# Device plugins
+
+
+def _plugins(found: Found) -> Iterator[Plugin]:
+    devices: defaultdict[str, list[PluginDevice]] = defaultdict(list)
+    for each in found.devices:
+        spec, status = each["spec"], each.get("status") or {}
+        numa = tuple(spec.get("numaNodes") or ())
+        health = str(status.get("health") or HEALTHY)
+        devices[spec["resource"]].append(PluginDevice(spec["id"], _unless(health, HEALTHY), numa))
+    options = {each["spec"]["resource"]: each["spec"].get("options") or {} for each in reversed(found.plugins)}
+    for resource in sorted(devices.keys() | options.keys()):
+        listed = tuple(sorted(devices.get(resource, ()), key=lambda device: natural(device.id)))
+        known = {device.id for device in listed}
+        answers = [_clean_grant(grant) for grant in found.answers.get(resource, ()) if known.issuperset(grant.ids)]
+        wanted = _unless(msgspec.convert(options.get(resource, {}), type=Options), _OPTIONS)
+        yield Plugin(resource, listed, options=wanted, grants=grants.summarised(answers))
+    yield from _counted(found, devices.keys() | options.keys())
+
+
+def _unless(value: T, default: T) -> T:
+    """The default itself if it is the same: only then it is left out of a file."""
+    return default if value == default else value
+
+
+def _clean_grant(grant: Grant) -> Grant:
+    return msgspec.structs.replace(
+        grant, env=secrets.redacted(grant.env), annotations=secrets.redacted(grant.annotations)
+    )
+
+
+def _counted(found: Found, known: Collection[str]) -> Iterator[Plugin]:
+    """A node's status has the numbers of devices, and nothing else of them."""
+    for resource, amount in sorted(found.capacity.items()):
+        if resource in known or name_rules.extended_resource_name(resource):
+            continue
+        total, usable = _whole(amount), _whole(found.allocatable.get(resource, amount))
+        if total > MAX_DEVICES:
+            raise InvalidInput(f"node {found.node}: {total} {resource} are more than the limit of {MAX_DEVICES}")
+        word = resource.partition("/")[2]
+        listed = [PluginDevice(f"{word}-{i}", HEALTHY if i < usable else _UNHEALTHY) for i in range(total)]
+        if listed:
+            yield Plugin(resource, tuple(listed), ids_unknown=True)
+
+
+def _whole(amount: str) -> int:
+    return Quantity.parse(amount).as_int()
+
+
+# CDI specs
+
+
+def _specs(found: Found) -> Iterator[Spec]:
+    """Those that are not of a claim. A file with a UID in its name is what a driver wrote for one."""
+    of_claims = {
+        cdi for part in _parts(found) for device in part.get("devices") or () for cdi in device.get("cdiDevices") or ()
+    }
+    for file in sorted(found.specs, key=lambda file: (file.spec.kind, file.name)):
+        spec = file.spec
+        kept = tuple(d for d in spec.devices if not _is_of_claim(f"{spec.kind}={d.name}", of_claims, found.claims))
+        if kept and not _UUID.search(file.name):
+            yield _clean_spec(msgspec.structs.replace(spec, devices=kept), found.claims)
+
+
+def _is_of_claim(name: str, of_claims: Collection[str], uids: Collection[str]) -> bool:
+    return name in of_claims or any(uid in name for uid in uids)
+
+
+def _clean_spec(spec: Spec, claims: Collection[str]) -> Spec:
+    devices = tuple(
+        msgspec.structs.replace(device, container_edits=_clean(device.container_edits, claims))
+        for device in spec.devices
+    )
+    clean = msgspec.structs.replace(spec, devices=devices, container_edits=_clean(spec.container_edits, claims))
+    return msgspec.structs.replace(clean, cdi_version=minimum(clean))

@@ -1,0 +1,60 @@
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from devlet.testing.cassettes import cassette_file
+
+if TYPE_CHECKING:
+    from tests.unit.cli.conftest import API, Run
+
+
+@pytest.fixture(autouse=True)
+def node(api: "API") -> None:
+    api.put("/api/v1/nodes/n1", {})
+    spec = {"driver": "d.e", "nodeName": "n1", "pool": {"name": "n1"}, "devices": [{"name": "a"}]}
+    api.put("/apis/resource.k8s.io/v1/resourceslices/s", {"spec": spec})
+
+
+def test_it_goes_to_standard_output_or_to_a_file(run: "Run", tmp_path: Path) -> None:
+    assert run("capture") == 0
+    printed = cassette_file.decode(run.out.encode())
+    assert printed.node == "n1" and printed.drivers[0].pools[0].devices == ({"name": "a"},)
+    file = tmp_path / "lab.yaml"
+    assert run("capture", str(file)) == 0 and run.out == ""
+    kept = cassette_file.read(file)
+    assert kept.drivers == printed.drivers and kept.metadata.name == "lab"
+    assert file.stat().st_mode & 0o777 == 0o644
+
+
+def test_the_format_is_asked_for_or_what_the_file_ends_with(run: "Run", tmp_path: Path) -> None:
+    assert run("capture", "-o=json") == 0 and json.loads(run.out)["kind"] == "Cassette"
+    assert run("capture", str(tmp_path / "a.json")) == 0 and json.loads((tmp_path / "a.json").read_text())
+    assert run("capture", str(tmp_path / "b.json"), "-o", "yaml") == 0
+    assert (tmp_path / "b.json").read_text().startswith("apiVersion:")
+    assert run("capture", "-o", "xml") == 1
+    assert run.err == 'error: output format "xml": expected json or yaml\n'
+
+
+def test_a_node_may_have_another_name_there(run: "Run") -> None:
+    assert run("capture", "--rename", "laptop", "--name", "mine") == 0
+    found = cassette_file.decode(run.out.encode())
+    assert (found.node, found.metadata.name) == ("laptop", "mine")
+    assert "n1" not in run.out
+    assert run("capture", "--rename", "../laptop") == 1
+    assert run.err.startswith("error: node: ")
+
+
+def test_a_file_is_replaced_only_if_that_is_wanted(run: "Run", tmp_path: Path) -> None:
+    file = tmp_path / "lab.yaml"
+    file.write_text("mine")
+    assert run("capture", str(file)) == 1 and run.err == f"error: {file} exists: use another name, or --force\n"
+    assert file.read_text() == "mine"
+    assert run("capture", str(file), "--force") == 0 and file.read_text() != "mine"
+    assert run("capture", str(tmp_path / "no" / "such")) == 1 and "No such file or directory" in run.err
+
+
+def test_the_node_is_only_read(run: "Run", api: "API") -> None:
+    assert run("capture") == 0
+    assert {method for method, _, _ in api.requests} == {"GET"}

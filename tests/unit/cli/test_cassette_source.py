@@ -1,0 +1,89 @@
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from devlet.cli.cassette_source import Origin, find
+from devlet.cli.target import Target
+from devlet.errors import InvalidInput, NotFound
+from devlet.plugins import grants
+from devlet.plugins.devices import Grant as Answer
+from devlet.state.checkpoint_file import CheckpointFile
+from devlet.state.device_checkpoint import Encoder, Entry
+from devlet.testing.cassettes.cassette import Grant
+
+if TYPE_CHECKING:
+    from tests.unit.cli.conftest import API
+
+VIEWS = "/apis/devlet.dev/v1alpha1"
+
+
+def origin(api: "API", node: str = "") -> Origin:
+    return Origin(Target(root=api.root), node, (api.root / "cdi",))
+
+
+@pytest.fixture(autouse=True)
+def objects(api: "API") -> None:
+    api.put("/api/v1/nodes/n1", {"status": {"capacity": {"example.com/led": "3"}}})
+    for name in ("n1", "n2"):
+        spec = {"driver": "d.e", "nodeName": name, "pool": {"name": name}, "devices": [{"name": f"on-{name}"}]}
+        api.put(f"/apis/resource.k8s.io/v1/resourceslices/{name}", {"spec": spec})
+    api.put(f"{VIEWS}/devices/led", {"spec": {"resource": "example.com/led", "id": "a"}})
+    api.put(f"{VIEWS}/plugins/led", {"spec": {"resource": "example.com/led"}})
+    api.put(f"{VIEWS}/drivers/d.e", {"spec": {"driver": "d.e"}})
+    api.put(f"{VIEWS}/namespaces/ns/preparedclaims/c", {"spec": {"uid": "uid-1"}})
+
+
+def test_a_devlet_is_asked_for_everything_and_only_read(api: "API") -> None:
+    found = find(origin(api))
+    assert (found.node, found.source, found.claims) == ("n1", "devlet", {"uid-1"})
+    assert [each["spec"]["devices"] for each in found.slices] == [[{"name": "on-n1"}]]
+    assert [each["kind"] for each in found.slices] == ["ResourceSlice"]
+    assert len(found.devices) == len(found.plugins) == len(found.drivers) == 1
+    assert found.capacity == {}
+    assert {method for method, _, _ in api.requests} == {"GET"}
+
+
+def test_answers_of_plugins_are_in_the_checkpoint(api: "API") -> None:
+    response = grants.encode(Answer(env={"L": "a,b"}, cdi_devices=("a.b/c=d",)))
+    entries = [
+        Entry("pod", "main", "example.com/led", {-1: ("b",), 0: ("a",)}, response),
+        Entry("pod", "side", "example.com/led", None, None),
+    ]
+    file = CheckpointFile(api.root / "device-plugins" / "kubelet_internal_checkpoint")
+    file.write(Encoder().encode(entries, {}))
+    assert find(origin(api)).answers == {
+        "example.com/led": [Grant(("a", "b"), env={"L": "a,b"}, cdi_devices=("a.b/c=d",))]
+    }
+
+
+def test_a_damaged_checkpoint_or_spec_is_told_and_left_out(api: "API", capsys: pytest.CaptureFixture[str]) -> None:
+    for path, text in (("device-plugins/kubelet_internal_checkpoint", "{"), ("cdi/a.json", "{"), ("cdi/b.txt", "{")):
+        (api.root / path).parent.mkdir(exist_ok=True)
+        (api.root / path).write_text(text)
+    (api.root / "cdi" / "c.yaml").write_text(
+        "{cdiVersion: 0.3.0, kind: a.b/c, devices: [{name: x, containerEdits: {env: [A=b]}}]}"
+    )
+    found = find(origin(api))
+    assert (found.answers, [file.name for file in found.specs]) == ({}, ["c.yaml"])
+    warned = capsys.readouterr().err.splitlines()
+    assert warned[0].startswith("Warning: what plugins granted is not known: the checkpoint is corrupted")
+    assert warned[1].startswith("Warning: left out: ") and "a.json" in warned[1]
+
+
+def test_which_of_several_nodes_has_to_be_said(api: "API") -> None:
+    api.put("/api/v1/nodes/n2", {})
+    with pytest.raises(InvalidInput, match="say which node with --node NAME: n1, n2"):
+        find(origin(api))
+    assert find(origin(api, "n2")).node == "n2"
+    with pytest.raises(NotFound, match="n3"):
+        find(origin(api, "n3"))
+    api.remove("/api/v1/nodes/n1")
+    api.remove("/api/v1/nodes/n2")
+    with pytest.raises(InvalidInput, match="there is no node"):
+        find(origin(api))
+
+
+def test_without_a_devlet_it_says_so(root: Path) -> None:
+    with pytest.raises(Exception, match="no devlet runs on"):
+        find(Origin(Target(root=root)))

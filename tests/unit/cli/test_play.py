@@ -1,0 +1,70 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from devlet.cli import main
+from devlet.cli.play import _node
+from devlet.cluster.client import Cluster
+from devlet.cluster.store.store import open_store
+from devlet.errors import InvalidInput, NotFound
+from devlet.objects.kinds import NODES
+from devlet.testing.cassettes import cassette_file, library
+
+anyio_test = pytest.mark.anyio
+
+
+def test_what_is_shipped_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["play", "--list"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows] == ["NAME", *library.names()]
+    assert rows[2].split()[:3] == ["led", "2", "4"]
+
+
+def test_a_cassette_is_printed_to_be_changed_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["play", "led", "--show"]) == 0
+    assert cassette_file.decode(capsys.readouterr().out.encode()) == library.shipped("led")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "say which cassette: a file, or one of a100-mig, led, sriov-nic, usb"),
+        (["nowhere"], "nowhere: there is no such file, nor a cassette of that name"),
+        (["led", "--root", "/nope"], "no devlet runs on /nope: start one with `devlet up`, or say with --kubeconfig"),
+        (["led", "--root", "/", "--kubeconfig", "/nope"], "/nope is not there: say with --kubeconfig"),
+    ],
+)
+def test_what_is_missing_is_told(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["play", *arguments]) == 1
+    assert capsys.readouterr().err.startswith(f"error: {told}")
+
+
+def test_a_cassette_with_a_path_for_a_name_is_not_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "bad.yaml"
+    text = cassette_file.encode(library.shipped("led")).decode()
+    file.write_text(text.replace("name: led.example.com", "name: ../../../etc/cron.d/x"))
+    assert main.run(["play", str(file), "--root", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith(f"error: {file}: drivers[0].name: '../../../etc/cron.d/x': ")
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.yaml"]
+
+
+@pytest.fixture
+async def cluster(root: Path) -> AsyncIterator[Cluster]:
+    async with open_store(root / "cluster.db") as store:
+        yield store
+
+
+@anyio_test
+async def test_the_node_is_the_only_one_or_the_one_that_is_named(cluster: Cluster) -> None:
+    with pytest.raises(InvalidInput, match="there is no node"):
+        await _node(cluster, "")
+    for name in ("n1", "n2"):
+        await cluster.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+        assert await _node(cluster, name) == name
+        if name == "n1":
+            assert await _node(cluster, "") == "n1"
+    with pytest.raises(InvalidInput, match="say which node with --node NAME: n1, n2"):
+        await _node(cluster, "")
+    with pytest.raises(NotFound):
+        await _node(cluster, "n3")

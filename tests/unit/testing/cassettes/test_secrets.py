@@ -1,0 +1,40 @@
+import pytest
+
+from devlet.runtime.cdi.spec import ContainerEdits
+from devlet.testing.cassettes.secrets import REDACTED, is_secret, redacted, redacted_env, without_claims
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("API_TOKEN", "x"),
+        ("licensePassword".upper().replace("PASS", "_PASS"), "x"),
+        ("NGC_API_KEY", "x"),
+        ("AWS_SECRET_ACCESS_KEY", "x"),
+        ("AUTHORISATION", "Bearer abcdefghijklmnopqrst"),
+        ("ID", "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0000.abc"),
+        ("SERVER", "https://user:pass@example.com/"),
+        ("CERT", "-----BEGIN RSA PRIVATE KEY-----\nMIIE"),
+    ],
+)
+def test_what_looks_like_credentials_is_one(name: str, value: str) -> None:
+    assert is_secret(name, value)
+    assert redacted({name: value}) == {name: REDACTED}
+    assert list(redacted_env([f"{name}={value}"])) == [f"{name}={REDACTED}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("NVIDIA_VISIBLE_DEVICES", "GPU-1"), ("TOKENIZERS_PARALLELISM", "1"), ("URL", "http://example.com/a")],
+)
+def test_what_a_device_needs_is_none(name: str, value: str) -> None:
+    assert redacted({name: value}) == {name: value}
+    assert list(redacted_env([f"{name}={value}", "BARE"])) == [f"{name}={value}", "BARE"]
+
+
+def test_uids_of_claims_become_placeholders() -> None:
+    uid = "6b1c2f9e-0000-4000-8000-000000000001"
+    edits = ContainerEdits(env=(f"DIR=/run/{uid}/x",))
+    assert without_claims(edits, [uid]) == ContainerEdits(env=("DIR=/run/{claim.uid}/x",))
+    assert without_claims(edits, []) is edits
+    assert without_claims(edits, ["x"]) is edits

@@ -1,0 +1,78 @@
+from typing import Any
+
+import pytest
+
+from devlet.errors import InvalidInput
+from devlet.objects.claim import DeviceResult, ResourceClaim
+from devlet.runtime.cdi.spec import ContainerEdits, DeviceNode
+from devlet.sdk import values
+from devlet.sdk.device_plugin import DevicePlugin
+from devlet.testing.cassettes import cassette
+from devlet.testing.cassettes.cassette import DeviceEdits, Driver, Grant, Options, Plugin, PluginDevice, Pool
+from devlet.testing.cassettes.virtual_drivers import VirtualDriver, virtual_plugin
+
+pytestmark = pytest.mark.anyio
+
+
+async def first(lists: Any) -> Any:
+    return await anext(aiter(lists))
+
+
+def claim(pool: str, device: str) -> values.Claim:
+    result = DeviceResult(request="r", driver="d.e", pool=pool, device=device)  # type: ignore[arg-type]
+    return values.Claim(values.ClaimRef("ns", "c", "uid-1"), (result,), (), ResourceClaim(), {})
+
+
+def driver(edits: ContainerEdits) -> Driver:
+    return Driver("d.e", pools=(Pool("{node}", ({"name": "a"},)),), prepared=(DeviceEdits(edits),))
+
+
+async def test_the_nodes_own_pool_has_the_name_of_this_node() -> None:
+    counters = ({"name": "c", "counters": {"m": {"value": "4"}}},)
+    devices = ({"name": "a", "attributes": {"x": {"int": 1}}},)
+    recorded = Driver("d.e", pools=(Pool("{node}", devices, counters), Pool("rack")))
+    pools = await first(VirtualDriver(recorded, "n2").devices())
+    assert list(pools) == ["n2", "rack"]
+    assert pools["n2"].devices == [values.Device("a", more={"attributes": {"x": {"int": 1}}})]
+    assert pools["n2"].counters == {"c": {"m": "4"}}
+
+
+async def test_a_claim_gets_what_was_recorded() -> None:
+    recorded = driver(ContainerEdits(env=("GPU={device}", "CLAIM={claim.uid}", "NODE={node}")))
+    (prepared,) = await VirtualDriver(recorded, "n2").prepare(claim("n2", "a"))
+    assert prepared.edits == ContainerEdits(env=("GPU=a", "CLAIM=uid-1", "NODE=n2"))
+
+
+async def test_nodes_that_are_not_here_are_left_out_unless_they_are_wanted() -> None:
+    edits = ContainerEdits(env=("A=b",), device_nodes=(DeviceNode("/dev/no-such-node"), DeviceNode("/dev/null")))
+    for strict in (False, True):
+        (prepared,) = await VirtualDriver(driver(edits), "n2", strict=strict).prepare(claim("n2", "a"))
+        assert prepared.edits is not None
+        assert [node.path for node in prepared.edits.device_nodes] == ["/dev/no-such-node"] * strict + ["/dev/null"]
+
+
+async def test_a_plugin_has_its_list_and_grants() -> None:
+    nodes = (cassette.DeviceNode("/dev/x", "/dev/null"), cassette.DeviceNode("/dev/y", "/dev/no-such-node", "r"))
+    grant = Grant(env={"L": "{ids}"}, devices=nodes, mounts=(cassette.Mount("/in", "/", True),))
+    recorded = Plugin("example.com/led", (PluginDevice("a", "Unhealthy", (1,)),), grants=(grant,))
+    plugin = virtual_plugin(recorded)
+    assert await first(plugin.devices()) == [values.PluginDevice("a", "Unhealthy", (1,))]
+    assert await plugin.allocate(["b", "a"]) == values.Grant(
+        env={"L": "a,b"}, devices=[values.DeviceNode("/dev/null", "/dev/x")], mounts=[values.Mount("/", "/in")]
+    )
+    whole = await virtual_plugin(recorded, strict=True).allocate(["a"])
+    assert whole.devices[1] == values.DeviceNode("/dev/no-such-node", "/dev/y", "r")
+
+
+async def test_a_plugin_offers_the_calls_that_were_offered() -> None:
+    plain = type(virtual_plugin(Plugin("example.com/led")))
+    assert (plain.prefer, plain.pre_start) == (DevicePlugin.prefer, DevicePlugin.pre_start)
+    plugin = virtual_plugin(Plugin("example.com/led", options=Options(True, True)))
+    assert type(plugin).pre_start is not DevicePlugin.pre_start
+    assert await plugin.prefer(["c", "b", "a"], ["b"], 2) == ["b", "a"]
+    await plugin.pre_start(["a"])
+
+
+def test_an_id_that_no_plugin_may_have_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="has more than 63 characters"):
+        virtual_plugin(Plugin("example.com/led", (PluginDevice("x" * 64),)))
