@@ -10,11 +10,11 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from devlet.cluster.client import Cluster
-from devlet.cluster.store.store import open_store
+from devlet.cluster.store.store import Store, open_store
 from devlet.control import namespace_controller
 from devlet.control.custom_resource_controller import CustomResourceController
 from devlet.control.namespace_controller import NamespaceController
@@ -23,13 +23,13 @@ from devlet.daemon import controllers, membership, root
 from devlet.daemon.config import Config
 from devlet.daemon.kube_api import serving
 from devlet.daemon.node import NodeAgent
-from devlet.daemon.stopping import Stop
 from devlet.errors import Cause
 from devlet.kit import file_lock, sd_notify
 from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.facts import facts
 from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
+from devlet.kit.stopping import Stop
 from devlet.objects.custom_resources import DEFINITION
 from devlet.objects.kinds import BUILT_IN
 from devlet.objects.validation import Rules
@@ -49,16 +49,33 @@ def _check_selector(expression: str, stored: bool) -> Sequence[Cause]:
     return check_selector(expression, stored)
 
 
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A node and its cluster, while they run."""
+
+    store: Store
+    node: NodeAgent
+
+
 @asynccontextmanager
 async def embedded(config: Config) -> AsyncIterator[None]:
-    """The parts of a node with the embedded cluster, in the order in which they start."""
+    """The parts of a node with the embedded cluster, for a process that does nothing else."""
+    async with embedded_parts(config, SystemClock(), opened=_tune_garbage_collection):
+        yield
+
+
+@asynccontextmanager
+async def embedded_parts(
+    config: Config, clock: Clock, *, opened: Callable[[], None] = lambda: None
+) -> AsyncIterator[Embedded]:
+    """In the order in which they start. The root has to be prepared and locked. Nothing of the process is changed
+    except its limit of open files, so several nodes can be in one. `opened` is called when the store has been read."""
     membership.embed(config.root)
-    clock = SystemClock()
     settings = replace(config.store, collect_garbage="garbage-collector" in config.controllers)
     kinds, rules = (*BUILT_IN, DEFINITION), Rules(check_selector=_check_selector)
     async with open_store(config.root / DATABASE, settings, clock, kinds=kinds, rules=rules) as store:
         log.info("store opened", extra=facts(path=config.root / DATABASE, version=store.version))
-        _tune_garbage_collection()
+        opened()
         namespaces = NamespaceController(
             store,
             store.catalogue,
@@ -80,7 +97,7 @@ async def embedded(config: Config) -> AsyncIterator[None]:
             _node_lifecycle(store, config, clock),
             node.running(),
         ):
-            yield
+            yield Embedded(store, node)
 
 
 @asynccontextmanager

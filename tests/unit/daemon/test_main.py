@@ -1,3 +1,4 @@
+import gc
 import os
 import signal
 import time
@@ -10,8 +11,10 @@ import anyio
 import pytest
 
 from devlet.daemon.config import Config
-from devlet.daemon.main import run
+from devlet.daemon.main import embedded_parts, run
 from devlet.errors import InUse, InvalidInput, Unavailable
+from devlet.kit.clock import SystemClock
+from devlet.objects.kinds import CONFIG_MAPS
 
 pytestmark = pytest.mark.anyio
 
@@ -117,3 +120,19 @@ async def test_a_part_that_cannot_start_ends_the_daemon_and_frees_the_root(root:
 async def test_the_embedded_store_is_kept_below_the_root(root: Path) -> None:
     await run(Config(root, "n"), on_ready=kill(signal.SIGTERM))
     assert (root / "cluster.db").exists()
+
+
+async def test_two_embedded_nodes_run_in_one_process_and_leave_its_garbage_collector_alone(root: Path) -> None:
+    first, second = root / "a", root / "b"
+    first.mkdir(mode=0o700)
+    second.mkdir(mode=0o700)
+    before, frozen = gc.get_threshold(), gc.get_freeze_count()
+    gc.set_threshold(701, *before[1:])
+    async with embedded_parts(Config(first, "a"), SystemClock()) as one:
+        async with embedded_parts(Config(second, "b"), SystemClock()) as two:
+            await one.store.create(CONFIG_MAPS, {"metadata": {"name": "mine"}}, "default")
+            assert one.store.exists(CONFIG_MAPS, "mine", "default")
+            assert not two.store.exists(CONFIG_MAPS, "mine", "default")
+            assert (one.node.status.uid or "a") != (two.node.status.uid or "a")
+    assert (gc.get_threshold()[0], gc.get_freeze_count() <= frozen) == (701, True)
+    gc.set_threshold(*before)
