@@ -63,6 +63,11 @@ def test_every_measure_of_preparing_claims_is_on_the_page() -> None:
     assert [how for how in shown if how not in page] == []
 
 
+def test_every_measure_of_a_node_for_a_test_is_on_the_page() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text()
+    assert [what for what in loaded("fixture").MEASURES if what not in page] == []
+
+
 def test_every_workload_of_scheduling_is_on_the_page_and_has_its_bars() -> None:
     page, schedule = (ROOT / "docs" / "performance.md").read_text(), loaded("schedule")
     assert [workload.name for workload in schedule.FULL if workload.name not in page] == []
@@ -154,6 +159,17 @@ def test_the_benchmark_of_preparing_claims_runs(root: Path, sides: list[str]) ->
     assert found["writes per pod, one after the other, 3 in place"]["runs"]["devlet"] == [3]
     assert found["writes per pod, 64 at once, 3 in place"]["runs"]["devlet"][0] < 3
     assert found["writes per pod, one after the other, 3 in place, no claims"]["runs"]["devlet"] == [0]
+
+
+@pytest.mark.timeout(120)
+def test_the_benchmark_of_nodes_for_tests_runs(root: Path) -> None:
+    report = root / "report.json"
+    done = bench("fixture.py", "--repetitions=1", f"--json={report}")
+    assert done.returncode == 0, done.stderr
+    found = rows(report)
+    assert list(found) == list(loaded("fixture").MEASURES)
+    assert found["start of one node"]["ratios"]["devlet up"] > 0
+    assert all(figure > 0 for row in found.values() for figures in row["runs"].values() for figure in figures)
 
 
 def test_the_allocation_benchmark_runs_without_the_reference(root: Path) -> None:

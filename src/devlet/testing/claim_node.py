@@ -18,16 +18,14 @@ from devlet.runtime.none import EXIT_CODE
 from devlet.state import claim_checkpoint
 from devlet.state.claim_entry import ClaimEntry, by_name
 from devlet.testing.fake_dra_driver import FakeDraDriver
-from devlet.testing.node_process import NODE, PODS, VIEWS, NodeProcess, pod
+from devlet.testing.node_api import MERGE, PODS, SLICES
+from devlet.testing.node_process import NODE, NodeProcess, pod
 from devlet.testing.waiting import until
 
 __all__ = ["CLAIMS", "NOT_PREPARED", "SLICES", "ClaimNode", "claim_pod", "container", "given", "on_node"]
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
-SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 NOT_PREPARED = "FailedPrepareDynamicResources"
-
-MERGE = "application/merge-patch+json"
 
 
 def given(driver: str, device: str = "dev-0", request: str = "req", *, share: str = "") -> Document:
@@ -143,30 +141,9 @@ class ClaimNode(NodeProcess):
 
     # What is there
 
-    async def prepared(self) -> dict[str, Document]:
-        """The status of each claim that this node knows of, by name."""
-        found = await self.items(f"{VIEWS}/namespaces/default/preparedclaims")
-        return {each["metadata"]["name"]: each["status"] for each in found}
-
-    async def driver_states(self) -> dict[str, Document]:
-        return {each["metadata"]["name"]: each["status"] for each in await self.items(f"{VIEWS}/drivers")}
-
-    async def containers(self, pod: str) -> dict[str, Document]:
-        """What each container of the pod has, by name."""
-        found = [each for each in await self.items(f"{VIEWS}/holders") if each["metadata"]["name"] == pod]
-        return {one["name"]: one for each in found for one in each["status"]["containers"]}
-
-    async def environment(self, pod: str, container: str = "main") -> dict[str, str]:
-        """What devices bring to it."""
-        oci = (await self.containers(pod)).get(container, {}).get("oci", {})
-        return dict(each.split("=", 1) for each in oci.get("process", {}).get("env", []))
-
     async def failures(self, pod: str, reason: str = NOT_PREPARED) -> list[str]:
         """What events of the reason say of the pod, each text once."""
         return [each["message"] for each in await self.events(reason) if each["involvedObject"]["name"] == pod]
-
-    async def slices(self) -> dict[str, Document]:
-        return {each["metadata"]["name"]: each for each in await self.items(SLICES)}
 
     def claim_checkpoint(self) -> Mapping[str, ClaimEntry]:
         """As it is on disk, by name."""
@@ -208,9 +185,6 @@ class ClaimNode(NodeProcess):
             return (self.claim_checkpoint().keys() | (await self.prepared()).keys()) & set(claims)
 
         await until(left, lambda names: not names)
-
-    async def until_gone(self, *pods: str) -> None:
-        await until(self.pods, lambda found: not found.keys() & set(pods))
 
 
 def _requests(names: Sequence[str]) -> list[Document]:

@@ -10,6 +10,7 @@ import heapq
 import math
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import Self
 
 from anyio import Event
 from anyio.lowlevel import checkpoint
@@ -27,6 +28,11 @@ class FakeClock:
         self._numbers = count()
         self._sleepers: list[tuple[float, int, Event]] = []
         self._changed = Event()
+
+    @classmethod
+    def at_present(cls) -> Self:
+        """Begins with the present time. For a node: others check its certificates with clocks of their own."""
+        return cls(datetime.now(UTC))
 
     def now(self) -> datetime:
         return self._start + timedelta(seconds=self._elapsed)

@@ -23,7 +23,7 @@ from anyio.abc import Process
 
 from devlet.errors import InvalidInput, Unavailable
 
-__all__ = ["Ready", "RunningProcess", "line", "log_tail", "process", "socket_accepts"]
+__all__ = ["Ready", "RunningProcess", "ending", "line", "log_tail", "process", "socket_accepts"]
 
 Ready = Callable[["RunningProcess"], Awaitable[bool]]
 
@@ -155,10 +155,11 @@ async def _until_ready(program: RunningProcess, ready: Ready, timeout: float) ->
             await anyio.sleep(POLL_INTERVAL)
     if program.returncode is None:
         raise Unavailable(f"{program.name}: not ready after {timeout:g} s; {log_tail(program.log)}")
-    raise Unavailable(f"{program.name}: {_ending(program.returncode)} before it was ready; {log_tail(program.log)}")
+    raise Unavailable(f"{program.name}: {ending(program.returncode)} before it was ready; {log_tail(program.log)}")
 
 
-def _ending(returncode: int) -> str:
+def ending(returncode: int) -> str:
+    """How a program ended, as the middle of a sentence."""
     if returncode >= 0:
         return f"exited with {returncode}"
     return f"was ended by {signal.Signals(-returncode).name}"

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from devlet.objects.documents import Document
+from devlet.testing import builders
+from devlet.testing.builders import DRIVER, claim, template
+from devlet.testing.builders import request as wish
 
 __all__ = ["DRIVER", "claim", "device_class", "node", "pod", "slice_of", "template", "wish"]
-
-DRIVER = "gpu.example.com"
-_API = "resource.k8s.io/v1"
 
 
 def node(name: str, *, labels: Mapping[str, str] = {}, **allocatable: str) -> Document:
@@ -33,57 +33,14 @@ def node(name: str, *, labels: Mapping[str, str] = {}, **allocatable: str) -> Do
 
 
 def device_class(name: str = DRIVER, *, driver: str = DRIVER, extended: str = "") -> Document:
-    spec: Document = {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}
-    if extended:
-        spec["extendedResourceName"] = extended
-    return {"apiVersion": _API, "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
+    return builders.device_class(name, driver=driver, extended=extended)
 
 
 def slice_of(
     node: str, devices: int | Sequence[Document], *, driver: str = DRIVER, generation: int = 1, pool: str = ""
 ) -> Document:
     """The whole pool of a node."""
-    listed = [{"name": f"gpu-{i}"} for i in range(devices)] if isinstance(devices, int) else list(devices)
-    pool_spec = {"name": pool or node, "generation": generation, "resourceSliceCount": 1}
-    spec = {"driver": driver, "nodeName": node, "pool": pool_spec, "devices": listed}
-    return {
-        "apiVersion": _API,
-        "kind": "ResourceSlice",
-        "metadata": {"name": f"{node}-{driver}{f'-{pool}' if pool else ''}"},
-        "spec": spec,
-    }
-
-
-def wish(name: str = "gpu", *, count: int = 1, device_class: str = DRIVER, select: str = "", **more: Any) -> Document:
-    """A request for devices of a class; `more` goes into it as it is."""
-    exactly: Document = {"deviceClassName": device_class, **more}
-    if count != 1:
-        exactly["count"] = count
-    if select:
-        exactly["selectors"] = [{"cel": {"expression": select}}]
-    return {"name": name, "exactly": exactly}
-
-
-def _spec(requests: Sequence[Document]) -> Document:
-    return {"devices": {"requests": list(requests) or [wish()]}}
-
-
-def template(name: str, *requests: Document) -> Document:
-    return {
-        "apiVersion": _API,
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"spec": _spec(requests)},
-    }
-
-
-def claim(name: str, *requests: Document) -> Document:
-    return {
-        "apiVersion": _API,
-        "kind": "ResourceClaim",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": _spec(requests),
-    }
+    return builders.resource_slice(node, devices, driver=driver, generation=generation, pool=pool)
 
 
 def pod(
@@ -96,15 +53,4 @@ def pod(
     **spec: Any,
 ) -> Document:
     """A pod with one container, which uses a claim or one that is made from a template. `spec` goes in as it is."""
-    container: Document = {"name": "main", "image": "registry.example.com/train:1"}
-    if requests:
-        container["resources"] = {"requests": dict(requests), "limits": dict(requests)}
-    found: Document = {"containers": [container], **spec}
-    source = {"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": template}
-    if claim or template:
-        container.setdefault("resources", {})["claims"] = [{"name": "gpu"}]
-        found["resourceClaims"] = [{"name": "gpu", **source}]
-    metadata: Document = {"name": name, "namespace": "default"}
-    if annotations:
-        metadata["annotations"] = dict(annotations)
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": found}
+    return builders.pod(name, template=template, claim=claim, limits=requests, annotations=annotations, **spec)

@@ -72,3 +72,9 @@ def test_sleepers_wake_in_the_order_of_their_times(times: list[int]) -> None:
 
     anyio.run(story)
     assert woken == [(t, t) for t in sorted(times)]
+
+
+def test_a_clock_can_begin_with_the_present_time() -> None:
+    before = datetime.now(UTC)
+    clock = FakeClock.at_present()
+    assert before <= clock.now() == clock.now() <= datetime.now(UTC)

@@ -100,6 +100,10 @@ class Ledger:
             yield
             self.watchers.end_all()
 
+    def freeze(self) -> None:
+        """Refuse all further writes, for good."""
+        self._file.freeze()
+
     def table(self, kind: Kind) -> Table:
         return self._table(kind.key)
 

@@ -120,6 +120,7 @@ class LogFile:
         with _translated(path):
             self._reader = _connect(path, "ro")
         self._writer: sqlite3.Connection | None = None
+        self._frozen = False
 
     def rows(self) -> Iterator[Row]:
         """All rows by version. Raises StateCorrupt at the first damaged one."""
@@ -186,9 +187,15 @@ class LogFile:
         if self._writer is not None:
             self._writer.close()
 
+    def freeze(self) -> None:
+        """Refuse every write that has not begun yet, for good: what a process would leave that is killed now."""
+        self._frozen = True
+
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         assert self._writer is not None, "start_writing() comes first"
+        if self._frozen:
+            raise Unavailable(f"{self.path} takes no more writes")
         with _translated(self.path):
             self._writer.execute("BEGIN IMMEDIATE")
             try:

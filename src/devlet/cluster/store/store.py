@@ -93,6 +93,11 @@ class Store:
         """Every watch ends where it is; its reader resumes elsewhere, or later."""
         self._ledger.watchers.end_all()
 
+    def freeze(self) -> None:
+        """From now on every write is answered with Unavailable. Whoever wants to see what a crash leaves behind ends
+        the rest after this: nothing that happens on the way is kept."""
+        self._ledger.freeze()
+
     def exists(self, resource: Resource, name: str, namespace: str = "") -> bool:
         """As the next write will find it."""
         return self._ledger.newest(resource.kind, (namespace, name)) is not None

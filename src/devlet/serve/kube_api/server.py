@@ -81,12 +81,10 @@ def bind_unix(path: Path) -> socket.socket:
         raise Unavailable(f"cannot listen on {path}: something else is there. Move it away.")
     path.unlink(missing_ok=True)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    old = os.umask(0o177)
     try:
+        os.fchmod(bound.fileno(), 0o600)  # the file gets the socket's mode; a umask would be the whole process's
         bound.bind(str(path))
     except OSError as e:
         bound.close()
         raise Unavailable(f"cannot listen on {path}: {e.strerror}") from e
-    finally:
-        os.umask(old)
     return bound

@@ -93,6 +93,17 @@ def test_a_failed_append_leaves_nothing(path: Path) -> None:
     assert contents(path) == [*before, row(501)]
 
 
+def test_a_frozen_log_takes_no_more_writes_and_keeps_what_it_has(path: Path) -> None:
+    rows = made(path)
+    with opened(path, writing=True) as file:
+        file.freeze()
+        with pytest.raises(Unavailable, match="takes no more writes"):
+            file.append([row(rows[-1].version + 1)])
+        with pytest.raises(Unavailable):
+            file.compact(rows[0].version, rows[-1].version, [rows[0].version])
+        assert list(file.rows()) == rows
+
+
 def test_compaction_forgets_versions_and_remembers_how_far_it_came(path: Path) -> None:
     rows = made(path, 4)
     with opened(path, writing=True) as file:

@@ -36,6 +36,7 @@ from devlet.errors import (
     NotFound,
     StateCorrupt,
     TooLarge,
+    Unavailable,
     UnsupportedPatch,
 )
 from devlet.objects.documents import Document
@@ -69,6 +70,21 @@ def test_a_file_that_is_not_ours_is_refused_and_stays(path: Path, damage: bytes)
     with pytest.raises(StateCorrupt, match=str(path)):
         anyio.run(open_and_close)
     assert path.read_bytes() == damage
+
+
+@pytest.mark.anyio
+async def test_a_frozen_store_refuses_every_write_and_what_was_acknowledged_is_there_afterwards(path: Path) -> None:
+    async with open_store(path) as store:
+        await store.create(CONFIG_MAPS, config_map("before"), "default")
+        store.freeze()
+        for _ in range(2):  # a refusal is no reason to try the next one
+            with pytest.raises(Unavailable):
+                await store.create(CONFIG_MAPS, config_map("after"), "default")
+        assert await store.get(CONFIG_MAPS, "before", "default")
+    async with open_store(path) as store:
+        assert await store.get(CONFIG_MAPS, "before", "default")
+        with pytest.raises(NotFound):
+            await store.get(CONFIG_MAPS, "after", "default")
 
 
 @pytest.mark.anyio

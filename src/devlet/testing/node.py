@@ -1,0 +1,251 @@
+"""A whole devlet node in the process of the test: API server, store, scheduler, controllers and node agent.
+
+    async with Node.start() as node:
+        async with node.driver(["my-driver", "--verbose"], name="gpu.example.com"):
+            await node.create(builders.device_class(), builders.claim("training"))
+            await node.create_pod("train", claim="training")
+            await node.until_running("train")
+            assert (await node.environment("train"))["GPU"] == "0"
+
+Nothing of it is a fake, except that containers are not run: what a container would have got is worked out, and can be
+asked for. Its state and its sockets are in a directory of its own, so any number of nodes can run side by side.
+
+What a newcomer gets wrong: things take their time, as in a cluster. A pod that was created is not yet running; wait
+with `until_…`, and never with a sleep.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import anyio
+import yaml
+
+from devlet.cluster.store.store import Store
+from devlet.daemon import config, config_file, kube_api
+from devlet.daemon.config import Config
+from devlet.daemon.node import CDI, DEVICE_PLUGINS, POD_RESOURCES
+from devlet.daemon.root import REGISTRY
+from devlet.errors import AlreadyExists, InvalidInput
+from devlet.kit.clock import Clock, SystemClock
+from devlet.objects.documents import Document
+from devlet.objects.kinds import SERVICE_ACCOUNTS
+from devlet.objects.names import driver_name
+from devlet.serve import pod_resources
+from devlet.serve.kube_api import certificates, kubeconfigs
+from devlet.serve.kube_api.credentials import open_credentials
+from devlet.serve.kube_api.service_accounts import DRIVER_NAMESPACE, driver_account
+from devlet.testing.driver_runner import DriverRunner, Paths
+from devlet.testing.fake_clock import FakeClock
+from devlet.testing.node_api import VIEWS, NodeApi
+from devlet.testing.node_life import NodeLife, beside
+from devlet.testing.node_objects import NodeObjects
+from devlet.testing.roots import temporary_root
+from devlet.testing.waiting import until
+
+__all__ = ["Node"]
+
+CONFIGURATION = "devlet.yaml"  # below the root
+PLUGINS = "plugins"  # below the root, where DRA drivers have their directories
+
+
+class Node(NodeObjects, NodeApi):
+    """Made by `Node.start`. Objects are those of the namespace `default` unless told otherwise."""
+
+    def __init__(self, root: Path, name: str, life: NodeLife) -> None:
+        super().__init__(root)
+        self.name = name
+        self._life = life
+
+    @classmethod
+    @asynccontextmanager
+    async def start(
+        cls,
+        root: Path | None = None,
+        *,
+        name: str = "node",
+        control: bool = True,
+        timeouts: Mapping[str, float | str] = {},
+        configuration: Mapping[str, Any] = {},
+        clock: Clock | None = None,
+    ) -> AsyncIterator[Self]:
+        """Ready on entry, gone on exit. A `root` that is given is kept, and continued if a node was there before.
+
+        Without `control` nobody schedules pods and makes claims from templates. `timeouts` and `configuration` are what
+        the configuration file may have, by its names (docs/configuration.md): `timeouts={"draCall": 1}`. A `FakeClock`
+        stands still until `advance`; drivers still live in real time."""
+        settings = dict(configuration) | ({"timeouts": dict(timeouts)} if timeouts else {})
+        with _root(root) as path:
+            async with beside() as tasks:
+                configure = partial(_configure, path, name, control, settings)
+                life = NodeLife(tasks, configure, clock or SystemClock())
+                await life.start()
+                try:
+                    yield cls(path, name, life)
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await life.stop()
+
+    # Where things are
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's, for kubectl and for any client of Kubernetes."""
+        return self.root / "kubeconfig"
+
+    @property
+    def socket(self) -> Path:
+        """The API without TLS and credentials, for whoever owns the node."""
+        return self.root / kube_api.SOCKET
+
+    @property
+    def device_plugins(self) -> Path:
+        """The directory of `kubelet.sock`, and of the sockets of device plugins."""
+        return self.root / DEVICE_PLUGINS
+
+    @property
+    def plugins_registry(self) -> Path:
+        """Where DRA drivers put their registration sockets."""
+        return self.root / REGISTRY
+
+    @property
+    def plugins(self) -> Path:
+        """Where each DRA driver has a directory of its own."""
+        return self.root / PLUGINS
+
+    @property
+    def cdi(self) -> Path:
+        """Where drivers put their CDI specs."""
+        return self.root / CDI
+
+    @property
+    def pod_resources(self) -> Path:
+        """The socket of the PodResources service."""
+        return self.root / POD_RESOURCES / pod_resources.SOCKET
+
+    @property
+    def cluster(self) -> Store:
+        """The store of the embedded cluster, to be used in the node's own event loop. Another one after a restart."""
+        return self._life.parts.store
+
+    @property
+    def clock(self) -> Clock:
+        return self._life.clock
+
+    async def driver_kubeconfig(self, driver: str) -> Path:
+        """For a DRA driver on this node: with it the driver may do what drivers may, and no more."""
+        if errors := driver_name(driver):
+            raise InvalidInput(f"driver {driver!r}: {errors[0]}")
+        account = await self._account(driver_account(driver))
+        write = partial(_write_kubeconfig, self.root, self.name, driver, account, self.clock.now())
+        return await anyio.to_thread.run_sync(write)
+
+    async def _account(self, name: str) -> Document:
+        try:
+            return await self.cluster.create(SERVICE_ACCOUNTS, {"metadata": {"name": name}}, DRIVER_NAMESPACE)
+        except AlreadyExists:
+            return await self.cluster.get(SERVICE_ACCOUNTS, name, DRIVER_NAMESPACE)
+
+    # Its life
+
+    async def stop(self) -> None:
+        """In good order. Drivers and the root stay."""
+        await self._life.stop()
+
+    async def crash(self) -> None:
+        """Without warning: what is on disk then is what was there at this moment (see `node_life`)."""
+        await self._life.crash()
+
+    async def restart(self) -> None:
+        """On the same root, with the same address and credentials. One that runs is stopped first."""
+        await self._life.stop()
+        await self._life.start()
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass for a node that was started with a `FakeClock`."""
+        if not isinstance(self.clock, FakeClock):
+            raise InvalidInput("this node lives in real time: start it with clock=FakeClock.at_present()")
+        await self.clock.advance(seconds)
+
+    def driver(self, command: Sequence[str | Path], **options: Any) -> AbstractAsyncContextManager[DriverRunner]:
+        """A driver in any language, as a process beside this node: see `DriverRunner.start` for the options."""
+        return DriverRunner.start(self, command, **options)
+
+    async def driver_paths(self, name: str = "") -> Paths:
+        """What a driver has to be told of this node. With a name: with credentials of its own."""
+        kubeconfig = await self.driver_kubeconfig(name) if name else self.kubeconfig
+        return Paths(
+            self.name, self.root, kubeconfig, self.device_plugins, self.plugins_registry, self.plugins, self.cdi
+        )
+
+    # What is there
+
+    async def holders(self) -> dict[str, dict[str, Document]]:
+        """What each container has, by pod and container."""
+        return {
+            each["metadata"]["name"]: {one["name"]: one for one in each["status"]["containers"]}
+            for each in await self.items(f"{VIEWS}/holders")
+        }
+
+    # Waiting. Each raises AssertionError, with what was seen instead, if it takes too long
+
+    async def until_running(self, pod: str, *, within: float = 15.0) -> Document:
+        return await self.until_phase(pod, "Running", within=within)
+
+    async def until_allocated(self, claim: str, *, namespace: str = "default", within: float = 15.0) -> list[str]:
+        """Until the claim has devices: their names."""
+        found = await self.wait_for("ResourceClaim", claim, _results, namespace=namespace, within=within)
+        return [each["device"] for each in _results(found)]
+
+    async def until_registered(self, name: str, *, within: float = 15.0) -> None:
+        """Until the node has a connection to a DRA driver, or to the device plugin of a resource (`vendor.com/gpu`)."""
+        try:
+            await until(partial(self._state, name), lambda state: state.get("state") == "Connected", within=within)
+        except AssertionError as e:
+            raise AssertionError(f"{name} did not register: {e}") from None
+
+    async def until_left(self, name: str, *, within: float = 15.0) -> None:
+        """Until the node has none."""
+        await until(partial(self._state, name), lambda state: state.get("state") != "Connected", within=within)
+
+    async def _state(self, name: str) -> Document:
+        """Of a driver or device plugin; empty if the node never saw one."""
+        states = await (self.plugin_states() if "/" in name else self.driver_states())
+        return states.get(name.replace("/", ":"), {})
+
+    async def until_published(self, driver: str, devices: int = 1, *, within: float = 15.0) -> list[Document]:
+        """Until the slices of a driver have so many devices, or more: the devices."""
+
+        async def published() -> list[Document]:
+            slices = [each["spec"] for each in (await self.slices()).values()]
+            return [one for each in slices if each["driver"] == driver for one in each.get("devices", [])]
+
+        return await until(published, lambda found: len(found) >= devices, within=within)
+
+
+def _root(given: Path | None) -> AbstractContextManager[Path]:
+    return temporary_root() if given is None else nullcontext(given.absolute())
+
+
+def _results(claim: Document) -> list[Document]:
+    allocation = claim.get("status", {}).get("allocation") or {}
+    found: list[Document] = allocation.get("devices", {}).get("results", [])
+    return found
+
+
+def _configure(root: Path, name: str, control: bool, settings: Mapping[str, Any]) -> Config:
+    """From a file, so that names and values are checked, and in the same words, as for `devlet up`."""
+    header = {"apiVersion": config_file.API_VERSION, "kind": config_file.KIND}
+    file = root / CONFIGURATION
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.write_text(yaml.safe_dump(header | dict(settings)))
+    return config.load({"root": root, "node_name": name, "no_control": not control}, {}, file)
+
+
+def _write_kubeconfig(root: Path, node: str, driver: str, account: Document, now: datetime) -> Path:
+    [cluster] = kubeconfigs.read(root / "kubeconfig")["clusters"]
+    credentials = open_credentials(root, certificates.server_names(["127.0.0.1"]), now)
+    return credentials.write_driver_kubeconfig(driver, node, account, str(cluster["cluster"]["server"]), now)

@@ -1,0 +1,200 @@
+"""A node as its owner sees it through `devlet.sock`: calls to the API, what the node shows of itself, and waiting.
+
+    api = NodeApi(root)
+    await api.until_healthy("vendor.com/gpu", 2)
+    assert await api.environment("train") == {"GPU": "0"}
+
+It does not matter who runs the node on that root: this process, a child, or `devlet up` in another terminal. A pod is
+one of the namespace `default`.
+"""
+
+import http.client
+import json
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from devlet.errors import DevletError, NotFound, Unavailable
+from devlet.objects.documents import Document
+from devlet.objects.statuses import error_from_answer
+from devlet.testing.waiting import until
+
+__all__ = ["EVENTS", "MERGE", "PODS", "SLICES", "VIEWS", "NodeApi", "devices_in_status"]
+
+PODS = "/api/v1/namespaces/default/pods"
+EVENTS = "/api/v1/namespaces/default/events"
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+VIEWS = "/apis/devlet.dev/v1alpha1"
+
+JSON = "application/json"
+MERGE = "application/merge-patch+json"
+ANSWER = 30.0  # seconds
+
+
+def devices_in_status(document: Document) -> dict[str, dict[str, str]]:
+    """By resource, what the pod's first container has according to the pod's status: id and health."""
+    statuses = document.get("status", {}).get("containerStatuses") or [{}]
+    return {
+        each["name"]: {one["resourceID"]: one["health"] for one in each.get("resources", [])}
+        for each in statuses[0].get("allocatedResourcesStatus", [])
+    }
+
+
+class NodeApi:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    async def call(self, method: str, path: str, body: Document | None = None, type: str = JSON) -> Document:
+        """The document of the answer; a `DevletError` if there is none, or it says no."""
+        code, content = await anyio.to_thread.run_sync(self._send, method, path, body, type)
+        if code >= 300:
+            raise error_from_answer(code, content)
+        found: Document = json.loads(content)
+        return found
+
+    async def read(self, path: str) -> tuple[int, str]:
+        """The code and the text of the answer, whatever they are."""
+        code, content = await anyio.to_thread.run_sync(self._send, "GET", path, None, JSON)
+        return code, content.decode()
+
+    def _send(self, method: str, path: str, body: Document | None, type: str) -> tuple[int, bytes]:
+        try:
+            with closing(_Connection(self.root / "devlet.sock")) as connection:
+                blob = None if body is None else json.dumps(body).encode()
+                connection.request(method, path, blob, {"Content-Type": type})
+                response = connection.getresponse()
+                return response.status, response.read()
+        except (OSError, http.client.HTTPException) as e:
+            raise Unavailable(f"{method} {path}: {e}") from e
+
+    # What is there
+
+    async def items(self, path: str) -> list[Document]:
+        found: list[Document] = (await self.call("GET", path))["items"]
+        return found
+
+    async def pod(self, name: str) -> Document | None:
+        try:
+            return await self.call("GET", f"{PODS}/{name}")
+        except NotFound:
+            return None
+
+    async def pods(self) -> dict[str, Document]:
+        return {each["metadata"]["name"]: each for each in await self.items(PODS)}
+
+    async def annotate(self, name: str, annotation: str, value: str) -> None:
+        patch = {"metadata": {"annotations": {annotation: value}}}
+        await self.call("PATCH", f"{PODS}/{name}", patch, MERGE)
+
+    async def devices(self) -> dict[str, dict[str, Document]]:
+        """The status of each device of a device plugin, by resource and id."""
+        found: dict[str, dict[str, Document]] = {}
+        for each in await self.items(f"{VIEWS}/devices"):
+            found.setdefault(each["spec"]["resource"], {})[each["spec"]["id"]] = each["status"]
+        return found
+
+    async def held(self) -> dict[str, dict[str, set[str]]]:
+        """The ids of devices by pod and resource, according to the devices."""
+        found: dict[str, dict[str, set[str]]] = {}
+        for resource, devices in (await self.devices()).items():
+            for id, status in devices.items():
+                if (holder := status.get("holder")) is not None:
+                    name = holder.get("pod", holder["podUID"])
+                    found.setdefault(name, {}).setdefault(resource, set()).add(id)
+        return found
+
+    async def slices(self) -> dict[str, Document]:
+        return {each["metadata"]["name"]: each for each in await self.items(SLICES)}
+
+    async def plugin_states(self) -> dict[str, Document]:
+        """The status of each device plugin by the name of its view, such as vendor.com:gpu."""
+        return {each["metadata"]["name"]: each["status"] for each in await self.items(f"{VIEWS}/plugins")}
+
+    async def driver_states(self) -> dict[str, Document]:
+        """The status of each DRA driver, by name."""
+        return {each["metadata"]["name"]: each["status"] for each in await self.items(f"{VIEWS}/drivers")}
+
+    async def prepared(self) -> dict[str, Document]:
+        """The status of each claim that this node knows of, by name."""
+        found = await self.items(f"{VIEWS}/namespaces/default/preparedclaims")
+        return {each["metadata"]["name"]: each["status"] for each in found}
+
+    async def containers(self, pod: str) -> dict[str, Document]:
+        """What each container of the pod has, by name."""
+        found = [each for each in await self.items(f"{VIEWS}/holders") if each["metadata"]["name"] == pod]
+        return {one["name"]: one for each in found for one in each["status"]["containers"]}
+
+    async def environment(self, pod: str, container: str = "main") -> dict[str, str]:
+        """The variables that devices bring to a container."""
+        oci = (await self.containers(pod)).get(container, {}).get("oci", {})
+        return dict(each.split("=", 1) for each in oci.get("process", {}).get("env", []))
+
+    async def events(self, reason: str = "") -> list[Document]:
+        """Of that reason, or all."""
+        return [each for each in await self.items(EVENTS) if not reason or each["reason"] == reason]
+
+    # Waiting
+
+    async def until_pod(self, name: str, holds: Callable[[Document], bool], *, within: float = 15.0) -> Document:
+        """The pod, once that is true of it. If it does not come true the error says what is known of the pod."""
+
+        async def read() -> Document | None:
+            return await self.pod(name)
+
+        try:
+            return await until(read, lambda pod: pod is not None and holds(pod), within=within) or {}
+        except AssertionError:
+            raise AssertionError(f"pod {name}: not within {within:g} s; {await self._told(name)}") from None
+
+    async def _told(self, name: str) -> str:
+        """What is known of a pod, for an error."""
+        try:
+            pod = await self.pod(name)
+            events = [each for each in await self.events() if each["involvedObject"].get("name") == name]
+        except DevletError as e:
+            return f"the node does not answer: {e}"
+        if pod is None:
+            return "there is no such pod"
+        conditions = [each for each in pod["status"].get("conditions", []) if each["status"] != "True"]
+        lines = [f"{each['type']} is {each['status']}: {each.get('message', '')}" for each in conditions]
+        lines += [f"{each['type']} event {each['reason']}: {each['message']}" for each in events]
+        return "\n  ".join([f"it is {pod['status'].get('phase')}", *lines])
+
+    async def until_phase(self, name: str, phase: str, *, within: float = 15.0) -> Document:
+        return await self.until_pod(name, lambda pod: pod.get("status", {}).get("phase") == phase, within=within)
+
+    async def until_gone(self, *pods: str, within: float = 30.0) -> None:
+        await until(self.pods, lambda found: not found.keys() & set(pods), within=within)
+
+    async def until_healthy(self, resource: str, count: int, *, within: float = 15.0) -> None:
+        """Until its plugin is connected and has so many healthy devices."""
+        name = resource.replace("/", ":")
+
+        def holds(plugins: Mapping[str, Any]) -> bool:
+            status = plugins.get(name, {})
+            return bool(status.get("state") == "Connected" and status["healthy"] == count)
+
+        await until(self.plugin_states, holds, within=within)
+
+    async def until_event(self, reason: str, text: str = "", *, within: float = 15.0) -> Document:
+        """The first event of that reason whose message contains the text."""
+
+        async def read() -> list[Document]:
+            return [each for each in await self.events(reason) if text in each["message"]]
+
+        return (await until(read, within=within))[0]
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=ANSWER)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(ANSWER)
+        self.sock.connect(str(self._path))

@@ -1,0 +1,77 @@
+"""Fixtures for everybody who has devlet installed: `devlet_node`, `devlet_nodes` and `devlet_node_async`.
+
+    def test_a_pod_gets_its_device(devlet_node):
+        with devlet_node.driver(["my-driver"], name="gpu.example.com"):
+            ...
+
+    @pytest.mark.devlet(control=False, timeouts={"draCall": 1})
+    def test_without_a_scheduler(devlet_node): ...
+
+pytest loads this module in every project, also where nobody uses it: it must not import anything but pytest at its top.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from anyio.from_thread import BlockingPortal
+
+    from devlet.testing.node import Node
+    from devlet.testing.sync_node import SyncNode
+
+__all__ = ["devlet_node", "devlet_node_async", "devlet_nodes"]
+
+MARKER = "devlet"
+_ABOUT = f"{MARKER}(**options): options of Node.start for the fixtures devlet_node and devlet_node_async"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", _ABOUT)
+
+
+@pytest.fixture(scope="session")
+def _devlet_thread() -> "Iterator[BlockingPortal]":
+    from devlet.testing.sync_node import node_thread
+
+    with node_thread() as thread:
+        yield thread
+
+
+@pytest.fixture
+def devlet_nodes(_devlet_thread: "BlockingPortal") -> "Iterator[Callable[..., SyncNode]]":
+    """Start as many nodes as the test wants: `devlet_nodes(name="a")`. Options are those of `Node.start`; each node has
+    a cluster of its own. They end with the test."""
+    from devlet.testing.sync_node import SyncNode
+
+    with ExitStack() as stack:
+
+        def start(**options: Any) -> SyncNode:
+            return stack.enter_context(SyncNode.start(_devlet_thread, **options))
+
+        yield start
+
+
+@pytest.fixture
+def devlet_node(request: pytest.FixtureRequest, devlet_nodes: "Callable[..., SyncNode]") -> "SyncNode":
+    """A whole node in this process, for this test alone."""
+    return devlet_nodes(**_options(request))
+
+
+@pytest.fixture
+async def devlet_node_async(request: pytest.FixtureRequest) -> "AsyncIterator[Node]":
+    """The same for an async test, in its event loop. It needs the pytest plugin of anyio, and the backend asyncio."""
+    from devlet.testing.node import Node
+
+    async with Node.start(**_options(request)) as node:
+        yield node
+
+
+def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Of all markers; the one that is nearest to the test wins."""
+    found: dict[str, Any] = {}
+    for marker in reversed(list(request.node.iter_markers(MARKER))):
+        found |= marker.kwargs
+    return found

@@ -1,0 +1,58 @@
+"""The examples for those who test drivers: files of a project, which pass."""
+
+import inspect
+import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from devlet.testing.driver_runner import Paths
+from devlet.testing.sync_node import SyncNode, node_thread
+
+PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
+FILES: dict[str, str] = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE, re.DOTALL))
+PLUGIN = "devlet.testing.pytest_plugin"
+
+
+@pytest.mark.timeout(120)
+def test_the_examples_pass(root: Path) -> None:
+    for name, content in FILES.items():
+        (root / name).write_text(content)
+    installed = any(each.value == PLUGIN for each in entry_points(group="pytest11"))
+    found = [] if installed else ["-p", PLUGIN]
+    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "--strict-markers", "--rootdir=.", *found]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{PAGE.count('def test_')} passed" in done.stdout
+
+
+def test_the_failure_on_the_page_is_what_one_gets() -> None:
+    (shown,) = re.findall(r"```text\nAssertionError: (.*?)\n```", PAGE, re.DOTALL)
+    with node_thread() as thread, SyncNode.start(thread) as node:
+        node.create_class()
+        node.create_claim("light")
+        node.create_pod("lamp", claim="light")
+        node.until_event("FailedScheduling")
+        with pytest.raises(AssertionError) as caught:
+            node.until_running("lamp", within=0.2)
+    assert str(caught.value).replace("0.2 s", "15 s") == shown
+
+
+def test_every_example_is_a_file_that_is_run() -> None:
+    assert PAGE.count("```python") == len(FILES) > 5
+    assert all(name.startswith("test_") or f'"{name}"' in "".join(FILES.values()) for name in FILES)
+
+
+def test_every_method_in_the_table_is_there() -> None:
+    table = PAGE[PAGE.index("## Looking inside") :]
+    named = set(re.findall(r"`(\w+)(?:\(.*?\))?`", table))
+    assert len(named) > 10 and {name for name in named if not hasattr(SyncNode, name)} == set()
+
+
+def test_what_a_driver_is_told_is_on_the_page() -> None:
+    paths = Paths(*(["x"] + [Path("/x")] * 6))  # type: ignore[arg-type]
+    assert [name for name in paths.environment() if f"`{name}`" not in PAGE] == []
+    assert [name for name in inspect.signature(Paths).parameters if f"`{{{name}}}`" not in PAGE] == []

@@ -1,0 +1,42 @@
+from pathlib import Path
+
+import pytest
+
+from devlet.testing import roots
+from devlet.testing.roots import temporary_root
+
+
+def test_a_root_is_private_short_and_removed_with_all_that_is_in_it() -> None:
+    with temporary_root() as root:
+        assert root.stat().st_mode & 0o777 == 0o700
+        assert root.name.startswith("dv") and len(str(root)) < 30
+        (root / "file").write_text("")
+    assert not root.exists()
+
+
+def test_two_roots_are_two_directories() -> None:
+    with temporary_root() as one, temporary_root() as two:
+        assert one != two
+
+
+def test_memory_is_used_if_there_is_room(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with temporary_root(root) as inside:
+        assert inside.parent == root
+    monkeypatch.setattr(roots, "ROOM", 1 << 60)
+    with temporary_root(root) as elsewhere:
+        assert elsewhere.parent != root
+
+
+@pytest.mark.parametrize("name", ["missing", "file"])
+def test_without_memory_to_write_to_it_is_on_disk(root: Path, name: str) -> None:
+    (root / "file").write_text("")
+    with temporary_root(root / name) as elsewhere:
+        assert elsewhere.is_dir() and elsewhere.parent != root
+
+
+def test_a_long_path_for_temporary_files_is_not_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = root / ("x" * 40)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    with temporary_root(root / "missing") as elsewhere:
+        assert elsewhere.parent == Path("/tmp")
