@@ -25,7 +25,7 @@ __all__ = ["Manifest", "at_stage", "for_scheduler", "manifest", "manifests", "tr
 
 STAGE = "stage"  # the label
 EXPECTED = ".expected.yaml"
-PATIENCE = 40.0  # seconds for a stage
+PATIENCE = 80.0  # seconds for a stage; after an outage kube-scheduler may look away for 30 s
 
 Disturb = Callable[[str], Awaitable[None]]
 
