@@ -176,7 +176,8 @@ class _Life:
             versions += HEALTH_SERVICES
         socket = options.service_socket(driver.name)
         self.service = SocketServer(socket, methods, options.limits)
-        self.registrar = Registrar(DRA_PLUGIN, driver.name, str(socket), versions)
+        # A kubelet that starts deletes the slices of all drivers, and then registers those that are there.
+        self.registrar = Registrar(DRA_PLUGIN, driver.name, str(socket), versions, self._publisher.look_again)
         self.registration = SocketServer(options.registry_socket(driver.name), [self.registrar.methods], options.limits)
 
     async def publish(self, *, task_status: TaskStatus[None]) -> None:

@@ -22,6 +22,7 @@ from devlet.errors import DevletError, InvalidInput
 from devlet.kit import facts
 from devlet.kit.parts import running
 from devlet.kit.stopping import Stop
+from devlet.sdk import metadata
 from devlet.sdk.dra_driver import CDI, KUBELET, DraDriver, DraOptions
 
 if TYPE_CHECKING:
@@ -67,7 +68,12 @@ def dra_options(arguments: argparse.Namespace, name: str) -> DraOptions:
         directory=arguments.plugins and arguments.plugins / name,
         cdi_directory=arguments.cdi_root,
         instance=arguments.instance,
+        metadata=_versions(arguments.device_metadata),
     )
+
+
+def _versions(text: str) -> tuple[str, ...]:
+    return metadata.VERSIONS if text == "all" else tuple(each for each in text.split(",") if each)
 
 
 def _about(driver: "DraDriver | DevicePlugin", name: str) -> str:
@@ -106,6 +112,13 @@ def _dra_parser(about: str, environment: Mapping[str, str]) -> argparse.Argument
         help="below which the driver has its directory, KUBELET_ROOT/plugins unless given",
     )
     add("--cdi-root", "CDI_ROOT", **_DIRECTORY, default=CDI, help="where CDI files go")
+    add(
+        "--device-metadata",
+        "DEVICE_METADATA",
+        metavar="VERSIONS",
+        default="",
+        help=f"let containers read about their devices: all, or versions such as {metadata.V1ALPHA1}",
+    )
     add(
         "--rolling-update-uid",
         "POD_UID",

@@ -4,7 +4,7 @@ It says afterwards whether it accepted the driver, each time anew when the node'
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import anyio
@@ -34,13 +34,22 @@ class RegistrationStatus(Struct, frozen=True):
 
 
 class Registrar:
-    """`endpoint` is the path of the service's socket; `versions` are in the order in which they are preferred."""
+    """`endpoint` is the path of the service's socket; `versions` are in the order in which they are preferred.
+    `accepted` is called each time that the node has accepted the driver."""
 
-    def __init__(self, type: str, name: str, endpoint: str, versions: Sequence[str]) -> None:
+    def __init__(
+        self,
+        type: str,
+        name: str,
+        endpoint: str,
+        versions: Sequence[str],
+        accepted: Callable[[], None] = lambda: None,
+    ) -> None:
         self._info = pb.PluginInfo(type=type, name=name, endpoint=endpoint, supported_versions=versions)
         self.status: RegistrationStatus | None = None
         self.notifications = 0
         self._notified = anyio.Event()
+        self._accepted = accepted
 
     @property
     def methods(self) -> Methods:
@@ -70,4 +79,5 @@ class Registrar:
             log.error("not registered", extra=told)
             raise Unavailable(f"{self._info.name} was not registered: {message.error}")
         log.info("registered", extra=told)
+        self._accepted()
         return pb.RegistrationStatusResponse().SerializeToString()

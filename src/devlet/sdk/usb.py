@@ -67,8 +67,8 @@ def usb_devices(roots: Roots = Roots()) -> list[UsbDevice]:
 
 def serial_ports(roots: Roots = Roots()) -> list[SerialPort]:
     """Those on USB, and others that udev has links for in /dev/serial/by-id. By identity."""
+    links = _links(roots.dev / "serial/by-id")  # before the devices: what has a link is in sysfs already
     devices = {device.name: device for device in usb_devices(roots)}
-    links = _links(roots.dev / "serial/by-id")
     ports = {}
     for folder in _entries(roots.sysfs / "class/tty"):
         if port := _on_usb(folder, devices, links, roots):

@@ -7,6 +7,7 @@ import pytest
 
 from devlet.cli import main
 from devlet.demo import drivers, tour
+from devlet.examples.fake_gpu_dra import Gpu
 
 
 @pytest.mark.parametrize("arguments", [[], ["--once"]])
@@ -38,7 +39,7 @@ def test_on_a_terminal_once_prints_plain_text_too() -> None:
 def test_what_is_not_as_told_is_an_error_below_what_there_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(drivers.GPUS, "gpu-2", ("Imaginary 9000", "40Gi"))
+    monkeypatch.setitem(drivers.GPUS, "gpu-2", Gpu("gpu-2"))
     monkeypatch.setattr(tour, "PATIENCE", 0.0)
     assert main.run(["demo", "--once"]) == 1
     printed = capsys.readouterr()

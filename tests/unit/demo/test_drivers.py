@@ -1,5 +1,6 @@
 """That pods get what the drivers have is seen in test_tour."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from devlet.daemon.config import Config
 from devlet.daemon.kube_api import SOCKET
 from devlet.daemon.main import embedded
 from devlet.demo import cast, drivers
+from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, RESOURCE_SLICES
 from devlet.serve.kube_api.paths import VIEWS
 from devlet.testing.waiting import until
@@ -27,10 +29,16 @@ async def test_a_node_knows_both_drivers_and_their_devices(root: Path) -> None:
         async def fpgas() -> list[str]:
             return [device["spec"]["id"] for device in (await cluster.list(DEVICES)).items]
 
+        async def names() -> list[str]:
+            return [driver["metadata"]["name"] for driver in (await cluster.list(DRIVERS)).items]
+
+        async def slices() -> Sequence[Document]:
+            return (await cluster.list(RESOURCE_SLICES)).items
+
         async with drivers.device_plugin(root), drivers.dra_driver(root, cluster):
             await until(fpgas, lambda found: found == list(drivers.FPGAS))
-            assert [driver["metadata"]["name"] for driver in (await cluster.list(DRIVERS)).items] == [cast.GPU_DRIVER]
-            (published,) = (await cluster.list(RESOURCE_SLICES)).items
+            await until(names, lambda found: found == [cast.GPU_DRIVER])
+            (published,) = await until(slices, bool)
             (owner,) = published["metadata"]["ownerReferences"]
             assert [device["name"] for device in published["spec"]["devices"]] == list(drivers.GPUS)
             assert owner["uid"] == (await cluster.get(NODES, cast.NODE))["metadata"]["uid"]

@@ -10,6 +10,7 @@ import pytest
 from devlet.demo import drivers, tour
 from devlet.demo.board import Board
 from devlet.errors import Unavailable
+from devlet.examples.fake_gpu_dra import Gpu
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def test_nothing_is_left_behind(board: Board, place: Path) -> None:
 
 
 def test_a_promise_that_is_not_kept_ends_the_tour(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(drivers.GPUS, "gpu-2", ("Imaginary 9000", "40Gi"))  # so none is large enough
+    monkeypatch.setitem(drivers.GPUS, "gpu-2", Gpu("gpu-2"))  # so none is large enough
     monkeypatch.setattr(tour, "PATIENCE", 0.0)
     broken = pytest.RaisesExc(Unavailable, match="did not come true")
     with pytest.RaisesGroup(broken, flatten_subgroups=True):

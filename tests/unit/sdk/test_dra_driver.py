@@ -114,6 +114,25 @@ async def test_health_is_advertised_if_the_author_tells_it(root: Path, store: St
         ]
 
 
+async def test_slices_that_a_node_deleted_when_it_started_are_back_when_it_has_accepted_the_driver(
+    root: Path, store: Store
+) -> None:
+    """A kubelet does so, and a driver that waits as it does after other deletions leaves its node without devices for
+    half a minute."""
+    registered = pb_registration.RegistrationStatus(plugin_registered=True).SerializeToString()
+    path = options(root).registry_socket(Leds.name)
+    async with at_work(Leds(), root, store):
+        (before,) = await until(lambda: slices(store))
+        await store.delete(kinds.RESOURCE_SLICES, before["metadata"]["name"])
+
+        async def accepted() -> list[Document]:
+            await call(path, "/pluginregistration.Registration/NotifyRegistrationStatus", registered)
+            return await slices(store)
+
+        (after,) = await until(accepted, within=10.0)
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
 async def test_a_driver_that_names_no_devices_publishes_none(root: Path, store: Store) -> None:
     async with at_work(Silent(), root, store):
         await info(root, Silent())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from devlet.sdk import program
+from devlet.sdk import metadata, program
 from devlet.testing.processes import line, process
 
 DRIVER = """
@@ -90,6 +90,12 @@ def test_variables_count_unless_there_is_a_flag() -> None:
     assert options.data("led.example.com") == Path("/p/led.example.com")
     found = parser.parse_args(["--node-name", "n2"])
     assert program.dra_options(found, "led.example.com").node_name == "n2"
+
+
+@pytest.mark.parametrize(("text", "versions"), [("", ()), ("all", metadata.VERSIONS), ("a/v1,b/v2", ("a/v1", "b/v2"))])
+def test_device_metadata_are_written_if_somebody_wants_them(text: str, versions: tuple[str, ...]) -> None:
+    parser = program._dra_parser("led.example.com", {"DEVICE_METADATA": text})
+    assert program.dra_options(parser.parse_args([]), "led.example.com").metadata == versions
 
 
 OWN_FLAGS = """

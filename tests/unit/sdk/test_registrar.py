@@ -1,5 +1,6 @@
 """Who is there, and what the node says to that."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -53,6 +54,16 @@ async def test_a_refusal_is_kept_and_answered_with_an_error(root: Path) -> None:
             await one.registered()
         await notify(root / "s", registered=True)
         await one.registered(2)
+
+
+async def test_whoever_wants_to_know_is_told_of_each_time_that_it_was_accepted(root: Path) -> None:
+    times: list[bool] = []
+    one = Registrar(DRA_PLUGIN, "led.example.com", "/plugins/dra.sock", VERSIONS, lambda: times.append(True))
+    async with SocketServer(root / "s", [one.methods]).serving():
+        for accepted in (True, False, True):
+            with suppress(grpc.aio.AioRpcError):
+                await notify(root / "s", registered=accepted)
+    assert len(times) == 2
 
 
 async def test_nonsense_is_refused(root: Path) -> None:

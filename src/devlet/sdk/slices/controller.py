@@ -131,6 +131,11 @@ class SlicePublisher:
             self._pending[pool] = self._version
             self._queue.add(pool)
 
+    def look_again(self) -> None:
+        """Repair at once what somebody else did to the slices: whatever the reason was, it has passed."""
+        for pool in self._wanted or ():
+            self._queue.add(pool)
+
     async def published(self) -> None:
         """Until the pools are in the cluster, or it was reported why not."""
         while self._pending and not self._is_cut_off:

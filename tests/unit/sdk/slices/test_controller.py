@@ -79,6 +79,26 @@ async def test_after_a_foreign_delete_the_node_is_looked_up_again(world: "World"
     assert found["metadata"]["ownerReferences"][0]["uid"] == new["metadata"]["uid"]
 
 
+async def test_who_knows_that_slices_were_deleted_for_good_reason_need_not_wait(world: "World") -> None:
+    async with world.running({"node": Pool(devices(1))}):
+        await world.quiet()
+        for each in await world.slices():
+            await world.store.delete(RESOURCE_SLICES, each["metadata"]["name"])
+        await world.planned(30)
+        world.publisher.look_again()
+        (found,) = await world.seen(bool)
+    assert [each["name"] for each in found["spec"]["devices"]] == ["d0"]
+
+
+async def test_a_look_at_what_is_as_it_should_be_makes_no_call(world: "World") -> None:
+    world.publisher.look_again()
+    async with world.running({"node": Pool(devices(1))}):
+        await world.quiet()
+        world.publisher.look_again()
+        await world.publisher.published()
+    assert world.publisher.statistics == Statistics(creates=1)
+
+
 @pytest.mark.spec("DN-10.P02")
 @pytest.mark.spec("DN-10.P22")
 @pytest.mark.parametrize("count", [0, 1, 128, 200])

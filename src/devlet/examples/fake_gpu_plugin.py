@@ -1,0 +1,103 @@
+"""GPUs that do not exist, as a device plugin: NUMA nodes, health, preferred devices, variables and a mount.
+
+    python -m devlet.examples.fake_gpu_plugin --num-devices 8 --numa-nodes 2 --sick-directory /tmp/sick
+
+    touch /tmp/sick/gpu-3       # gpu-3 is unhealthy from now on
+    rm /tmp/sick/gpu-3          # and well again
+
+A container gets the names of its GPUs in `GPU`, and a directory of its own at /var/cache/gpu. Nobody tells a device
+plugin when a container is done, so the directory is emptied when its GPUs are given out again.
+"""
+
+import shutil
+from argparse import ArgumentParser, Namespace
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from anyio import to_thread
+
+from devlet.errors import InvalidInput
+from devlet.examples.numa import of_machine, spread
+from devlet.sdk import HEALTHY, UNHEALTHY, DevicePlugin, Grant, Mount, PluginDevice
+from devlet.sdk.hotplug import changes
+
+CACHE = "/var/cache/gpu"  # in the container
+
+
+class FakeGpus(DevicePlugin):
+    """A device plugin with GPUs that do not exist."""
+
+    resource = "example.com/gpu"
+
+    def __init__(
+        self, count: int = 4, numa_nodes: int = 1, cache: Path | None = None, sick: Path | None = None
+    ) -> None:
+        self.numa_nodes = spread(count, numa_nodes)
+        self.cache = cache
+        self.sick = sick
+
+    async def devices(self) -> AsyncIterator[Sequence[PluginDevice]]:
+        yield self._devices()
+        if self.sick is not None:
+            async for _ in changes(self.sick):
+                yield self._devices()
+
+    def _devices(self) -> list[PluginDevice]:
+        return [
+            PluginDevice(name, UNHEALTHY if self.sick and (self.sick / name).exists() else HEALTHY, (numa_node,))
+            for name, numa_node in self.numa_nodes.items()
+        ]
+
+    async def prefer(self, available: Sequence[str], must_include: Sequence[str], size: int) -> Sequence[str]:
+        """Neighbours on a NUMA node: of those that are in already, else the one where least is left over."""
+        missing = size - len(must_include)
+        begun = {self.numa_nodes[each] for each in must_include}
+        free: dict[int, list[str]] = {}
+        for each in available:
+            if each not in must_include:
+                free.setdefault(self.numa_nodes[each], []).append(each)
+
+        def rank(numa_node: int) -> tuple[bool, bool, int]:
+            left = len(free[numa_node]) - missing
+            return numa_node not in begun, left < 0, abs(left)
+
+        nearest = [each for numa_node in sorted(free, key=rank) for each in free[numa_node]]
+        return [*must_include, *nearest[:missing]]
+
+    async def allocate(self, ids: Sequence[str]) -> Grant:
+        gpus = sorted(ids)
+        env = {"GPU": ",".join(gpus)}
+        if self.cache is None:
+            return Grant(env=env)
+        directory = self.cache / gpus[0]  # no other container has this GPU
+        await to_thread.run_sync(_empty, directory)
+        return Grant(env=env, mounts=[Mount(str(directory), CACHE, read_only=False)])
+
+    # As a program
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        number = partial(parser.add_argument, metavar="N", type=int)
+        directory = partial(parser.add_argument, metavar="DIR", type=Path)
+        parser.add_argument("--resource", metavar="NAME", default=self.resource, help="what pods ask for (%(default)s)")
+        number("--num-devices", default=4, help="how many GPUs (%(default)s)")
+        number("--numa-nodes", default=of_machine(), help="over how many NUMA nodes they are spread (%(default)s)")
+        directory("--cache-directory", help="below it containers have directories; KUBELET_ROOT/fake-gpu unless given")
+        directory("--sick-directory", help="a file in it with the name of a GPU makes that GPU unhealthy")
+
+    def configure(self, arguments: Namespace) -> None:
+        if arguments.num_devices < 1 or arguments.numa_nodes < 1:
+            raise InvalidInput("--num-devices and --numa-nodes have to be at least 1")
+        self.resource = arguments.resource
+        self.numa_nodes = spread(arguments.num_devices, arguments.numa_nodes)
+        self.cache = arguments.cache_directory or arguments.kubelet / "fake-gpu"
+        self.sick = arguments.sick_directory
+
+
+def _empty(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+
+
+if __name__ == "__main__":
+    FakeGpus().main()

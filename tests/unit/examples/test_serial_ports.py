@@ -1,0 +1,104 @@
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from devlet.errors import Unavailable
+from devlet.examples.serial_ports import Bench, SerialDriver, SerialPlugin, attached_usb
+from devlet.objects.claim import DeviceResult, ResourceClaim
+from devlet.objects.identifiers import DeviceName
+from devlet.sdk.usb import Roots
+from devlet.sdk.values import HEALTHY, UNHEALTHY, Claim, ClaimRef, Device
+from devlet.testing.fake_usb import FakeUsb
+
+pytestmark = pytest.mark.anyio
+
+ADAPTER = "0403-6001-a50285bi-if00"
+VARIABLE = "DEVICE_0403_6001_A50285BI_IF00"
+
+
+@pytest.fixture
+def usb(root: Path) -> FakeUsb:
+    usb = FakeUsb(root)
+    usb.plug("2", "0403", "6001", serial="A50285BI", label="FT232R", tty="ttyUSB0")
+    usb.plug("3", "1209", "0001", serial="N0001", label="x" * 100)
+    return usb
+
+
+def claim(device: str) -> Claim:
+    return Claim(ClaimRef("default", "c", "u"), (DeviceResult(device=DeviceName(device)),), (), ResourceClaim(), {})
+
+
+async def listed(bench: Bench) -> Sequence[Device]:
+    async with aclosing(SerialDriver(bench).devices()) as lists:  # type: ignore[type-var]
+        return await anext(lists)
+
+
+async def test_ports_are_listed_by_the_adapters_identity(usb: FakeUsb) -> None:
+    (port,) = await listed(Bench(usb.roots))
+    assert (port.name, port.attributes["vendor"], port.attributes["label"]) == (ADAPTER, "0403", "FT232R")
+
+
+async def test_usb_devices_are_listed_whether_they_have_ports_or_not(usb: FakeUsb) -> None:
+    adapter, stick = await listed(Bench(usb.roots, look=attached_usb))
+    assert (adapter.name, stick.name) == ("0403-6001-a50285bi", "1209-0001-n0001")
+    assert stick.attributes["label"] == "x" * 64
+
+
+async def test_a_port_without_usb_has_no_attributes(root: Path) -> None:
+    (root / "dev/serial/by-id").mkdir(parents=True)
+    (root / "dev/ttyS0").touch()
+    (root / "dev/serial/by-id/built-in").symlink_to("../../ttyS0")
+    (port,) = await listed(Bench(Roots(root / "sys", root / "dev")))
+    assert (port.name, port.attributes) == ("built-in", {})
+
+
+async def test_only_what_matches_is_ours(usb: FakeUsb) -> None:
+    assert list(await Bench(usb.roots, "1209-*", attached_usb).now()) == ["1209-0001-n0001"]
+
+
+async def test_a_claim_gets_the_path_of_today(usb: FakeUsb) -> None:
+    driver = SerialDriver(Bench(usb.roots))
+    (before,) = await driver.prepare(claim(ADAPTER))
+    usb.unplug("2")
+    with pytest.raises(Unavailable, match=f"{ADAPTER} is not plugged in"):
+        await driver.prepare(claim(ADAPTER))
+    usb.plug("4", "0403", "6001", serial="A50285BI", tty="ttyUSB5")
+    (after,) = await driver.prepare(claim(ADAPTER))
+    assert (before.env, after.env) == (
+        {VARIABLE: str(usb.roots.dev / "ttyUSB0")},
+        {VARIABLE: str(usb.roots.dev / "ttyUSB5")},
+    )
+    assert after.devices == [after.env[VARIABLE]]
+
+
+async def test_what_is_pulled_out_is_unhealthy_until_it_is_back(usb: FakeUsb) -> None:
+    plugin = SerialPlugin(Bench(usb.roots, only="0403-*"))
+    async with aclosing(plugin.devices()) as lists:  # type: ignore[type-var]
+        assert [(each.id, each.health) for each in await anext(lists)] == [(ADAPTER, HEALTHY)]
+        usb.unplug("2")
+        while [each.health for each in await anext(lists)] != [UNHEALTHY]:
+            pass
+        usb.plug("2", "0403", "6001", serial="A50285BI", tty="ttyUSB0")
+        while [each.health for each in await anext(lists)] != [HEALTHY]:
+            pass
+
+
+async def test_a_container_gets_all_its_devices(usb: FakeUsb) -> None:
+    usb.plug("5", "0403", "6001", serial="B1", tty="ttyUSB1")
+    grant = await SerialPlugin(Bench(usb.roots)).allocate([ADAPTER, "0403-6001-b1-if00"])
+    paths = [str(usb.roots.dev / "ttyUSB0"), str(usb.roots.dev / "ttyUSB1")]
+    assert grant.devices == paths
+    assert grant.env == {VARIABLE: paths[0], "DEVICE_0403_6001_B1_IF00": paths[1]}
+
+
+@pytest.mark.parametrize(("author", "flag"), [(SerialDriver, "--driver-name"), (SerialPlugin, "--resource")])
+async def test_flags_say_what_it_is(author: type[SerialDriver | SerialPlugin], flag: str) -> None:
+    one, parser = author(), ArgumentParser()
+    one.arguments(parser)
+    one.configure(parser.parse_args([flag, "example.com/x", *"--list usb --only a* --sysfs /s --dev /d".split()]))
+    assert (one.bench.roots, one.bench.only) == (Roots(Path("/s"), Path("/d")), "a*")
+    assert one.bench.look is attached_usb
+    assert (one.name if isinstance(one, SerialDriver) else one.resource) == "example.com/x"
