@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": "Show on this machine what devlet does; no root, no network.",
     "describe": "Show objects in detail, with their events.",
     "drift": "Compare two captured files, or one with a node.",
+    "driver": "Make a project for a driver in Python.",
     "events": "List events, oldest first.",
     "exec": "Start a program that has the kubelet's paths built in.",
     "explain": "Say why a pod or claim has its devices, or why not.",

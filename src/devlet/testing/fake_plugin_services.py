@@ -39,15 +39,15 @@ class Plugin(Protocol):
     def notified(self, registered: bool, error: str) -> None: ...
 
 
-def server(plugin: Plugin, *, watched: bool) -> grpc.aio.Server:
-    """Not listening yet."""
+def server(plugin: Plugin, *, watched: bool, first: Sequence[grpc.GenericRpcHandler] = ()) -> grpc.aio.Server:
+    """Not listening yet. `first` are asked before the plugin."""
     made = grpc.aio.server(options=_BIG)
     handlers = [_service(plugin, "v1beta1.DevicePlugin", _V1BETA1)]
     if plugin.api is not Api.V1BETA1:
         handlers = [_service(plugin, "deviceplugin.DevicePlugin", {"Allocate": _allocate_old})]
     if watched:
         handlers.append(_service(plugin, "pluginregistration.Registration", _REGISTRATION, streams=False))
-    made.add_generic_rpc_handlers(handlers)
+    made.add_generic_rpc_handlers([*first, *handlers])
     return made
 
 

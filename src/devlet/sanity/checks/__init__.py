@@ -1,0 +1,1 @@
+"""The checks, by kind of driver."""

@@ -1,0 +1,146 @@
+"""A plugin that is killed between two calls, or in the middle of one, and started again."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import anyio
+
+from devlet.errors import PluginError
+from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed
+from devlet.sanity.plugin_client import PluginClient
+from devlet.sanity.rig_device_plugin import DevicePluginRig
+
+checks = Checks[DevicePluginRig]()
+
+_RULE = "a pod may be killed at any time; its container is started again, and finds what it left behind"
+_AGAIN = "start it again and wait for Register"
+
+
+async def _killed(rig: DevicePluginRig) -> Outcome | None:
+    """Kill it, start it, wait for it. An outcome if it does not come back."""
+    resources, before = rig.resources, rig.kubelet.count
+    await rig.driver.kill()
+    stale = [path.name for path in rig.leftovers()]
+    await rig.driver.start()
+    if await rig.ready_again(resources, before):
+        await rig.kubelet.settle(rig.settings.settle)
+        return None
+    left = f", with {', '.join(stale)} left over" if stale else ""
+    return Failed(f"it was killed and started again{left}, and was not registered within {rig.settings.wait:g} s")
+
+
+@checks.add(
+    "DP-KILL-1",
+    "It registers again after it was killed",
+    rule=f"{_RULE}: a socket without a listener, above all",
+    how=f"kill -9 it; its socket stays; {_AGAIN}",
+    fresh=True,
+)
+async def killed(rig: DevicePluginRig) -> Outcome:
+    return await _killed(rig) or Passed()
+
+
+@checks.add(
+    "DP-KILL-2",
+    "It has the same devices after it was killed",
+    rule="the kubelet remembers devices by their ids: with another id it is another device, and its pod has lost it",
+    how=f"kill -9 it; {_AGAIN}; compare the ids of its lists",
+    fresh=True,
+)
+async def same_ids(rig: DevicePluginRig) -> Outcome:
+    before = {plugin.resource: {device.ID for device in await plugin.devices()} for plugin in rig.plugins}
+    if await _killed(rig):
+        raise CannotTell("it did not register again after it was killed")
+    for resource, ids in before.items():
+        now = {device.ID for device in await rig.plugin(resource).devices()}
+        if now != ids:
+            return Failed(f"{resource} had {sorted(ids)[:5]}, and after it was started again {sorted(now)[:5]}")
+    return Passed()
+
+
+@checks.add(
+    "DP-KILL-3",
+    "It allocates again what it had allocated when it was killed",
+    rule="the kubelet allocates a device again for another container, whatever the plugin knew of the one before",
+    how=f"call Allocate, kill -9 it after the answer, {_AGAIN}; call Allocate with the same ids",
+    fresh=True,
+)
+async def after_allocate(rig: DevicePluginRig) -> Outcome:
+    async def allocated(plugin: PluginClient, ids: list[str]) -> None:
+        await plugin.allocate(ids)
+
+    return await _interrupted(rig, allocated, "after Allocate")
+
+
+@checks.add(
+    "DP-KILL-4",
+    "It survives being killed during Allocate",
+    rule=f"{_RULE}, half-finished files included",
+    how=f"call Allocate, kill -9 it before the answer, {_AGAIN}; call Allocate with the same ids",
+    fresh=True,
+)
+async def during_allocate(rig: DevicePluginRig) -> Outcome:
+    async def allocating(plugin: PluginClient, ids: list[str]) -> None:
+        answered = anyio.Event()
+
+        async def ask() -> None:
+            with suppress(PluginError):
+                while True:
+                    await plugin.allocate(ids)
+                    answered.set()
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(8):  # so that some are always under way
+                tasks.start_soon(ask)
+            with anyio.move_on_after(rig.settings.answer):
+                await answered.wait()
+            await anyio.sleep(rig.dice.number(0, 30) / 10_000)
+            await rig.driver.kill()
+
+    return await _interrupted(rig, allocating, "during Allocate")
+
+
+@checks.add(
+    "DP-KILL-5",
+    "It survives being killed before a container starts",
+    rule="PreStartContainer may be the first call to a plugin that was started again, long after Allocate",
+    how=f"call Allocate, kill -9 it, {_AGAIN}; call PreStartContainer with the same ids",
+    fresh=True,
+)
+async def before_pre_start(rig: DevicePluginRig) -> Outcome:
+    wanting = [plugin for plugin in rig.plugins if (await plugin.options()).pre_start_required]
+    if not wanting:
+        raise CannotTell("it does not require PreStartContainer")
+    ids = {plugin.resource: (await plugin.healthy())[:1] for plugin in wanting}
+    for plugin in wanting:
+        await plugin.allocate(ids[plugin.resource])
+    if outcome := await _killed(rig):
+        return outcome
+    for resource, wanted in ids.items():
+        try:
+            await rig.plugin(resource).pre_start(wanted)
+        except PluginError as e:
+            return Failed(f"{wanted[0]} was allocated before it was killed; {e.message}")
+    return Passed()
+
+
+async def _with_devices(rig: DevicePluginRig) -> PluginClient:
+    for plugin in rig.plugins:
+        if any(device.health == "Healthy" for device in await plugin.devices()):
+            return plugin
+    raise CannotTell("none of its devices is healthy")
+
+
+async def _interrupted(
+    rig: DevicePluginRig, act: Callable[[PluginClient, list[str]], Awaitable[None]], when: str
+) -> Outcome:
+    plugin = await _with_devices(rig)
+    ids = await plugin.healthy()
+    await act(plugin, ids)
+    if outcome := await _killed(rig):
+        return outcome
+    try:
+        await rig.plugin(plugin.resource).allocate(ids)
+    except PluginError as e:
+        return Failed(f"it was killed {when} and started again; then {e.message}")
+    return Passed()

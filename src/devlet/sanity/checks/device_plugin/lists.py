@@ -1,0 +1,279 @@
+"""What a plugin sends on ListAndWatch while nothing changes."""
+
+from itertools import pairwise
+
+import anyio
+import anyio.lowlevel
+
+from devlet.errors import PluginUnavailable
+from devlet.sanity.check import Checks, Failed, Outcome, Passed, Warned
+from devlet.sanity.checks.device_plugin.every import every_plugin
+from devlet.sanity.plugin_client import PluginClient
+from devlet.sanity.rig_device_plugin import DevicePluginRig
+from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
+
+checks = Checks[DevicePluginRig]()
+
+_HOW = "call /v1beta1.DevicePlugin/ListAndWatch on its socket and print what comes"
+_ID_LENGTH = 63
+_MESSAGE = 4 << 20  # bytes, what gRPC receives by default
+_FLOOD = 20  # lists in a second
+
+
+def _ids(answer: pb.ListAndWatchResponse | None) -> list[str]:
+    return sorted(device.ID for device in answer.devices) if answer else []
+
+
+@checks.add(
+    "DP-LIST-1",
+    "It sends its devices at once",
+    rule="ListAndWatch returns the list of devices, and again whenever it changes: the first comes without a change",
+    how=_HOW,
+)
+@every_plugin
+async def at_once(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+    if await plugin.watch.until(lambda watch: watch.count > 0, rig.settings.answer):
+        return Passed()
+    return Failed(plugin.watch.ended or f"no list came within {rig.settings.answer:g} s")
+
+
+@checks.add(
+    "DP-LIST-2",
+    "It keeps the stream open",
+    rule="when ListAndWatch ends the kubelet takes the plugin for dead: no device of it can be allocated any more",
+    how=f"{_HOW}; it must not end",
+)
+@every_plugin
+async def stays_open(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+    await plugin.devices()
+    await plugin.watch.until(lambda watch: bool(watch.ended), rig.settings.quiet)
+    return Failed(plugin.watch.ended) if plugin.watch.ended else Passed()
+
+
+@checks.add(
+    "DP-LIST-3",
+    "Ids have between 1 and 63 characters",
+    rule="Device.ID is unique and has at most 63 characters: device plugin API, Device",
+    how=_HOW,
+)
+@every_plugin
+async def id_lengths(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+    for device in await plugin.devices():
+        if not 1 <= len(device.ID) <= _ID_LENGTH:
+            return Failed(f"the id {device.ID!r} has {len(device.ID)} characters")
+    return Passed()
+
+
+@checks.add(
+    "DP-LIST-4",
+    "No id is listed twice",
+    rule="Device.ID is unique; the kubelet counts one that is listed with two kinds of health as two devices",
+    how=_HOW,
+)
+@every_plugin
+async def unique_ids(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+    ids = [device.ID for device in await plugin.devices()]
+    twice = sorted({id for id in ids if ids.count(id) > 1}) if len(ids) != len(set(ids)) else []
+    return Failed(f"listed more than once: {', '.join(twice[:5])}") if twice else Passed()
+
+
+@checks.add(
+    "DP-LIST-5",
+    "Health is Healthy or Unhealthy",
+    rule="Device.health is one of the two, in this spelling; the kubelet takes anything else for unhealthy",
+    how=_HOW,
+)
+@every_plugin
+async def known_health(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+    for device in await plugin.devices():
+        if device.health not in ("Healthy", "Unhealthy"):
+            return Failed(f"the health of {device.ID} is {device.health!r}")
+    return Passed()
+
+
+@checks.add(
+    "DP-LIST-6",
+    "Its devices are near to NUMA nodes of this machine",
+    rule="TopologyInfo lists NUMA nodes; one that does not exist, such as the kernel's -1 for none, means no alignment",
+    how=f"{_HOW}; compare with /sys/devices/system/node",
+)
+@every_plugin
+async def topology(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+    nodes = rig.numa_nodes
+    for device in await plugin.devices():
+        listed = [node.ID for node in device.topology.nodes]
+        if wrong := [node for node in listed if node < 0 or (nodes and node not in nodes)]:
+            known = ", ".join(map(str, sorted(nodes))) or "not known"
+            return Failed(f"{device.ID} is said to be near to NUMA node {wrong[0]}; those of this machine: {known}")
+        if len(set(listed)) < len(listed):
+            return Failed(f"{device.ID} names a NUMA node twice: {listed}")
+    return Passed()
+
+
+@checks.add(
+    "DP-LIST-7",
+    "A second stream gets the whole list too",
+    rule="each ListAndWatch begins with the full list: the kubelet opens a new one whenever it connects",
+    how=f"{_HOW}, in two clients at the same time",
+)
+@every_plugin
+async def second_stream(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+    await plugin.devices()
+    second = plugin.follow()
+    try:
+        came = await second.until(lambda watch: watch.count > 0, rig.settings.answer)
+        expected, got = _ids(plugin.watch.newest), _ids(second.newest)
+        if not came:
+            return Failed(f"nothing came on a second stream: {second.ended or 'no list'}")
+        return Passed() if got == expected else Failed(f"the second stream began with {got}, the first has {expected}")
+    finally:
+        second.close()
+
+
+@checks.add(
+    "DP-LIST-8",
+    "A stream that is closed does not harm the others",
+    rule="connections end at any time; the plugin goes on for those that are open, and for new ones",
+    how=f"{_HOW}, in two clients; end one, start another",
+)
+@every_plugin
+async def closed_stream(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+    expected = sorted(device.ID for device in await plugin.devices())
+    second = plugin.follow()
+    await second.until(lambda watch: watch.count > 0, rig.settings.answer)
+    second.close()
+    third = plugin.follow()
+    await third.until(lambda watch: watch.count > 0, rig.settings.answer)
+    third.close()
+    await plugin.watch.until(lambda watch: bool(watch.ended), rig.settings.quiet)
+    if plugin.watch.ended:
+        return Failed(f"a second stream was closed, and the first one ended: {plugin.watch.ended}")
+    if _ids(third.newest) != expected:
+        return Failed(f"after a stream was closed the next one began with {_ids(third.newest)}, expected {expected}")
+    return Passed()
+
+
+@checks.add(
+    "DP-LIST-9",
+    "A list has at most 4 MiB",
+    rule="gRPC receives at most 4 MiB by default; with a longer list the stream breaks, and the kubelet does not retry",
+    how=f"{_HOW}; add up its bytes",
+)
+@every_plugin
+async def list_size(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+    await plugin.devices()
+    if plugin.watch.size > _MESSAGE:
+        return Failed(
+            f"a list of {len(await plugin.devices())} devices has {plugin.watch.size} bytes, more than {_MESSAGE}"
+        )
+    return Passed()
+
+
+@checks.add(
+    "DP-LIST-10",
+    "It sends a list only when something has changed",
+    rule="ListAndWatch returns a new list when a device changes or goes; the kubelet writes a file for each that comes",
+    how=f"{_HOW} while nothing changes",
+)
+@every_plugin
+async def no_flood(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+    await plugin.devices()
+    watch, before, quiet = plugin.watch, plugin.watch.count, rig.settings.quiet
+    await anyio.sleep(quiet)
+    more = watch.count - before
+    if more > _FLOOD * quiet:
+        return Failed(f"{more} lists in {quiet:g} s, though nothing changed")
+    if more and len({_content(each) for each in list(watch.lists)[-(more + 1) :]}) == 1:
+        return Warned(f"{more} lists in {quiet:g} s, all the same")
+    return Passed()
+
+
+def _content(answer: pb.ListAndWatchResponse) -> bytes:
+    return b"".join(sorted(device.SerializeToString(deterministic=True) for device in answer.devices))
+
+
+@checks.add(
+    "DP-LIST-11",
+    "Many streams at the same time all get the whole list",
+    rule="each ListAndWatch begins with the full list, also for several clients at once",
+    how=f"{_HOW}, in 40 clients that are started together",
+)
+@every_plugin
+async def many_streams(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+    for _ in range(8):  # what goes wrong here does so by chance
+        if isinstance(outcome := await _together(rig, plugin), Failed):
+            return outcome
+    return Passed()
+
+
+async def _together(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+    expected = sorted(device.ID for device in await plugin.devices())
+    streams = [plugin.follow() for _ in range(40)]
+    try:
+        with anyio.move_on_after(rig.settings.answer):
+            for stream in streams:
+                await stream.until(lambda watch: watch.count > 0)
+    finally:
+        for stream in streams:
+            stream.close()
+    if broken := [stream.ended for stream in streams if stream.ended]:
+        await anyio.sleep(rig.settings.settle)  # or its end is not known yet
+        return Failed(f"{len(broken)} of 40 streams ended: {broken[0]}; {rig.trouble}".rstrip("; "))
+    wrong = [ids for ids in (_ids(stream.newest) for stream in streams) if ids != expected]
+    if wrong:
+        count = f"{len(wrong[0])} of {len(expected)} devices"
+        return Failed(f"{len(wrong)} of 40 streams began with another list, such as {count}")
+    return Passed()
+
+
+@checks.add(
+    "DP-LIST-12",
+    "Streams that were closed cost nothing any more",
+    rule="a plugin outlives many kubelets; what it keeps for each closed stream is lost until it cannot go on",
+    how=f"{_HOW}; end it and do it again some hundred times, and look at /proc/PID/fd, /proc/PID/task and VmRSS",
+    fresh=True,
+)
+@every_plugin
+async def closed_streams(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+    await _open_and_close(rig, plugin, 50)
+    used = [rig.usage()]
+    for _ in range(3):
+        await _open_and_close(rig, plugin, 200)
+        used.append(rig.usage())
+    first, last = used[0], used[-1]
+    if last.files - first.files > 100:
+        return Failed(f"{last.files - first.files} more open files after 600 streams were opened and closed")
+    if last.threads - first.threads > 100:
+        return Failed(f"{last.threads - first.threads} more threads after 600 streams were opened and closed")
+    growth = min(after.memory - before.memory for before, after in pairwise(used)) // 200
+    if growth > _LEAK:
+        return Warned(f"each closed stream left about {growth // 1024} KiB of memory in use")
+    return Passed()
+
+
+_LEAK = 4 << 10  # bytes for each closed stream
+
+
+async def _open_and_close(rig: DevicePluginRig, plugin: PluginClient, times: int) -> None:
+    for number in range(times):
+        stream = plugin.follow()
+        if not await stream.until(lambda watch: watch.count > 0, rig.settings.answer):
+            problem = stream.ended or "no list came"
+            raise PluginUnavailable(plugin.resource, f"stream {number + 1}, after as many were closed: {problem}")
+        stream.close()
+        await anyio.lowlevel.checkpoint()
+
+
+@checks.add(
+    "DP-LIST-13",
+    "A stream that nobody reads holds nobody up",
+    rule="a kubelet may be busy or stopped while its connection stays; calls of others are answered nonetheless",
+    how="call ListAndWatch and do not read; then call the other methods",
+)
+@every_plugin
+async def unread_stream(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+    ids = await plugin.healthy()
+    with plugin.unread_streams(3):
+        await plugin.options()
+        await plugin.allocate(ids[:1])
+    return Passed()

@@ -1,0 +1,87 @@
+"""A plugin that is asked to end: SIGTERM, as the runtime sends it to a pod that is deleted."""
+
+from devlet.sanity.check import Checks, Failed, Outcome, Passed
+from devlet.sanity.rig_device_plugin import DevicePluginRig
+
+checks = Checks[DevicePluginRig]()
+
+_HOW = "send it SIGTERM"
+
+
+async def _terminated(rig: DevicePluginRig) -> bool:
+    rig.plugins  # noqa: B018  there must have been something to end
+    rig.stopped = True
+    return await rig.driver.terminate(rig.settings.stop)
+
+
+@checks.add(
+    "DP-STOP-1",
+    "It ends when it is asked to",
+    rule="a pod that is deleted gets SIGTERM, and SIGKILL when its grace period of 30 seconds is over",
+    how=f"{_HOW}; it should end in less than 30 seconds",
+    fresh=True,
+)
+async def ends(rig: DevicePluginRig) -> Outcome:
+    if not await _terminated(rig):
+        return Failed(f"it still runs {rig.settings.stop:g} s after SIGTERM")
+    return Passed()
+
+
+@checks.add(
+    "DP-STOP-2",
+    "It takes its socket with it",
+    rule="a socket without listener is taken for a plugin by whoever looks there, and is in the way of the next",
+    how=f"{_HOW}; look into device-plugins and plugins_registry",
+    fresh=True,
+)
+async def removes_sockets(rig: DevicePluginRig) -> Outcome:
+    await _terminated(rig)
+    left = [str(path) for path in rig.leftovers() if path.is_socket()]
+    return Failed(f"left over after SIGTERM: {', '.join(left)}") if left else Passed()
+
+
+@checks.add(
+    "DP-STOP-3",
+    "It leaves no files in the kubelet's directory",
+    rule="device-plugins belongs to the kubelet; what plugins leave there nobody removes",
+    how=f"{_HOW}; look into device-plugins and plugins_registry",
+    fresh=True,
+)
+async def leaves_nothing(rig: DevicePluginRig) -> Outcome:
+    await _terminated(rig)
+    left = [str(path) for path in rig.leftovers() if not path.is_socket()]
+    return Failed(f"left over after SIGTERM: {', '.join(left)}") if left else Passed()
+
+
+@checks.add(
+    "DP-STOP-4",
+    "It ends though streams are open",
+    rule="the kubelet never closes ListAndWatch: a plugin that waits for its streams to end waits for ever",
+    how=f"call ListAndWatch and keep it open; {_HOW}",
+    fresh=True,
+)
+async def ends_with_streams(rig: DevicePluginRig) -> Outcome:
+    for plugin in rig.plugins:
+        for _ in range(2):
+            stream = plugin.follow()
+            await stream.until(lambda watch: watch.count > 0, rig.settings.answer)
+    if not await _terminated(rig):
+        return Failed(f"with open streams it still runs {rig.settings.stop:g} s after SIGTERM")
+    return Passed()
+
+
+@checks.add(
+    "DP-STOP-5",
+    "It can be started again after it was stopped",
+    rule="a rolling update is a stop and a start: the new one registers as the old one did",
+    how=f"{_HOW}, start it again and wait for Register",
+    fresh=True,
+)
+async def starts_again(rig: DevicePluginRig) -> Outcome:
+    resources, before = rig.resources, rig.kubelet.count
+    await _terminated(rig)
+    rig.stopped = False
+    await rig.driver.start()
+    if not await rig.ready_again(resources, before):
+        return Failed(f"it was stopped and started again, and was not registered within {rig.settings.wait:g} s")
+    return Passed()

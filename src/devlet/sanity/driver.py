@@ -1,0 +1,189 @@
+"""The driver under test: a process that we start, kill and stop, or one that runs already and is left alone.
+
+A driver gets its directories by words in its command and environment, such as `{device_plugins}`. Only the words that
+are known are replaced: braces are usual in arguments that are JSON. It has to be killed as a group: what was given
+as a command is often a shell around the driver.
+"""
+
+import os
+import re
+import shlex
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+
+from devlet.runtime import kubelet_paths
+from devlet.sanity.check import CannotTell
+from devlet.testing.processes import RunningProcess, process
+
+__all__ = ["AttachedDriver", "Command", "Driver", "DriverProcess"]
+
+LOG_LIMIT = 16 << 20  # bytes; what a driver writes beyond is thrown away
+_TAIL = 8 << 10
+_TAIL_LINES = 12
+_LINE = 300  # characters
+_WANTS_ROOT = re.compile(
+    r"permission denied|operation not permitted|must be (run as )?root|EACCES|EPERM", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to start. `private_mount`: /var/lib/kubelet is the rig's root for it."""
+
+    words: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict)
+    private_mount: bool = False
+
+    def filled(self, places: Mapping[str, Path]) -> "Command":
+        env = {name: _filled(value, places) for name, value in self.env.items()}
+        return Command([_filled(word, places) for word in self.words], env, self.private_mount)
+
+    def __str__(self) -> str:
+        return shlex.join(self.words)
+
+
+def _filled(word: str, places: Mapping[str, Path]) -> str:
+    for name, path in places.items():
+        word = word.replace(f"{{{name}}}", str(path))
+    return word
+
+
+class Driver(Protocol):
+    """`starts` counts how often it was started."""
+
+    starts: int
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process that was started; None if it is not known or has ended."""
+        ...
+
+    @property
+    def ending(self) -> str:
+        """How it ended, such as `exited with 1`; empty while it runs, or if it is not ours."""
+        ...
+
+    def log(self) -> str: ...
+    async def start(self) -> None: ...
+    async def kill(self) -> None: ...
+    async def terminate(self, within: float) -> bool: ...
+
+
+class DriverProcess:
+    """Not running until `start`. Leave with `close`."""
+
+    def __init__(self, command: Command, root: Path, log: Path, grace: float = 2.0) -> None:
+        self.starts = 0
+        self.log_bytes = 0  # thrown away as too many
+        self._command = command
+        self._root = root
+        self._log = log
+        self._grace = grace
+        self._stack = AsyncExitStack()
+        self._process: RunningProcess | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process and self._process.returncode is None else None
+
+    @property
+    def ending(self) -> str:
+        code = self._process.returncode if self._process else None
+        if code is None:
+            return ""
+        return f"exited with {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+
+    def log(self) -> str:
+        """Its last lines, and what they seem to mean."""
+        lines = _tail(self._log)
+        return "\n".join([*lines, *_advice(lines)])
+
+    async def start(self) -> None:
+        """Again if it has ended. InvalidInput if there is no such program."""
+        await self.close()
+        words = list(self._command.words)
+        if self._command.private_mount:
+            words = [sys.executable, "-m", kubelet_paths.__name__, str(self._root), *words]
+        self._process = await self._stack.enter_async_context(
+            process(words, log=self._log, env=self._command.env, cwd=self._root, grace=self._grace)
+        )
+        self.starts += 1
+
+    async def kill(self) -> None:
+        """SIGKILL for all of it: nothing can be tidied up."""
+        if self._process and self._process.returncode is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            await self._process.wait()
+
+    async def terminate(self, within: float) -> bool:
+        """SIGTERM, as a container gets it. Whether it ended in time."""
+        if not self._process:
+            return True
+        self._process.send_signal(signal.SIGTERM)
+        with anyio.move_on_after(within):
+            await self._process.wait()
+        return self._process.returncode is not None
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+        self._process = None
+
+    def written(self) -> int:
+        """Bytes of log, those that were thrown away too."""
+        return self.log_bytes + (self._log.stat().st_size if self._log.exists() else 0)
+
+    def trim_log(self) -> None:
+        """A driver that floods must not fill the disk. It appends, so the file may be cut under it."""
+        try:
+            if (size := self._log.stat().st_size) > LOG_LIMIT:
+                os.truncate(self._log, 0)
+                self.log_bytes += size
+        except FileNotFoundError:
+            return
+
+
+class AttachedDriver:
+    """Somebody else's process. It is neither stopped nor started."""
+
+    starts = 1
+    pid = None
+    ending = ""
+
+    def log(self) -> str:
+        return ""
+
+    async def start(self) -> None:
+        raise CannotTell(_NOT_OURS)
+
+    async def kill(self) -> None:
+        raise CannotTell(_NOT_OURS)
+
+    async def terminate(self, within: float) -> bool:
+        raise CannotTell(_NOT_OURS)
+
+
+_NOT_OURS = "the driver is attached: only one that the suite started is stopped and started"
+
+
+def _tail(log: Path) -> list[str]:
+    try:
+        with log.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL))
+            text = file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return []
+    return [line[:_LINE] for line in text.splitlines()[-_TAIL_LINES:]]
+
+
+def _advice(lines: Sequence[str]) -> list[str]:
+    if os.geteuid() and any(_WANTS_ROOT.search(line) for line in lines):
+        return ["(it seems to need rights that you do not have: run the suite as root)"]
+    return []

@@ -1,0 +1,263 @@
+"""A kubelet, as far as device plugins can tell, that writes down everything and can be told to behave badly.
+
+It serves `kubelet.sock`, greets sockets that appear in the registry directory, connects to what was registered and
+keeps one ListAndWatch open to each. Unlike a real one it takes a plugin with a wrong version or name: that is a
+finding, and the rest of the plugin can still be looked at.
+"""
+
+import stat
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import grpc
+from anyio.abc import TaskGroup
+from google.protobuf.message import DecodeError
+
+from devlet.errors import PluginError, PluginUnavailable
+from devlet.plugins.channels import connection
+from devlet.plugins.registration_server import SOCKET, remove_sockets
+from devlet.sanity.plugin_client import PluginClient, connected
+from devlet.sdk.server import Context, Methods, SocketServer, Unary
+from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
+from devlet.wire.pluginregistration import api_pb2 as pb_watcher
+
+__all__ = ["Kubelet", "Registration", "Settings"]
+
+Socket = tuple[int, int]  # inode, which may be used again, and time
+
+_KEPT = 1_000  # registrations; a driver that floods must not fill the memory
+_POLL = 0.05  # seconds between two looks at the registry directory
+_REGISTRATION = "/pluginregistration.Registration"
+_GREETING = 64 << 10  # bytes of an answer to GetInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Seconds. The kubelet dials for 10, and waits for answers to most calls for ever."""
+
+    dial: float = 10.0
+    answer: float = 10.0
+    info: float = 1.0
+    notify: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One that was tried. `package` is the API by which it came, `versions` what it offers, `path` where it listens.
+    `problem` is what was against it."""
+
+    package: str
+    versions: tuple[str, ...]
+    endpoint: str
+    resource: str
+    path: Path
+    options: pb.DevicePluginOptions
+    found_at: Path | None = None  # in the registry directory
+    problem: str = ""
+    type: str = ""  # of the registry directory
+
+
+class Kubelet:
+    """`refusals`: so many registrations are refused before one is taken. `slowness`: seconds before one is answered."""
+
+    def __init__(self, directory: Path, registry: Path, tasks: TaskGroup, settings: Settings = Settings()) -> None:
+        self.directory = directory
+        self.registry = registry
+        self.registrations: deque[Registration] = deque(maxlen=_KEPT)
+        self.count = 0  # of registrations
+        self.plugins: dict[str, PluginClient] = {}
+        self.refusals = 0
+        self.slowness = 0.0
+        self._settings = settings
+        self._tasks = tasks
+        self._changed = anyio.Event()
+        self._life: AsyncExitStack | None = None
+        self._greeted: dict[Path, Socket] = {}
+
+    @property
+    def is_running(self) -> bool:
+        return self._life is not None
+
+    async def start(self, *, clean: bool = True) -> None:
+        """As a kubelet starts: it removes the sockets of plugins (`clean`) and makes its own. InUse if another kubelet
+        serves there."""
+        if clean:
+            remove_sockets(self.directory)
+        self._life = AsyncExitStack()
+        methods = {f"/{package}.Registration/Register": self._registered(package) for package in _PACKAGES}
+        try:
+            server = SocketServer(self.directory / SOCKET, [Methods(methods)])
+            await self._life.enter_async_context(server.serving())
+            await self._life.enter_async_context(self._greeting())
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """May be repeated."""
+        life, self._life = self._life, None
+        if life:
+            with anyio.CancelScope(shield=True):
+                self.plugins.clear()
+                await life.aclose()
+                self._greeted.clear()  # now nobody looks any more
+
+    async def until(self, count: int, within: float) -> bool:
+        """Whether so many registrations were taken, since it was made, in so many seconds."""
+        with anyio.move_on_after(within):
+            while self.taken < count:
+                await self._changed.wait()
+            return True
+        return False
+
+    @property
+    def taken(self) -> int:
+        return sum(not registration.problem for registration in self.registrations)
+
+    async def settle(self, quiet: float) -> None:
+        """Until no registration has come for so many seconds; a flood is not waited for."""
+        for _ in range(20):
+            before = self.count
+            await anyio.sleep(quiet)
+            if self.count == before:
+                return
+
+    async def connect(self, resource: str, path: Path) -> PluginClient:
+        """PluginError if nobody speaks the API there."""
+        life, settings = self._life, self._settings
+        async with AsyncExitStack() as stack:
+            dialled = connected(resource, path, self._tasks, dial=settings.dial, answer=settings.answer)
+            client = await stack.enter_async_context(dialled)
+            await client.options()
+            if life is None or life is not self._life:
+                raise PluginUnavailable(resource, "the kubelet has been stopped")
+            life.push_async_exit(stack.pop_all())
+        if before := self.plugins.get(resource):
+            before.watch.close()
+        self.plugins[resource] = client
+        client.start_watch()
+        return client
+
+    def _registered(self, package: str) -> Unary:
+        async def register(blob: bytes, context: Context) -> bytes:
+            registration = await self._register(package, blob)
+            self._record(registration)
+            if registration.problem:
+                await context.abort(grpc.StatusCode.UNKNOWN, registration.problem)
+            return pb.Empty().SerializeToString()
+
+        return register
+
+    async def _register(self, package: str, blob: bytes) -> Registration:
+        try:
+            request = pb.RegisterRequest.FromString(blob)
+        except DecodeError as e:
+            problem = f"the RegisterRequest cannot be decoded: {e}"
+            return Registration(package, (), "", "", self.directory, pb.DevicePluginOptions(), problem=problem)
+        path = self._path(request.endpoint)
+        problem = await self._problem(package, request.resource_name, path)
+        return Registration(
+            package, (request.version,), request.endpoint, request.resource_name, path, request.options, problem=problem
+        )
+
+    async def _problem(self, package: str, resource: str, path: Path) -> str:
+        if self.refusals:
+            self.refusals -= 1
+            return "told to refuse: as a kubelet that cannot take a plugin yet"
+        if package != "v1beta1":
+            return f"the API {package} is that of Kubernetes 1.8 and 1.9, which kubelets do not speak any more"
+        try:
+            await anyio.sleep(self.slowness)
+            await self.connect(resource, path)
+        except PluginError as e:
+            return f"failed to dial device plugin: {e.message}"
+        return ""
+
+    def _path(self, endpoint: str) -> Path:
+        """A kubelet would look below its directory only."""
+        inside = self.directory / endpoint.lstrip("/")
+        return Path(endpoint) if endpoint.startswith("/") and not inside.exists() else inside
+
+    def _record(self, registration: Registration) -> None:
+        self.registrations.append(registration)
+        self.count += 1
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    # The registry directory
+
+    @asynccontextmanager
+    async def _greeting(self) -> AsyncIterator[None]:
+        scope = anyio.CancelScope()
+
+        async def look() -> None:
+            with scope:
+                while True:
+                    for path, present in _sockets(self.registry).items():
+                        if self._greeted.get(path) != present:
+                            self._greeted[path] = present
+                            await self._greet(path)
+                    await anyio.sleep(_POLL)
+
+        self._tasks.start_soon(look)
+        try:
+            yield
+        finally:
+            scope.cancel()
+
+    async def _greet(self, path: Path) -> None:
+        settings = self._settings
+        try:
+            async with connection(path.name, path, within=settings.dial, max_message=_GREETING) as dialled:
+                blob = await dialled.call(f"{_REGISTRATION}/GetInfo", b"", timeout=settings.info)
+                registration = await self._introduced(path, pb_watcher.PluginInfo.FromString(blob))
+                status = pb_watcher.RegistrationStatus(
+                    plugin_registered=not registration.problem, error=registration.problem
+                )
+                method = f"{_REGISTRATION}/NotifyRegistrationStatus"
+                await dialled.call(method, status.SerializeToString(), timeout=settings.notify)
+        except (PluginError, DecodeError) as e:
+            registration = Registration(
+                "pluginregistration", (), "", "", path, pb.DevicePluginOptions(), path, f"{path.name}: {e}"
+            )
+        self._record(registration)
+
+    async def _introduced(self, path: Path, info: pb_watcher.PluginInfo) -> Registration:
+        endpoint = Path(info.endpoint or path)
+        problem = ""
+        try:
+            if info.type == "DevicePlugin":
+                await self.connect(info.name, endpoint)
+        except PluginError as e:
+            problem = f"failed to dial device plugin: {e.message}"
+        versions = tuple(info.supported_versions)
+        return Registration(
+            "pluginregistration",
+            versions,
+            info.endpoint,
+            info.name,
+            endpoint,
+            pb.DevicePluginOptions(),
+            path,
+            problem,
+            info.type,
+        )
+
+
+_PACKAGES = ("v1beta1", "deviceplugin")
+
+
+def _sockets(directory: Path) -> dict[Path, Socket]:
+    found = {}
+    for path in sorted(directory.rglob("*")):
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        if stat.S_ISSOCK(status.st_mode) and not path.name.startswith("."):
+            found[path] = (status.st_ino, status.st_ctime_ns)
+    return found

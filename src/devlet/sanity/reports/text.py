@@ -1,0 +1,36 @@
+"""A report for people: what was found, how to see it, and a summary. What passed is not repeated."""
+
+from textwrap import indent
+
+from devlet.sanity.report import Report, Result
+
+__all__ = ["line", "render"]
+
+
+def render(report: Report) -> str:
+    parts = [_finding(result) for result in report.findings]
+    if report.trouble:
+        parts.insert(0, f"The driver could not be driven: {report.trouble}")
+    return "\n\n".join([*parts, report.summary]) + "\n"
+
+
+def line(result: Result) -> str:
+    """One check, when it has ended."""
+    reason = f": {result.text.splitlines()[0]}" if result.text else ""
+    return f"{result.word:<8}{result.check.id:<13}{result.check.title}{reason}"
+
+
+def _finding(result: Result) -> str:
+    rows = [
+        f"{result.check.id} {result.word}: {result.check.title}",
+        f"  seen: {_below(result.text)}",
+        f"  rule: {result.check.rule}",
+        f"  to see it: {result.how}",
+    ]
+    if result.log and result.log not in result.text:
+        rows.append(f"  log: {_below(result.log)}")
+    return "\n".join(rows)
+
+
+def _below(text: str) -> str:
+    return indent(text, "    ").lstrip()

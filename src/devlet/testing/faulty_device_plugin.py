@@ -1,0 +1,37 @@
+"""The sound device plugin with one bug, which is named after the check of `devlet.sanity` that is to find it.
+
+    python -m devlet.testing.faulty_device_plugin --bug DP-LIST-4 --directory D --cdi C
+
+So each check is shown to see what it is for. Bugs are mistakes that plugins have: threads that are never free again,
+ids made at random, sockets that stay, a stream that ends. A bug is a class that changes as little as it can.
+"""
+
+from collections.abc import Sequence
+
+import anyio
+
+from devlet.kit import facts
+from devlet.testing import faulty_answers, faulty_lists, faulty_lives, faulty_registrations
+from devlet.testing.sound_device_plugin import SoundDevicePlugin, arguments, run
+
+__all__ = ["BUGS", "main"]
+
+BUGS: dict[str, type[SoundDevicePlugin]] = {
+    **faulty_registrations.BUGS,
+    **faulty_lists.BUGS,
+    **faulty_answers.BUGS,
+    **faulty_lives.BUGS,
+}
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = arguments()
+    parser.add_argument("--bug", choices=sorted(BUGS), required=True)
+    given = parser.parse_args(words)
+    facts.configure("text")
+    kind = BUGS[given.bug]
+    anyio.run(run, lambda: kind(given.directory, given.cdi, registry=given.registry))
+
+
+if __name__ == "__main__":
+    main()

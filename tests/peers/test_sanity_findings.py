@@ -1,0 +1,60 @@
+"""docs/sanity-findings.md says what is true: its programs show what is wrong with drivers, without devlet."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from devlet.runtime import kubelet_paths
+
+if TYPE_CHECKING:
+    from tests.peers.conftest import Peers
+
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(90), pytest.mark.xdist_group("peers-sanity-findings")]
+
+PAGE = (Path(__file__).parents[2] / "docs" / "sanity-findings.md").read_text()
+PROGRAMS = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+
+
+def output(root: Path, program: str, driver: Path, *before: str) -> str:
+    for name, text in PROGRAMS.items():
+        (root / name).write_text(text)
+    words = [*before, sys.executable, str(root / program), str(driver)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=80, cwd=root)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_no_program_needs_devlet() -> None:
+    assert {name for name, text in PROGRAMS.items() if "devlet" in text} == set()
+    assert set(PROGRAMS) == {"start.py", "lost_change.py", "crash.py", "goroutines.py", "memory.py"}
+
+
+def test_the_generic_plugin_does_not_tell_a_kubelet_that_came_back(peers: "Peers", root: Path) -> None:
+    peers.need("generic-device-plugin")
+    said = output(root, "lost_change.py", peers.binaries / "generic-device-plugin")
+    assert said == "lists since the kubelet is back: 1\n"
+
+
+def test_the_generic_plugin_ends_when_it_has_many_streams(peers: "Peers", root: Path) -> None:
+    peers.need("generic-device-plugin")
+    said = output(root, "crash.py", peers.binaries / "generic-device-plugin")
+    assert said == "exit code 2 ['fatal error: concurrent map iteration and map write']\n"
+
+
+def test_the_generic_plugin_keeps_streams_that_were_closed(peers: "Peers", root: Path) -> None:
+    peers.need("generic-device-plugin")
+    said = output(root, "goroutines.py", peers.binaries / "generic-device-plugin")
+    before, after = map(int, said.split()[1:])
+    assert after >= before + 100
+
+
+def test_the_sample_plugin_keeps_streams_that_were_closed(peers: "Peers", root: Path) -> None:
+    peers.need("sample-device-plugin")
+    mounted = [sys.executable, "-m", kubelet_paths.__name__, str(root)]
+    said = output(root, "memory.py", peers.binaries / "sample-device-plugin", *mounted)
+    before, after = map(int, said.split()[1:])
+    assert after > before + 2000 * 4

@@ -1,0 +1,99 @@
+"""The command line; what the suite finds is tested with the suite."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from devlet.cli import main
+
+pytestmark = pytest.mark.timeout(60)
+
+SOUND = [
+    "--",
+    sys.executable,
+    "-m",
+    "devlet.testing.sound_device_plugin",
+    "--directory={device_plugins}",
+    "--cdi={cdi}",
+]
+FAULTY = [*SOUND[:3], "devlet.testing.faulty_device_plugin", *SOUND[4:], "--bug"]
+
+
+def sanity(*words: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "devlet", "sanity", "device-plugin", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=50, env={**os.environ, "NO_COLOR": "1"})
+
+
+def test_a_sound_driver_is_passed_with_0_and_reports_are_written(tmp_path: Path) -> None:
+    report = f"--report=json={tmp_path}/r.json"
+    done = sanity("--only=DP-REG-[12]", "--seed=4", report, f"--report=html={tmp_path}/r.html", *SOUND)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(
+        "passed  DP-REG-1     It registers soon after it was started: registered example.com/led\n"
+    )
+    assert "\n2 passed in " in done.stdout and "--seed 4" in done.stdout
+    assert json.loads((tmp_path / "r.json").read_text())["seed"] == 4
+    assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_finding_is_1_and_a_report_on_standard_output_is_nothing_but_that() -> None:
+    done = sanity("--only=DP-LIST-4", "-o", "json", *FAULTY, "DP-LIST-4")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["counts"] == {"failed": 1}
+    assert done.stderr == "failed  DP-LIST-4    No id is listed twice: listed more than once: dev-0\n"
+
+
+def test_warnings_count_if_it_is_strict() -> None:
+    words = ["--only=DP-PREF-6", *FAULTY, "DP-PREF-6"]
+    assert (sanity(*words).returncode, sanity("--strict", *words).returncode) == (0, 1)
+
+
+def test_a_driver_that_cannot_be_looked_at_is_2() -> None:
+    done = sanity("--wait=1s", "--only=DP-LIST-*", "--", "sh", "-c", "echo must be root; exit 1")
+    assert done.returncode == 2
+    assert "the driver exited with 1 before it had registered; the end of its log:\nmust be root" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ([], "say which driver"),
+        (["--attach", "--", "true"], "say which driver"),
+        (["--only=NOPE", "--", "true"], "no check is called NOPE"),
+        (["--report=pdf=x", "--", "true"], "--report pdf=x: expected one of html, json, junit, text"),
+        (["--nope"], "No such option"),
+        (["--", "/no/such/driver"], "/no/such/driver: no such program"),
+    ],
+)
+def test_wrong_usage_is_2_and_no_finding(words: list[str], error: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["sanity", "device-plugin", *words]) == 2
+    assert error in capfd.readouterr().err
+
+
+def test_the_checks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["sanity", "device-plugin", "--list"]) == 0
+    assert capsys.readouterr().out.startswith("DP-REG-1     It registers soon after it was started\n")
+
+
+def test_variables_of_the_driver_are_given_or_taken_over() -> None:
+    shell = 'echo "$A-$B-$C"; exit 1'
+    command = [
+        sys.executable,
+        "-m",
+        "devlet",
+        "sanity",
+        "device-plugin",
+        "--env=A=1",
+        "--env=B",
+        "--",
+        "sh",
+        "-c",
+        shell,
+    ]
+    env = {**os.environ, "B": "2", "C": "3"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, env=env)
+    assert "1-2-\n" in done.stdout

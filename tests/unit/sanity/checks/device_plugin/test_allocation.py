@@ -1,0 +1,22 @@
+"""Each check finds the bug that it is for."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from devlet.sanity.check import Check, Failed, Warned
+from devlet.sanity.checks.device_plugin import allocation
+
+if TYPE_CHECKING:
+    from tests.unit.sanity.conftest import Runs
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+CHECKS = [pytest.param(check, id=check.id, marks=[pytest.mark.long] * check.fresh) for check in allocation.checks]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+async def test_the_bug_is_found(check: Check[Any], faulty: "Runs") -> None:
+    [result] = (await faulty(check)).results
+    assert isinstance(result.outcome, Failed | Warned), result.text
+    assert result.text and result.how

@@ -1,0 +1,19 @@
+from xml.etree import ElementTree
+
+from devlet.sanity.report import Report
+from devlet.sanity.reports import junit
+
+
+def test_a_ci_system_can_read_it(report: Report) -> None:
+    suites = ElementTree.fromstring(junit.render(report))
+    assert suites.attrib == {"tests": "4", "failures": "1", "skipped": "1", "time": "2.000"}
+    cases = suites.findall("testsuite/testcase")
+    assert [[part.tag for part in case] for case in cases] == [["system-out"], ["failure"], ["system-out"], ["skipped"]]
+    assert cases[1].attrib["name"] == "DP-X-2 It is <good>"
+
+
+def test_what_xml_cannot_hold_is_replaced(report: Report) -> None:
+    failure = ElementTree.fromstring(junit.render(report)).find("testsuite/testcase/failure")
+    assert failure is not None
+    assert failure.attrib["message"] == "a <b> & �[31mc"
+    assert failure.text == "a <b> & �[31mc\nsecond\nrule: be good\nto see it: look\nlog & tail"

@@ -1,0 +1,20 @@
+import pytest
+
+from devlet.sanity.check import Checks, Outcome, Passed
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_checks_are_kept_in_their_order_and_stay_functions() -> None:
+    checks = Checks[int]()
+
+    @checks.add("A-2", "second", rule="r", how="h", fresh=True)
+    async def second(rig: int) -> Outcome:
+        return Passed(str(rig))
+
+    @checks.add("A-1", "first", rule="r", how="h")
+    async def first(rig: int) -> Outcome:
+        return Passed()
+
+    assert [(check.id, check.fresh) for check in checks] == [("A-2", True), ("A-1", False)]
+    assert await second(7) == Passed("7")
