@@ -7,6 +7,7 @@ by one instance of the driver at a time, unless the author wants otherwise.
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, Protocol
 
 import anyio
@@ -104,14 +105,23 @@ class ClaimDesk:
             self._metadata.remove(ref.uid)
 
     async def _each(self, refs: Sequence[ClaimRef], act: Callable[[ClaimRef], Coroutine[Any, Any, None]]) -> None:
+        """A node that gives up cancels the call. Only a task group then waits for threads, which go on regardless, and
+        until they are done nobody else may have a turn."""
         if self._turns is None:
-            async with anyio.create_task_group() as tasks:
-                for ref in refs:
-                    tasks.start_soon(act, ref)
-            return
-        async with self._turns:
+            return await _at_once(partial(act, ref) for ref in refs)
+
+        async def one_by_one() -> None:
             for ref in refs:
                 await act(ref)
+
+        async with self._turns:
+            await _at_once([one_by_one])
+
+
+async def _at_once(acts: Iterable[Callable[[], Coroutine[Any, Any, None]]]) -> None:
+    async with anyio.create_task_group() as tasks:
+        for act in acts:
+            tasks.start_soon(act)
 
 
 def _check(claim: Claim, prepared: Iterable[Prepared]) -> None:

@@ -12,20 +12,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import anyio
 import msgspec
-from anyio.streams.buffered import BufferedByteReceiveStream
 from msgspec import Struct
 
-from devlet.errors import InvalidInput, Unavailable
+from devlet.testing.control_socket import ANSWER_TIMEOUT, ControlSocket
 from devlet.testing.processes import RunningProcess
 
 __all__ = ["AFTER", "BEFORE", "Call", "HookedDriver", "Method", "Part", "PreparedClaim"]
 
 BEFORE, AFTER = "before", "after"
-
-ANSWER_TIMEOUT = 15.0  # seconds; the program itself gives up earlier
-ANSWER_LIMIT = 64 << 20  # bytes
 
 
 class Method(StrEnum):
@@ -60,18 +55,12 @@ class PreparedClaim(Struct, frozen=True):
     uid: str
 
 
-class _Answer(Struct):
-    value: Any
-    error: str = ""
-
-
 class HookedDriver:
     """Every command is over, and in force, when it returns. InvalidInput says what the driver does not accept."""
 
     def __init__(self, process: RunningProcess, control: Path, *, timeout: float = ANSWER_TIMEOUT) -> None:
         self.process = process
-        self._control = control
-        self._timeout = timeout
+        self._do = ControlSocket(process.name, control, timeout=timeout).do
 
     async def block(self, method: Method) -> None:
         """PREPARE or UNPREPARE, in the middle of the call."""
@@ -130,19 +119,3 @@ class HookedDriver:
         """In good order: the socket is gone, too. Both without parts."""
         for part in parts or (Part.SERVICE, Part.REGISTRAR):
             await self._do("stop", part=part)
-
-    async def _do(self, what: str, **arguments: str) -> Any:
-        answer = await self._ask(msgspec.json.encode({"do": what, **arguments}) + b"\n")
-        if answer.error:
-            raise InvalidInput(f"{self.process.name}: {what}: {answer.error}")
-        return answer.value
-
-    async def _ask(self, command: bytes) -> _Answer:
-        try:
-            with anyio.fail_after(self._timeout):
-                async with await anyio.connect_unix(self._control) as stream:
-                    await stream.send(command)
-                    line = await BufferedByteReceiveStream(stream).receive_until(b"\n", ANSWER_LIMIT)
-        except (OSError, TimeoutError, anyio.IncompleteRead) as e:
-            raise Unavailable(f"{self.process.name} does not answer on {self._control}; has it ended?") from e
-        return msgspec.json.decode(line, type=_Answer)

@@ -2,18 +2,25 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import anyio
+import grpc
 import pytest
+from tests.unit.sdk.conftest import call
 
 from devlet.errors import DevletError, NotFound, Unavailable
 from devlet.objects.claim import DeviceResult, ResourceClaim
 from devlet.objects.documents import view
 from devlet.sdk.cdi_files import CdiFiles
 from devlet.sdk.claim_desk import ClaimDesk
+from devlet.sdk.dra_services import DraService, dra_methods
 from devlet.sdk.exclusion import Exclusion
+from devlet.sdk.server import Context, Methods, SocketServer
 from devlet.sdk.values import Claim, ClaimRef, Prepared
+from devlet.testing.waiting import until
+from devlet.wire.dra_v1 import api_pb2 as pb
 
 pytestmark = pytest.mark.anyio
 
@@ -121,3 +128,53 @@ async def test_claims_take_turns_unless_the_author_wants_otherwise(root: Path, i
         for name in ("red", "green", "blue"):
             tasks.start_soon(one.prepare, [ref(name), ref(f"{name}-2")])
     assert (author.most == 1) is in_turns
+
+
+class Threaded(Author):
+    """Does its work in a thread, which nobody can cancel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.goes_on = Event()
+        self.is_at_work = False
+        self.was_alone: bool | None = None
+
+    async def prepare(self, claim: Claim) -> Sequence[Prepared]:
+        self.is_at_work = True
+        await anyio.to_thread.run_sync(self._work)
+        return []
+
+    def _work(self) -> None:
+        self.goes_on.wait(10)
+        self.is_at_work = False
+
+    async def unprepare(self, claim: ClaimRef) -> None:
+        self.was_alone = not self.is_at_work
+
+
+async def pong(blob: bytes, context: Context) -> bytes:
+    return b""
+
+
+@pytest.mark.spec("DN-5.6e")
+async def test_a_node_that_gave_up_waiting_has_its_turn_until_the_authors_thread_is_done(root: Path) -> None:
+    author, path, prefix = Threaded(), root / "s", "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
+    one = desk(root, author, Exclusion())
+    request = pb.NodePrepareResourcesRequest(claims=[pb.Claim(namespace="default", name="red", uid="red-0000")])
+    methods = [dra_methods(DraService.V1, one.prepare, one.unprepare), Methods({"/ping": pong})]
+
+    async def is_at_work() -> bool:
+        return author.is_at_work
+
+    async with SocketServer(path, methods).serving(), grpc.aio.insecure_channel(f"unix:{path}") as channel:
+        ask: Any = channel.unary_unary(f"{prefix}/NodePrepareResources")
+        asked = ask(request.SerializeToString())
+        await until(is_at_work)
+        asked.cancel()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call, path, f"{prefix}/NodeUnprepareResources", request.SerializeToString())
+            for _ in range(20):  # some time passes, in which it could have had its turn
+                await call(path, "/ping")
+            assert author.was_alone is None
+            author.goes_on.set()
+    assert author.was_alone is True

@@ -114,6 +114,7 @@ async def test_health_is_advertised_if_the_author_tells_it(root: Path, store: St
         ]
 
 
+@pytest.mark.spec("DN-5.4c")
 async def test_slices_that_a_node_deleted_when_it_started_are_back_when_it_has_accepted_the_driver(
     root: Path, store: Store
 ) -> None:
