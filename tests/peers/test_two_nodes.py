@@ -60,8 +60,11 @@ class Scene:
             await self.cluster.delete(PODS, name, "default")
 
     async def until_running(self, count: int) -> dict[str, Document]:
+        """So many, and none of them is on its way out."""
+
         def running(pods: dict[str, Document]) -> bool:
-            return [each["status"]["phase"] for each in pods.values()].count("Running") == count
+            going = [name for name, each in pods.items() if "deletionTimestamp" in each["metadata"]]
+            return not going and [each["status"]["phase"] for each in pods.values()].count("Running") == count
 
         return await until(self.pods, running, within=60)
 
