@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 
@@ -133,8 +135,7 @@ class ObjectList:
     remaining: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(Struct, frozen=True, gc=False):
     """`object` is shared by everyone who watches: read it, never change it."""
 
     type: EventType

@@ -9,13 +9,13 @@ import logging
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import anyio
 import msgspec
 from anyio.abc import TaskStatus
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from msgspec import Struct
 
 from devlet.cluster.client import Cluster, EventType, ListOptions, WatchEvent, WatchOptions
 from devlet.errors import DevletError, Expired
@@ -36,8 +36,7 @@ _PAGE = 500
 _LIVED = 5.0  # seconds after which a watch counts as one that worked, even if nothing happened
 
 
-@dataclass(frozen=True, slots=True)
-class Changed(Generic[T]):
+class Changed(Struct, Generic[T], frozen=True, gc=False):
     """`old` is None for a new object, `new` for one that is gone."""
 
     key: Key
@@ -45,8 +44,7 @@ class Changed(Generic[T]):
     new: T | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry(Generic[T]):
+class _Entry(Struct, Generic[T], frozen=True, gc=False):
     version: str
     object: T
 

@@ -6,7 +6,8 @@ is not written once more before it goes: its devices are free when it is gone.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from devlet.control.claims.pod_fates import Fate
 from devlet.objects.claim import ConsumerReference, ResourceClaim
@@ -18,8 +19,7 @@ __all__ = ["Release", "is_pod", "owning_pod", "plan"]
 _OVER = (Fate.DONE, Fate.GONE)
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True):
     """To be done in this order. `kept` is what reservedFor becomes, None to leave the status alone."""
 
     kept: tuple[ConsumerReference, ...] | None = None

@@ -5,8 +5,9 @@ object that a request touches. What is refused comes as Forbidden or, for a clai
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from devlet.errors import Cause, Forbidden, InvalidObject
 from devlet.objects.documents import Document

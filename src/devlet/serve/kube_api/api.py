@@ -3,9 +3,9 @@
 Nothing here knows about sockets; `server` listens and hands requests in."""
 
 import logging
-from dataclasses import replace
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from devlet.cluster.store.store import Store
 from devlet.errors import DevletError

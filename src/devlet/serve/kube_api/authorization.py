@@ -12,7 +12,8 @@ Nobody reads secrets without being given it. What is not allowed is denied; a re
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from devlet.errors import Forbidden
 from devlet.objects.kinds import RESOURCE_SLICES, qualified

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 MASTERS = "system:masters"
@@ -19,8 +21,7 @@ class User:
 ANONYMOUS = User("system:anonymous", groups=(UNAUTHENTICATED,))
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(Struct, frozen=True, gc=False):
     """What is to be done, in the words of authorization: `verb` is get, list, watch, create, update, patch, delete or
     deletecollection for resources, the lower-case HTTP method for other paths."""
 
