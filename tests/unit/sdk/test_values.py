@@ -1,0 +1,42 @@
+"""Values that authors write and read."""
+
+import pytest
+
+from devlet.objects.claim import DeviceAllocationConfiguration, DeviceResult, ResourceClaim
+from devlet.objects.documents import Document, view
+from devlet.sdk.values import Claim, ClaimRef, Device, Grant, PluginDevice
+
+
+def config(color: str, *requests: str) -> DeviceAllocationConfiguration:
+    document: Document = {"opaque": {"driver": "led.example.com", "parameters": {"color": color}}}
+    return view(DeviceAllocationConfiguration, {**document, "requests": list(requests)})
+
+
+@pytest.mark.parametrize(
+    ("request_name", "colors"),
+    [
+        ("led", ["all", "led"]),
+        ("led/bright", ["all", "led", "bright"]),
+        ("led/dim", ["all", "led"]),
+        ("lamp", ["all"]),
+    ],
+)
+def test_a_result_has_the_parameters_for_all_for_its_request_and_for_its_alternative(
+    request_name: str, colors: list[str]
+) -> None:
+    result = view(DeviceResult, {"request": request_name, "driver": "led.example.com", "pool": "n1", "device": "red"})
+    configs = (config("all"), config("led", "led"), config("bright", "led/bright"))
+    claim = Claim(ClaimRef("default", "c", "u-1"), (result,), configs, view(ResourceClaim, {}), {})
+    assert [each["color"] for each in claim.configs_for(result)] == colors
+    assert claim.uid == "u-1"
+
+
+def test_values_that_say_the_same_are_the_same() -> None:
+    assert PluginDevice("red") == PluginDevice("red", "Healthy", ())
+    assert Device("red", {"color": "red"}) == Device("red", {"color": "red"}) != Device("red")
+    assert Grant(devices=["/dev/null"]) == Grant(devices=["/dev/null"])
+
+
+def test_values_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        PluginDevice("red").health = "Unhealthy"  # type: ignore[misc]
