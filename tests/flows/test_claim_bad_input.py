@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from devlet.testing.claim_node import CLAIMS, MERGE, ClaimNode, claim_pod, given
+from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_driver import (
     GARBAGE,
     GET_INFO,
@@ -17,6 +17,7 @@ from devlet.testing.fake_dra_driver import (
     PreparedDevice,
     large_answer,
 )
+from devlet.testing.node_api import MERGE
 from devlet.testing.node_drivers import NodeDrivers
 from devlet.testing.wire_faults import Direction
 
