@@ -30,7 +30,8 @@ def output(root: Path, program: str, driver: Path, *before: str) -> str:
 
 def test_no_program_needs_devlet() -> None:
     assert {name for name, text in PROGRAMS.items() if "devlet" in text} == set()
-    assert set(PROGRAMS) == {"start.py", "lost_change.py", "crash.py", "goroutines.py", "memory.py"}
+    plugins = {"start.py", "lost_change.py", "crash.py", "goroutines.py", "memory.py"}
+    assert set(PROGRAMS) == plugins | {"start_dra.py", "forgotten.py", "in_place.py", "long_name.py", "twice.py"}
 
 
 def test_the_generic_plugin_does_not_tell_a_kubelet_that_came_back(peers: "Peers", root: Path) -> None:
@@ -58,3 +59,25 @@ def test_the_sample_plugin_keeps_streams_that_were_closed(peers: "Peers", root: 
     said = output(root, "memory.py", peers.binaries / "sample-device-plugin", *mounted)
     before, after = map(int, said.split()[1:])
     assert after > before + 2000 * 4
+
+
+def test_the_test_driver_forgets_claims_when_it_is_killed(peers: "Peers", root: Path) -> None:
+    peers.need("test-driver")
+    assert output(root, "forgotten.py", peers.binaries / "test-driver") == "CDI files: 1\n"
+
+
+def test_the_test_driver_writes_cdi_files_in_place(peers: "Peers", root: Path) -> None:
+    peers.need("test-driver")
+    assert output(root, "in_place.py", peers.binaries / "test-driver") == "written where the link leads: True\n"
+
+
+def test_the_helper_library_never_unprepares_a_claim_with_a_long_name(peers: "Peers", root: Path) -> None:
+    peers.need("test-driver")
+    said = output(root, "long_name.py", peers.binaries / "test-driver")
+    assert said == "prepared: True\ntoo long: True\n"
+
+
+@pytest.mark.parametrize("driver", ["test-driver", "dra-example-kubeletplugin"])
+def test_dra_drivers_give_one_device_to_two_claims(peers: "Peers", root: Path, driver: str) -> None:
+    peers.need(driver)
+    assert output(root, "twice.py", peers.binaries / driver) == "one True\ntwo True\n"

@@ -30,6 +30,7 @@ Examples:
   devlet sanity device-plugin --attach --device-plugins /var/lib/kubelet/device-plugins
 """
 _KUBELET_DIRECTORY = Path("/var/lib/kubelet/device-plugins")
+_KUBELET_REGISTRY = Path("/var/lib/kubelet/plugins_registry")
 Function = Any
 
 
@@ -122,6 +123,85 @@ def device_plugin(
     if cdi_dir:
         stand.cdi_directories = cdi_dir
     return _run(stand, ALL, given)
+
+
+_DRA_EXAMPLES = """\b
+Examples:
+  devlet sanity dra -- ./my-driver --kubeconfig={kubeconfig} --node-name={node} --cdi-root={cdi} \\
+      --kubelet-registrar-directory-path={registry} --kubelet-plugins-directory-path={plugins}
+  devlet sanity dra --config parameters.yaml -- ./my-driver --kubelet-root={root} --pod-uid={instance} ...
+  devlet sanity dra --attach --kubeconfig ~/.kube/config --node n1 --only 'DRA-REG-*'
+"""
+
+
+@command.command("dra", epilog=_DRA_EXAMPLES, context_settings={"allow_interspersed_args": False})
+@run_options
+@click.option("--config", "config", metavar="FILE", type=click.Path(path_type=Path), help="Parameters that it takes.")
+@click.option("--second", metavar="COMMAND", default="", help="A second instance; without: the same, with {instance}.")
+@click.option("--attach", is_flag=True, help="To a driver that runs, in --registry; nothing is started.")
+@click.option("--registry", metavar="DIR", type=click.Path(path_type=Path), help="With --attach: plugins_registry.")
+@click.option("--kubeconfig", metavar="FILE", type=click.Path(path_type=Path), help="With --attach: its cluster.")
+@click.option("--node", metavar="NAME", default="sanity-node", help="The node's name; with --attach: its own.")
+@click.option("--private-mount", is_flag=True, help="For it /var/lib/kubelet is {root}; as in devlet exec.")
+@click.option("--change", metavar="COMMAND", default="", help="What makes its devices change, each time.")
+@click.option("--repair", metavar="TIME", default="100s", callback=duration, help="How long slices may be missing.")
+@click.option("--cdi-dir", metavar="DIR", type=click.Path(path_type=Path), multiple=True, help="Where CDI specs are.")
+@click.argument("words", metavar="[-- COMMAND [ARGUMENT]...]", nargs=-1, type=click.UNPROCESSED)
+def dra(
+    words: tuple[str, ...],
+    config: Path | None,
+    second: str,
+    attach: bool,
+    registry: Path | None,
+    kubeconfig: Path | None,
+    node: str,
+    private_mount: bool,
+    change: str,
+    repair: float,
+    cdi_dir: tuple[Path, ...],
+    **given: Any,
+) -> int:
+    """Check a DRA driver, which is started again and again, with an API server of its own.
+
+    In the command, in --second, --env and --change these words stand for what the driver gets: {root}, {registry},
+    {plugins}, {cdi}, {kubeconfig}, {node}, {instance}."""
+    from devlet.sanity import rig_dra
+    from devlet.sanity.checks.dra import ALL
+    from devlet.sanity.stand_dra import DraStand
+
+    if given["listing"]:
+        return _print_checks(ALL)
+    if bool(words) == attach:
+        raise click.UsageError("say which driver: devlet sanity dra -- COMMAND, or --attach")
+    if attach and not kubeconfig:
+        raise click.UsageError("--attach needs --kubeconfig: claims are made in the driver's cluster")
+    stand = DraStand(
+        None if attach else Command(words, _environment(given["env"]), private_mount),
+        second=second,
+        registry=(registry or _KUBELET_REGISTRY) if attach else None,
+        kubeconfig=kubeconfig if attach else None,
+        node=node,
+        change_command=change,
+        configs=_parameters(config) if config else (),
+        settings=rig_dra.Settings(wait=given["wait"], stop=given["stop_timeout"], repair=repair),
+        keep=given["keep"],
+    )
+    if cdi_dir:
+        stand.cdi_directories = cdi_dir
+    return _run(stand, ALL, given)
+
+
+def _parameters(path: Path) -> list[dict[str, Any]]:
+    """What stands in `opaque.parameters`: an object of YAML or JSON, or several."""
+    import yaml
+
+    try:
+        found = [each for each in yaml.safe_load_all(path.read_text()) if each is not None]
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
+        raise click.UsageError(f"--config {path}: {e}") from e
+    if not found or not all(isinstance(each, dict) for each in found):
+        raise click.UsageError(f"--config {path}: expected parameters, as in the field opaque.parameters of a claim")
+    return found
 
 
 def _run(stand: Stand[Any], checks: Sequence[Check[Any]], given: dict[str, Any]) -> int:

@@ -97,3 +97,41 @@ def test_variables_of_the_driver_are_given_or_taken_over() -> None:
     env = {**os.environ, "B": "2", "C": "3"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=50, env=env)
     assert "1-2-\n" in done.stdout
+
+
+DRA = [
+    "--",
+    sys.executable,
+    "-m",
+    "devlet.testing.sound_dra_driver",
+    "--root={root}",
+    "--cdi={cdi}",
+    "--kubeconfig={kubeconfig}",
+    "--node={node}",
+]
+
+
+def sanity_dra(*words: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "devlet", "sanity", "dra", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=50, env={**os.environ, "NO_COLOR": "1"})
+
+
+def test_a_dra_driver_is_looked_at_with_the_parameters_that_it_takes(tmp_path: Path) -> None:
+    (tmp_path / "parameters.yaml").write_text("color: green\n---\ncolor: red\n")
+    done = sanity_dra(f"--config={tmp_path}/parameters.yaml", "--only=DRA-REG-1", "--only=DRA-PREP-12", *DRA)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\npassed  DRA-PREP-12  Its own parameters are taken\n" in done.stdout
+
+
+def test_what_is_missing_for_a_dra_driver_is_said() -> None:
+    done = sanity_dra("--only=DRA-REG-1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "say which driver: devlet sanity dra -- COMMAND, or --attach" in done.stderr
+    assert "--attach needs --kubeconfig" in sanity_dra("--attach").stderr
+    assert "--config /no/such/file" in sanity_dra("--config=/no/such/file", *DRA).stderr
+
+
+def test_the_checks_of_dra_drivers_are_listed() -> None:
+    done = sanity_dra("--list")
+    assert done.returncode == 0
+    assert done.stdout.startswith("DRA-REG-1    It can be registered soon after it was started\n")

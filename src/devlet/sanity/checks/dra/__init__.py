@@ -1,0 +1,41 @@
+"""Every rule that a DRA driver can break."""
+
+from itertools import chain
+
+from devlet.sanity.check import Check
+from devlet.sanity.checks.dra import (
+    batches,
+    calls,
+    cdi,
+    changes,
+    crashes,
+    health,
+    instances,
+    kubelet_restarts,
+    preparing,
+    registration,
+    slices,
+    stopping,
+    unpreparing,
+)
+from devlet.sanity.rig_dra import DraRig
+
+__all__ = ["ALL"]
+
+_MODULES = (
+    registration,
+    slices,
+    preparing,
+    batches,
+    cdi,
+    unpreparing,
+    calls,
+    health,
+    changes,
+    kubelet_restarts,
+    crashes,
+    stopping,
+    instances,
+)
+
+ALL: tuple[Check[DraRig], ...] = tuple(chain.from_iterable(module.checks for module in _MODULES))

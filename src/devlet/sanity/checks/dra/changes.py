@@ -1,0 +1,73 @@
+"""Devices that come and go, as `--change` makes them."""
+
+from devlet.sanity.check import Checks, Failed, Outcome, Passed
+from devlet.sanity.checks.dra import slices
+from devlet.sanity.rig_dra import DraRig
+
+checks = Checks[DraRig]()
+
+_HOW = "make other devices be there, and look at its slices"
+
+
+async def _changed(rig: DraRig) -> bool:
+    before = [each.device for each in rig.offers()]
+    await rig.change_devices()
+    return await rig.history.until(
+        lambda: bool(rig.history.of(rig.name)) and [each.device for each in rig.offers()] != before, rig.settings.wait
+    )
+
+
+@checks.add(
+    "DRA-CHANGE-1",
+    "A change of its devices is published",
+    rule="slices say what there is: what has gone must not be allocated any more",
+    how=_HOW,
+    fresh=True,
+)
+async def published(rig: DraRig) -> Outcome:
+    if not await _changed(rig):
+        return Failed(f"its devices changed, and {rig.settings.wait:g} s later its slices are as before")
+    return Passed()
+
+
+@checks.add(
+    "DRA-CHANGE-2",
+    "After a change its pools are complete",
+    rule="a pool that is changed in several steps gets a higher generation, and in the end all of it is there",
+    how=f"{_HOW}: spec.pool",
+    fresh=True,
+)
+async def complete(rig: DraRig) -> Outcome:
+    await _changed(rig)
+
+    def holds() -> bool:
+        found = rig.pools()
+        alone = len(rig.slices) == sum(map(len, found.values()))
+        return alone and all(
+            each["spec"]["pool"]["resourceSliceCount"] == len(pool) for pool in found.values() for each in pool
+        )
+
+    if not await rig.history.until(holds, rig.settings.wait):
+        problems = [await slices.complete(rig), await slices.no_old_ones(rig)]
+        return next((each for each in problems if isinstance(each, Failed)), Failed("its pools are not complete"))
+    return Passed()
+
+
+@checks.add(
+    "DRA-CHANGE-3",
+    "The generation of a pool never falls",
+    rule="a pool's highest generation counts: with a lower one new slices are taken for old ones",
+    how=f"{_HOW}: spec.pool.generation, before and after",
+    fresh=True,
+)
+async def generations(rig: DraRig) -> Outcome:
+    highest = {name: pool[0]["spec"]["pool"]["generation"] for name, pool in rig.pools().items()}
+    before = rig.history.count
+    await _changed(rig)
+    for change in list(rig.history.changes)[-(rig.history.count - before) or len(rig.history.changes) :]:
+        pool = change.slice["spec"]["pool"]
+        if change.type != "DELETED" and change.slice["spec"]["driver"] == rig.name:
+            if pool["generation"] < highest.get(pool["name"], 0):
+                return Failed(f"pool {pool['name']} had generation {highest[pool['name']]}, then {pool['generation']}")
+            highest[pool["name"]] = max(pool["generation"], highest.get(pool["name"], 0))
+    return Passed()

@@ -1,0 +1,110 @@
+"""The calls that a kubelet makes to a DRA driver, with what it answers kept as it came.
+
+Methods are called by their literal paths. An answer is not corrected: the suite wants to see claims that are missing,
+devices without names and ids that no runtime takes.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from devlet.errors import PluginRefused
+from devlet.plugins.channels import Connection, connection
+from devlet.wire.dra_health import api_pb2 as pb_health
+from devlet.wire.dra_v1 import api_pb2 as pb_v1
+from devlet.wire.dra_v1beta1 import api_pb2 as pb_v1beta1
+
+__all__ = ["HEALTH_SERVICES", "SERVICES", "DraClient", "Ref", "connected"]
+
+SERVICES: dict[str, ModuleType] = {"v1.DRAPlugin": pb_v1, "v1beta1.DRAPlugin": pb_v1beta1}
+"""As they are advertised, the newest first."""
+HEALTH_SERVICES = ("v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
+
+MAX_MESSAGE = 64 << 20
+
+
+class Ref(NamedTuple):
+    """How a kubelet names a claim."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class DraClient:
+    """`driver` is for messages; `service` one of SERVICES."""
+
+    def __init__(self, driver: str, connection: Connection, service: str, answer: float) -> None:
+        self.driver = driver
+        self.connection = connection
+        self.path = connection.path
+        self.service = service
+        self._answer = answer
+
+    def by(self, service: str) -> "DraClient":
+        """The same driver, called by another version."""
+        return DraClient(self.driver, self.connection, service, self._answer)
+
+    async def prepare(self, *refs: Ref) -> Any:
+        """A NodePrepareResourcesResponse. PluginError if the call as a whole failed."""
+        return await self._call("NodePrepareResources", refs)
+
+    async def unprepare(self, *refs: Ref) -> Any:
+        return await self._call("NodeUnprepareResources", refs)
+
+    async def prepared(self, ref: Ref) -> list[Any]:
+        """The devices of one claim. PluginError if it was not prepared."""
+        answer = (await self.prepare(ref)).claims
+        if ref.uid not in answer:
+            raise PluginRefused(self.driver, f"NodePrepareResources does not answer for claim {ref.name}")
+        if error := answer[ref.uid].error:
+            raise PluginRefused(self.driver, f"NodePrepareResources failed for claim {ref.name}: {error}")
+        return list(answer[ref.uid].devices)
+
+    async def unprepared(self, ref: Ref) -> None:
+        """PluginError if it was not unprepared."""
+        answer = (await self.unprepare(ref)).claims
+        if ref.uid not in answer:
+            raise PluginRefused(self.driver, f"NodeUnprepareResources does not answer for claim {ref.name}")
+        if error := answer[ref.uid].error:
+            raise PluginRefused(self.driver, f"NodeUnprepareResources failed for claim {ref.name}: {error}")
+
+    async def raw(self, method: str, blob: bytes) -> bytes:
+        path = f"/k8s.io.kubelet.pkg.apis.dra.{self.service}/{method}"
+        return await self.connection.call(path, blob, timeout=self._answer)
+
+    async def health(self, service: str) -> AsyncGenerator[pb_health.NodeWatchResourcesResponse, None]:
+        """Does not end by itself: the end of the stream is an error."""
+        stream = self.connection.stream(f"/{service}/NodeWatchResources", b"")
+        try:
+            async for blob in stream:
+                with self._decoding("NodeWatchResources"):
+                    message = pb_health.NodeWatchResourcesResponse.FromString(blob)
+                yield message
+        finally:
+            await stream.aclose()
+
+    async def _call(self, method: str, refs: Sequence[Ref]) -> Any:
+        pb: Any = SERVICES[self.service]
+        claims = [pb.Claim(namespace=ref.namespace, name=ref.name, uid=ref.uid) for ref in refs]
+        request = getattr(pb, f"{method}Request")(claims=claims)
+        blob = await self.raw(method, request.SerializeToString())
+        with self._decoding(method):
+            return getattr(pb, f"{method}Response").FromString(blob)
+
+    @contextmanager
+    def _decoding(self, method: str) -> Iterator[None]:
+        try:
+            yield
+        except DecodeError as e:
+            raise PluginRefused(self.driver, f"what {method} answers cannot be decoded: {e}") from e
+
+
+@asynccontextmanager
+async def connected(driver: str, path: Path, service: str, *, dial: float, answer: float) -> AsyncIterator[DraClient]:
+    async with connection(driver, path, within=dial, max_message=MAX_MESSAGE) as dialled:
+        yield DraClient(driver, dialled, service, answer)

@@ -1,0 +1,275 @@
+"""The kubelet's side for DRA drivers: it finds their sockets in a directory, asks who is there, and connects.
+
+Unlike a real one it takes a driver with a wrong type, name or endpoint: that is a finding, and the rest of the driver
+can still be looked at.
+"""
+
+import stat
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskGroup
+from google.protobuf.message import DecodeError
+
+from devlet.errors import PluginError, PluginRefused, PluginUnavailable
+from devlet.plugins.channels import Connection, connection, listener_pid
+from devlet.sanity.dra_client import SERVICES, DraClient, connected
+from devlet.wire.pluginregistration import api_pb2 as pb
+
+__all__ = ["DraKubelet", "Greeting", "Settings"]
+
+Socket = tuple[int, int]  # inode, which may be used again, and time
+
+_KEPT = 1_000
+_POLL = 0.05  # seconds between two looks at the directory
+_REGISTRATION = "/pluginregistration.Registration"
+_MESSAGE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Seconds."""
+
+    dial: float = 10.0
+    answer: float = 45.0
+    info: float = 1.0
+    notify: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """What came of one try to register the driver at `found_at`. `path` is where it serves. `problem` says why it is
+    not registered, `late` that nobody listened there yet, `told` what it answered to NotifyRegistrationStatus."""
+
+    found_at: Path
+    type: str = ""
+    name: str = ""
+    endpoint: str = ""
+    versions: tuple[str, ...] = ()
+    path: Path = Path()
+    problem: str = ""
+    late: bool = False
+    told: str = ""
+    adopted: bool = False  # not registered: it is called nonetheless
+
+    @property
+    def service(self) -> str:
+        """By which it is called: the first one of its list that a kubelet knows."""
+        return next((version for version in self.versions if version in SERVICES), "")
+
+    @property
+    def is_registered(self) -> bool:
+        return not self.problem
+
+
+class DraKubelet:
+    """`drivers` are registered, by their sockets. `refusals`: so many are refused before one is taken."""
+
+    def __init__(self, registry: Path, root: Path, tasks: TaskGroup, settings: Settings = Settings()) -> None:
+        self.registry = registry
+        self.greetings: deque[Greeting] = deque(maxlen=_KEPT)
+        self.count = 0  # of greetings
+        self.drivers: dict[Path, tuple[Greeting, DraClient]] = {}
+        self.refusals = 0
+        self._root = root
+        self._settings = settings
+        self._tasks = tasks
+        self._changed = anyio.Event()
+        self._life: AsyncExitStack | None = None
+        self._connections: dict[Path, AsyncExitStack] = {}
+        self._greeted: dict[Path, Socket] = {}
+
+    @property
+    def is_running(self) -> bool:
+        return self._life is not None
+
+    @property
+    def taken(self) -> int:
+        return sum(each.is_registered for each in self.greetings)
+
+    async def start(self) -> None:
+        """Whatever is there is greeted."""
+        self._life = AsyncExitStack()
+        await self._life.enter_async_context(self._greeting())
+
+    async def stop(self) -> None:
+        """Its connections are closed. May be repeated."""
+        life, self._life = self._life, None
+        if life:
+            with anyio.CancelScope(shield=True):
+                await life.aclose()
+                for path in list(self._connections):
+                    await self._forget(path)
+                self._greeted.clear()
+
+    async def until(self, count: int, within: float) -> bool:
+        """Whether so many were registered, since it was made, in so many seconds."""
+        with anyio.move_on_after(within):
+            while self.taken < count:
+                await self._changed.wait()
+            return True
+        return False
+
+    async def ask(self, path: Path) -> pb.PluginInfo:
+        """GetInfo, without registering anybody."""
+        async with self._dialled(path) as dialled:
+            return await self._info(dialled, path)
+
+    async def notify(self, path: Path, error: str = "") -> None:
+        async with self._dialled(path) as dialled:
+            await self._notify(dialled, error)
+
+    async def adopt(self, name: str, path: Path) -> None:
+        """Connect to a driver that could not be registered. PluginError if nobody speaks the API there."""
+        greeting = Greeting(path, "", name, str(path), tuple(SERVICES), path, "it was not registered", adopted=True)
+        client = await self._connect(greeting)
+        await client.prepare()
+        self.drivers[path] = (greeting, client)
+        self._record(greeting)
+
+    # Greeting
+
+    @asynccontextmanager
+    async def _greeting(self) -> AsyncIterator[None]:
+        scope, ended = anyio.CancelScope(), anyio.Event()
+
+        async def look() -> None:
+            try:
+                with scope:
+                    while True:
+                        await self._look()
+                        await anyio.sleep(_POLL)
+            finally:
+                ended.set()
+
+        self._tasks.start_soon(look)
+        try:
+            yield
+        finally:
+            scope.cancel()
+            await ended.wait()
+
+    async def _look(self) -> None:
+        present = _sockets(self.registry)
+        for path in [path for path in self._greeted if path not in present]:
+            del self._greeted[path]
+            await self._forget(path)
+        for path, socket in present.items():
+            if self._greeted.get(path) != socket:
+                self._greeted[path] = socket
+                await self._forget(path)
+                await self._greet(path)
+
+    async def _greet(self, path: Path) -> None:
+        greeting, client = Greeting(path, path=path), None
+        try:
+            async with self._dialled(path) as dialled:
+                info = await self._info(dialled, path)
+                endpoint = self._endpoint(info.endpoint, path)
+                greeting = Greeting(path, info.type, info.name, info.endpoint, tuple(info.supported_versions), endpoint)
+                greeting, client = await self._registered(greeting)
+                try:
+                    await self._notify(dialled, greeting.problem)
+                except PluginError as e:
+                    greeting = replace(greeting, told=e.message, problem=greeting.problem or e.message)
+        except PluginError as e:
+            greeting = replace(greeting, problem=f"{path.name}: {e.message}")
+        self._record(greeting)
+        if client is not None and greeting.is_registered:
+            self.drivers[path] = (greeting, client)
+        else:
+            await self._forget(path)
+            self._tasks.start_soon(self._again, path)
+
+    async def _again(self, path: Path) -> None:
+        """A kubelet tries again after a while."""
+        await anyio.sleep(0.5)
+        if self._life is not None and path not in self.drivers:
+            self._greeted.pop(path, None)
+
+    async def _registered(self, greeting: Greeting) -> tuple[Greeting, DraClient | None]:
+        if self.refusals:
+            self.refusals -= 1
+            return replace(greeting, problem="told to refuse: as a kubelet that cannot take a driver yet"), None
+        greeting = replace(greeting, late=_is_late(greeting.path))
+        try:
+            return greeting, await self._connect(greeting)
+        except PluginError as e:
+            return replace(greeting, problem=e.message), None
+
+    async def _connect(self, greeting: Greeting) -> DraClient:
+        settings = self._settings
+        if not greeting.service:
+            versions = ", ".join(greeting.versions) or "none"
+            raise PluginRefused(greeting.name, f"none of its versions is known: {versions}")
+        async with AsyncExitStack() as stack:
+            dialled = connected(
+                greeting.name, greeting.path, greeting.service, dial=settings.dial, answer=settings.answer
+            )
+            client = await stack.enter_async_context(dialled)
+            self._connections[greeting.found_at] = stack.pop_all()
+        return client
+
+    async def _forget(self, path: Path) -> None:
+        self.drivers.pop(path, None)
+        if stack := self._connections.pop(path, None):
+            await stack.aclose()
+
+    def _endpoint(self, endpoint: str, found_at: Path) -> Path:
+        """A relative one leads nowhere in a kubelet; here it is looked for."""
+        if not endpoint:
+            return found_at
+        if endpoint.startswith("/"):
+            return Path(endpoint)
+        return next(iter(sorted(self._root.rglob(Path(endpoint).name))), found_at.parent / endpoint)
+
+    def _dialled(self, path: Path) -> AbstractAsyncContextManager[Connection]:
+        return connection(path.name, path, within=self._settings.dial, max_message=_MESSAGE)
+
+    async def _info(self, dialled: Connection, path: Path) -> pb.PluginInfo:
+        blob = await dialled.call(f"{_REGISTRATION}/GetInfo", b"", timeout=self._settings.info)
+        try:
+            return pb.PluginInfo.FromString(blob)
+        except DecodeError as e:
+            raise PluginRefused(path.name, f"what GetInfo answers cannot be decoded: {e}") from e
+
+    async def _notify(self, dialled: Connection, error: str) -> None:
+        status = pb.RegistrationStatus(plugin_registered=not error, error=error)
+        method = f"{_REGISTRATION}/NotifyRegistrationStatus"
+        try:
+            await dialled.call(method, status.SerializeToString(), timeout=self._settings.notify)
+        except PluginUnavailable:
+            raise
+        except PluginError:
+            if not error:  # to a refusal the reference's own helper answers with an error
+                raise
+
+    def _record(self, greeting: Greeting) -> None:
+        self.greetings.append(greeting)
+        self.count += 1
+        self._changed.set()
+        self._changed = anyio.Event()
+
+
+def _is_late(path: Path) -> bool:
+    try:
+        listener_pid(path)
+    except OSError:
+        return True
+    return False
+
+
+def _sockets(directory: Path) -> dict[Path, Socket]:
+    found = {}
+    for path in sorted(directory.rglob("*")):
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        if stat.S_ISSOCK(status.st_mode) and not path.name.startswith("."):
+            found[path] = (status.st_ino, status.st_ctime_ns)
+    return found

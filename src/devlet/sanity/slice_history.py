@@ -1,0 +1,72 @@
+"""What a driver has published, now and before: every change of a slice since the watch began, whoever made it."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskStatus
+
+from devlet.cluster.client import Cluster, EventType, WatchOptions
+from devlet.errors import DevletError
+from devlet.objects.documents import Document
+from devlet.objects.kinds import RESOURCE_SLICES
+
+__all__ = ["Change", "SliceHistory"]
+
+_KEPT = 10_000  # changes; a driver that floods must not fill the memory
+_PAUSE = 0.2  # seconds, before a watch that ended is begun again
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    type: EventType
+    slice: Document
+
+
+class SliceHistory:
+    """A part. `slices` are by name."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.slices: dict[str, Document] = {}
+        self.changes: deque[Change] = deque(maxlen=_KEPT)
+        self.count = 0  # of changes
+        self._cluster = cluster
+        self._changed = anyio.Event()
+
+    def of(self, driver: str) -> list[Document]:
+        """In the order of their names."""
+        return [each for _, each in sorted(self.slices.items()) if each["spec"]["driver"] == driver]
+
+    async def until(self, holds: Callable[[], bool], within: float) -> bool:
+        with anyio.move_on_after(within):
+            while not holds():
+                await self._changed.wait()
+            return True
+        return holds()
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Ready at once; what is there already comes as the first changes."""
+        task_status.started()
+        while True:
+            try:
+                async with self._cluster.watch(RESOURCE_SLICES, options=WatchOptions()) as events:
+                    self.slices.clear()
+                    async for event in events:
+                        self._take(Change(event.type, event.object))
+            except DevletError:
+                pass
+            await anyio.sleep(_PAUSE)
+
+    def _take(self, change: Change) -> None:
+        if change.type is EventType.BOOKMARK:
+            return
+        name = change.slice["metadata"]["name"]
+        if change.type is EventType.DELETED:
+            self.slices.pop(name, None)
+        else:
+            self.slices[name] = change.slice
+        self.changes.append(change)
+        self.count += 1
+        self._changed.set()
+        self._changed = anyio.Event()

@@ -1,0 +1,179 @@
+"""DRA drivers whose CDI files are wrong, or there at the wrong time. See `faulty_dra_driver`."""
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from devlet.objects.claim import DeviceResult
+from devlet.sdk.cdi_files import CdiFiles
+from devlet.sdk.values import ClaimRef, ContainerEdits, DeviceNode, Hook, Prepared
+from devlet.testing.sound_dra_driver import PREPARE, SoundDraDriver
+
+__all__ = ["BUGS", "ForgetfulFiles"]
+
+Driver = SoundDraDriver
+
+
+class ShortIds(Driver):
+    async def answered(self, method: str, package: str, request: Any, response: Any) -> None:
+        for answer in response.claims.values() if method == PREPARE else ():
+            for device in answer.devices:
+                device.cdi_device_ids[:] = [device.device_name]
+
+
+class _Files(Driver):
+    """With other files than those of the SDK."""
+
+    kind: type[CdiFiles]
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.cdi_files = self.kind(self.cdi, self.name)
+
+
+class _ChangedFiles(CdiFiles):
+    """Written well, and then spoilt."""
+
+    def write(self, claim: ClaimRef, prepared: Sequence[Prepared]) -> list[tuple[str, ...]]:
+        ids = super().write(claim, prepared)
+        self.spoil(self.path(claim.uid))
+        return ids
+
+    def spoil(self, path: Path) -> None:
+        raise NotImplementedError
+
+
+class _Late(_ChangedFiles):
+    def spoil(self, path: Path) -> None:
+        draft = path.with_suffix(".draft")
+        path.rename(draft)
+        threading.Timer(0.3, lambda: draft.exists() and draft.rename(path)).start()
+
+
+class _Extra(_ChangedFiles):
+    def spoil(self, path: Path) -> None:
+        draft = path.with_suffix(".draft")
+        draft.write_text('{"cdiVersion": "0.5.0", "kind": "led.example.com/more", "lights": 4, "devices": []}')
+        draft.rename(path.with_name("more.json"))
+
+
+class _New(_ChangedFiles):
+    def spoil(self, path: Path) -> None:
+        draft = path.with_suffix(".draft")
+        draft.write_text(path.read_text().replace('"0.5.0"', '"1.0.0"'))
+        draft.rename(path)
+
+
+class _InTwoSteps(_ChangedFiles):
+    def spoil(self, path: Path) -> None:
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) // 2])
+        time.sleep(0.02)
+        path.write_bytes(content)
+
+
+class _Renamed(CdiFiles):
+    """With other names of devices."""
+
+    def write(self, claim: ClaimRef, prepared: Sequence[Prepared]) -> list[tuple[str, ...]]:
+        ids = super().write(claim, prepared)
+        old, new = f"claim_{claim.uid}", self.begin(claim.uid)
+        path = self.path(claim.uid)
+        draft = path.with_suffix(".draft")
+        draft.write_text(path.read_text().replace(old, new))
+        draft.rename(path)
+        return [tuple(id.replace(old, new) for id in each) for each in ids]
+
+    def begin(self, uid: str) -> str:
+        return "led"
+
+
+class _ByProcess(_Renamed):
+    def begin(self, uid: str) -> str:
+        return f"claim_{uid}_{os.getpid()}"
+
+
+class _Kept(CdiFiles):
+    def remove(self, uid: str) -> None: ...
+
+
+class ForgetfulFiles(CdiFiles):
+    """Removes only what it has written in this life."""
+
+    def __init__(self, directory: Path, driver: str) -> None:
+        super().__init__(directory, driver)
+        self.known: set[str] = set()
+
+    def write(self, claim: ClaimRef, prepared: Sequence[Prepared]) -> list[tuple[str, ...]]:
+        self.known.add(claim.uid)
+        return super().write(claim, prepared)
+
+    def remove(self, uid: str) -> None:
+        if uid in self.known:
+            super().remove(uid)
+
+
+class LateFiles(_Files):
+    kind = _Late
+
+
+class StrangeFiles(_Files):
+    kind = _Extra
+
+
+class NewFiles(_Files):
+    kind = _New
+
+
+class TornFiles(_Files):
+    kind = _InTwoSteps
+
+
+class CommonNames(_Files):
+    kind = _Renamed
+
+
+class NamesOfProcess(_Files):
+    kind = _ByProcess
+
+
+class KeepsFiles(_Files):
+    kind = _Kept
+
+
+class ForgetsFiles(_Files):
+    kind = ForgetfulFiles
+
+
+class NoSuchNode(Driver):
+    def given(self, number: int, result: DeviceResult, color: str) -> Prepared:
+        return Prepared(result, devices=[DeviceNode("/dev/no-such-led")])
+
+
+class NoSuchHook(Driver):
+    def given(self, number: int, result: DeviceResult, color: str) -> Prepared:
+        return Prepared(result, edits=ContainerEdits(hooks=(Hook("createRuntime", "/usr/bin/no-such-hook"),)))
+
+
+class OneVariable(Driver):
+    def given(self, number: int, result: DeviceResult, color: str) -> Prepared:
+        return Prepared(result, env={"LED": result.device})
+
+
+BUGS: dict[str, type[Driver]] = {
+    "DRA-CDI-1": ShortIds,
+    "DRA-CDI-2": LateFiles,
+    "DRA-CDI-3": StrangeFiles,
+    "DRA-CDI-4": NewFiles,
+    "DRA-CDI-5": TornFiles,
+    "DRA-CDI-6": NoSuchNode,
+    "DRA-CDI-7": NoSuchHook,
+    "DRA-CDI-8": CommonNames,
+    "DRA-CDI-9": OneVariable,
+    "DRA-UNPREP-2": KeepsFiles,
+    "DRA-KILL-3": NamesOfProcess,
+    "DRA-KILL-5": ForgetsFiles,
+}
