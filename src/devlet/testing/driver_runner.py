@@ -15,7 +15,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -23,6 +23,8 @@ import anyio
 
 from devlet.errors import DevletError, InvalidInput, Unavailable
 from devlet.runtime import kubelet_paths
+from devlet.testing.faulty_wire import FaultyWire
+from devlet.testing.grpc_faults import Faults
 from devlet.testing.processes import RunningProcess, ending, log_tail, process
 from devlet.testing.restarts import Restarts
 
@@ -101,31 +103,32 @@ class DriverRunner:
         wait: bool = True,
         within: float = 30.0,
         kubelet_paths: bool = False,
+        faults: Faults | None = None,
     ) -> AsyncIterator[Self]:
         """Running and registered on entry, ended on exit with SIGTERM.
 
         `name` is that of a DRA driver, `resource` that of a device plugin: one of them is needed to know when it is
         registered; with `wait=False`, for a driver that is not to register, neither is. `env` comes on top.
         `kubelet_paths`: it knows only /var/lib/kubelet, so it runs where that is the node's root; this needs root, or a
-        kernel that lets users have namespaces."""
+        kernel that lets users have namespaces. `faults` happen to calls between it and the node (docs/faults.md)."""
         if wait and bool(name) == bool(resource):
             raise InvalidInput("say which driver it is: name= of a DRA driver, or resource= of a device plugin")
         if not command:
             raise InvalidInput("a driver needs a command")
         called = name or resource or Path(command[0]).name
-        paths = await host.driver_paths(name)
-        _make_directories(paths, name)
-        argv = [*_inside(paths.root, kubelet_paths), *map(paths.fill, command)]
-        log = paths.root / f"{called.replace('/', '_')}.log"
+        async with _paths(host, name, faults) as paths:
+            _make_directories(paths, name)
+            argv = [*_inside(paths.root, kubelet_paths), *map(paths.fill, command)]
+            log = paths.root / f"{called.replace('/', '_')}.log"
 
-        def make() -> AbstractAsyncContextManager[RunningProcess]:
-            environment = paths.environment() | {key: paths.fill(value) for key, value in env.items()}
-            return process(argv, name=called, log=log, env=environment, cwd=cwd)
+            def make() -> AbstractAsyncContextManager[RunningProcess]:
+                environment = paths.environment() | {key: paths.fill(value) for key, value in env.items()}
+                return process(argv, name=called, log=log, env=environment, cwd=cwd)
 
-        async with Restarts(make) as program:
-            runner = cls(host, called, (name or resource) if wait else "", within, program)
-            await runner.until_registered()
-            yield runner
+            async with Restarts(make) as program:
+                runner = cls(host, called, (name or resource) if wait else "", within, program)
+                await runner.until_registered()
+                yield runner
 
     @property
     def pid(self) -> int:
@@ -193,6 +196,23 @@ class DriverRunner:
             tasks.cancel_scope.cancel()
         if problem:
             raise Unavailable(f"{self._called}: {problem}; {log_tail(self.log_file)}")
+
+
+@asynccontextmanager
+async def _paths(host: Host, driver: str, faults: Faults | None) -> AsyncIterator[Paths]:
+    """What the driver is told. With faults its sockets are not in the node's directories."""
+    paths = await host.driver_paths(driver)
+    if faults is None:
+        yield paths
+        return
+    async with FaultyWire.between(paths.root, faults=faults) as wire:
+        yield replace(
+            paths,
+            root=wire.root,
+            registry=wire.registry,
+            plugins=wire.plugins,
+            device_plugins=wire.device_plugins,
+        )
 
 
 def _make_directories(paths: Paths, driver: str) -> None:

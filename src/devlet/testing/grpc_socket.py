@@ -8,7 +8,7 @@
         assert socket.proxy.accepted == 1
         await socket.crash()                    # or `stop`; both may be followed by `start`
 
-The server is behind a `SocketProxy` in the same process, on an abstract socket of a random name, which the kernel
+The server is behind a `FrameProxy` in the same process, on an abstract socket of a random name, which the kernel
 forgets when the process dies. It has no mode that could keep other users of the host out: this is for tests.
 """
 
@@ -19,7 +19,7 @@ import anyio
 import grpc
 from anyio.abc import TaskGroup, TaskStatus
 
-from devlet.testing.wire_faults import SocketProxy
+from devlet.testing.http2_cuts import FrameProxy
 
 __all__ = ["GrpcSocket"]
 
@@ -33,7 +33,7 @@ class GrpcSocket:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._name = f"devlet-{uuid.uuid4().hex}"
-        self.proxy = SocketProxy(path, f"\0{self._name}")
+        self.proxy = FrameProxy(path, f"\0{self._name}")
         self._handlers: list[grpc.GenericRpcHandler] = []
         self._scope: anyio.CancelScope | None = None
         self._ended = anyio.Event()

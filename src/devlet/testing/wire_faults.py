@@ -25,7 +25,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from devlet.kit.parts import running
 
-__all__ = ["Direction", "SocketProxy"]
+__all__ = ["Direction", "SocketProxy", "send"]
 
 _PIECE = 65_536  # bytes
 _PAUSE = 0.01  # seconds between two tries to connect to somebody who is busy
@@ -176,13 +176,13 @@ class SocketProxy:
     async def _pass(self, piece: bytes, sink: socket.socket, direction: Direction) -> None:
         budget = self._budgets.get(direction)
         if budget is None:
-            await _send(sink, piece)
+            await send(sink, piece)
         elif len(piece) < budget:
             self._budgets[direction] = budget - len(piece)
-            await _send(sink, piece)
+            await send(sink, piece)
         else:
             del self._budgets[direction]
-            await _send(sink, piece[:budget])
+            await send(sink, piece[:budget])
             self.cut()
 
     def _notify(self) -> None:
@@ -223,7 +223,7 @@ async def _receive(source: socket.socket) -> bytes:
             await anyio.wait_readable(source)
 
 
-async def _send(sink: socket.socket, piece: bytes) -> None:
+async def send(sink: socket.socket, piece: bytes) -> None:
     rest = memoryview(piece)
     while rest:
         try:

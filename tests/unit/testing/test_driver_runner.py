@@ -9,6 +9,7 @@ import pytest
 
 from devlet.errors import InvalidInput, Unavailable
 from devlet.testing.driver_runner import DriverRunner, Paths
+from devlet.testing.grpc_faults import Faults
 from devlet.testing.node import Node
 from devlet.testing.waiting import until
 
@@ -52,6 +53,17 @@ async def test_a_dra_driver_is_registered_on_entry_and_gone_on_exit() -> None:
             assert (await node.driver_states())[DRIVER]["state"] != "Connected"
             await driver.restart()
         await node.until_left(DRIVER)
+
+
+async def test_a_driver_with_faults_meets_them_and_survives_kill_and_restart() -> None:
+    faults = Faults()
+    late = faults.delay("GetInfo", 0.05)
+    async with Node.start() as node, node.driver(DRA, name=DRIVER, faults=faults) as driver:
+        assert late.hits == 1
+        await driver.kill()
+        await driver.restart()
+        assert late.hits == 2
+        assert (await node.driver_states())[DRIVER]["state"] == "Connected"
 
 
 async def test_it_is_told_where_everything_is() -> None:

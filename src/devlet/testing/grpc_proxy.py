@@ -1,0 +1,306 @@
+"""A socket through which gRPC calls reach another one, and on which they meet faults.
+
+    async with GrpcProxy(root / "front.sock", root / "dra.sock", faults) as proxy:
+        ...                     # clients use front.sock
+        proxy.socket.cut()      # what bytes can suffer, whoever's they are: see `wire_faults`
+
+It serves every method, unary or streaming, without knowing any: messages are passed as bytes, with their metadata,
+deadlines and statuses. What a newcomer gets wrong: a call is forwarded when its first message is here, so a method of
+which the server speaks first cannot pass. No plugin API has one.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, aclosing, suppress
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+import anyio
+import grpc
+from anyio.abc import TaskStatus
+
+from devlet.kit.clock import Clock, SystemClock
+from devlet.kit.parts import running
+from devlet.plugins.channels import dial_options, target
+from devlet.testing.fault_acts import (
+    Act,
+    Corrupt,
+    Delay,
+    Disconnect,
+    Drop,
+    Duplicate,
+    Error,
+    Hang,
+    Moment,
+    Reorder,
+    Turn,
+)
+from devlet.testing.grpc_faults import Call, Faults, Rule
+from devlet.testing.grpc_socket import GrpcSocket
+from devlet.testing.http2_cuts import FrameProxy, Place
+
+__all__ = ["GrpcProxy", "Look", "unchanged"]
+
+Context: TypeAlias = grpc.aio.ServicerContext[bytes, bytes]
+Look: TypeAlias = Callable[[Call, bytes], Awaitable[bytes]]
+
+BIGGEST = 256 << 20  # bytes of a message
+DIAL = 10.0  # seconds
+
+_PLACES = {Moment.DURING: Place.MIDDLE, Moment.AFTER: Place.END}
+_OWN = ("grpc-", "user-agent", "content-type", "te", ":")  # metadata that gRPC makes itself
+
+
+async def unchanged(call: Call, message: bytes) -> bytes:
+    return message
+
+
+class GrpcProxy:
+    """From `front` to `back`, which may begin to exist later. A part (`run`), or an async context manager. `asking` and
+    `answering` see each message before any fault does, and may give another one in its place."""
+
+    def __init__(
+        self,
+        front: Path,
+        back: Path,
+        faults: Faults,
+        *,
+        asking: Look = unchanged,
+        answering: Look = unchanged,
+        clock: Clock = SystemClock(),
+    ) -> None:
+        self.front = front
+        self.back = back
+        self.faults = faults
+        self.asking = asking
+        self.answering = answering
+        self.clock = clock
+        self._server = GrpcSocket(front)
+        self._server.add(_Handler(self))
+        self._channel: grpc.aio.Channel | None = None
+        self._life = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        await self._life.enter_async_context(running(self.run))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._life.aclose()
+
+    @property
+    def socket(self) -> FrameProxy:
+        """The side of the clients."""
+        return self._server.proxy
+
+    @property
+    def channel(self) -> grpc.aio.Channel:
+        """To the server."""
+        assert self._channel is not None
+        return self._channel
+
+    @property
+    def is_connected(self) -> bool:
+        """To the server. Asking makes gRPC try."""
+        return self.channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        self._channel = grpc.aio.insecure_channel(target(self.back), options=dial_options(BIGGEST, DIAL))
+        try:
+            async with anyio.create_task_group() as tasks:
+                await self._server.start(tasks)
+                task_status.started()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._channel.close()
+
+    async def crash(self) -> None:
+        """End as a killed process does: the socket stays, and nobody listens on it."""
+        await self._server.crash()
+
+
+class _Handler(grpc.GenericRpcHandler):
+    def __init__(self, proxy: GrpcProxy) -> None:
+        self._proxy = proxy
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        """Everything is a stream on the wire; a unary method has one message each way."""
+        return grpc.stream_stream_rpc_method_handler(partial(self._serve, handler_call_details.method))
+
+    async def _serve(self, path: str, requests: object, context: Context) -> None:
+        call = Call(path, self._proxy.front)
+        try:
+            await _Exchange(self._proxy, call, context).run()
+        except grpc.aio.AbortError:
+            raise
+        except Exception as e:  # of a predicate, or of a function that corrupts: gRPC tells it to the caller
+            call.status = grpc.StatusCode.UNKNOWN.name
+            call.faults.append(f"a mistake in the test: {e!r}")
+            raise
+        finally:
+            call.status = call.status or grpc.StatusCode.CANCELLED.name
+            self._proxy.faults.bell.ring()
+
+
+class _Exchange:
+    """One call on its way."""
+
+    def __init__(self, proxy: GrpcProxy, call: Call, context: Context) -> None:
+        self._proxy = proxy
+        self._call = call
+        self._context = context
+        self._first: bytes | None = None
+        self._twice = False
+        self._has_more = True
+        self._turns: list[tuple[Rule, Reorder, Turn]] = []
+
+    async def run(self) -> None:
+        self._first = await self._read()
+        self._proxy.faults.calls.append(self._call)
+        self._proxy.faults.bell.ring()
+        for rule in self._proxy.faults.meeting(self._call, after=False):
+            await self._before(rule)
+        if self._twice:
+            await self._ask_in_vain()
+        await self._forward()
+
+    # Before the work
+
+    async def _before(self, rule: Rule) -> None:
+        match rule.act:
+            case Corrupt(change) if self._first is not None:
+                self._first = change(self._first)
+            case Duplicate():
+                self._twice = True
+            case Disconnect():
+                self._proxy.socket.cut()
+                await anyio.sleep_forever()  # gRPC cancels this when it sees that the connection is gone
+            case Reorder() as act:
+                self._turns.append((rule, act, act.join()))
+            case act:
+                await self._hold(rule, act)
+
+    async def _hold(self, rule: Rule, act: Act) -> None:
+        match act:
+            case Delay(seconds):
+                await self._proxy.clock.sleep(seconds)
+            case Hang():
+                await self._proxy.faults.bell.until(lambda: rule.is_over)
+            case Drop():
+                await anyio.sleep_forever()
+            case Error(code, text):
+                await self._refuse(code, text)
+
+    # To the server and back
+
+    async def _ask_in_vain(self) -> None:
+        """Until there is an answer; a stream is left then."""
+        async with aclosing(self._answers()) as answers:
+            with suppress(grpc.aio.AioRpcError):
+                await anext(answers, None)
+
+    async def _forward(self) -> None:
+        try:
+            async with aclosing(self._answers()) as answers:
+                async for message in answers:
+                    self._call.answers.append(message)
+                    await self._answer(await self._proxy.answering(self._call, message))
+        except grpc.aio.AioRpcError as e:
+            await self._answer_error(e)
+        self._call.status = self._call.status or grpc.StatusCode.OK.name
+
+    async def _answers(self) -> AsyncGenerator[bytes, None]:
+        """Of the server; its error is raised."""
+        method: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = self._proxy.channel.stream_stream(self._call.path)
+        call = method(self._requests(), timeout=self._context.time_remaining(), metadata=self._metadata())
+        try:
+            while isinstance(message := await call.read(), bytes):
+                yield message
+            self._context.set_trailing_metadata(_passed(await call.trailing_metadata()))
+        finally:
+            call.cancel()
+
+    async def _requests(self) -> AsyncIterator[bytes]:
+        if self._first is None:
+            return
+        yield self._first
+        for message in self._call.requests[1:]:  # if this is the second time
+            yield message
+        while (more := await self._read()) is not None:
+            yield more
+
+    async def _read(self) -> bytes | None:
+        """What the client says next; None: nothing more."""
+        message: object = await self._context.read() if self._has_more else None
+        if not isinstance(message, bytes):  # the mark at the end
+            self._has_more = False
+            return None
+        self._call.requests.append(message)
+        return await self._proxy.asking(self._call, message)
+
+    def _metadata(self) -> grpc.aio.Metadata:
+        return _passed(self._context.invocation_metadata() or ())
+
+    # After the work
+
+    async def _answer(self, message: bytes) -> None:
+        messages = [message]
+        for rule in self._proxy.faults.meeting(self._call, after=True):
+            messages = await self._after(rule, messages)
+        await self._take_turn()
+        for each in messages:
+            await self._context.write(each)
+
+    async def _answer_error(self, error: grpc.aio.AioRpcError) -> None:
+        """An error instead of any message is an answer as well."""
+        if not self._call.answers:
+            for rule in self._proxy.faults.meeting(self._call, after=True):
+                await self._after(rule, [])
+            await self._take_turn()
+        self._context.set_trailing_metadata(_passed(error.trailing_metadata()))
+        await self._refuse(error.code(), error.details() or "")
+
+    async def _after(self, rule: Rule, messages: list[bytes]) -> list[bytes]:
+        match rule.act:
+            case Corrupt(change):
+                return [change(message) for message in messages]
+            case Duplicate():
+                return messages * 2
+            case Disconnect(moment):
+                self._proxy.socket.cut_at(_PLACES[moment])
+                if moment is Moment.DURING:
+                    self._call.status = grpc.StatusCode.CANCELLED.name
+            case act:
+                await self._hold(rule, act)
+        return messages
+
+    async def _take_turn(self) -> None:
+        turns, self._turns = self._turns, []
+        for rule, act, turn in turns:
+            with anyio.move_on_after(act.within):
+                await self._proxy.faults.bell.until(partial(_may_go, rule, turn))
+            self._pass_turn(turn)
+
+    def _pass_turn(self, turn: Turn) -> None:
+        """When the client has the answer, as far as one can know."""
+
+        def over(_: object) -> None:
+            turn.answered.add(turn.place)
+            self._proxy.faults.bell.ring()
+
+        self._context.add_done_callback(over)  # type: ignore[arg-type]  # its stub wants a class
+
+    async def _refuse(self, code: grpc.StatusCode, text: str) -> None:
+        self._call.status = code.name
+        await self._context.abort(code, text)
+
+
+def _may_go(rule: Rule, turn: Turn) -> bool:
+    return rule.is_over or turn.has_come
+
+
+def _passed(metadata: Any) -> grpc.aio.Metadata:
+    """What is the programs' own, and not gRPC's."""
+    return grpc.aio.Metadata(*((key, value) for key, value in metadata if not key.startswith(_OWN)))
