@@ -186,6 +186,7 @@ tool (
 	devlet.dev/peers/kubernetes/dra-cel
 	devlet.dev/peers/kubernetes/kubelet-claims
 	devlet.dev/peers/kubernetes/kubelet-devices
+	devlet.dev/peers/kubernetes/kubelet-plugins
 	k8s.io/kubernetes/cmd/kube-apiserver
 	k8s.io/kubernetes/cmd/kube-controller-manager
 	k8s.io/kubernetes/cmd/kube-scheduler

@@ -45,7 +45,14 @@ class _Suite(click.Group):
             return NOT_RUN
 
 
-@click.group(cls=_Suite)
+_SUITE_EXAMPLES = """\b
+Examples:
+  devlet sanity device-plugin -- my-plugin --path {device_plugins}
+  devlet sanity dra --list
+"""
+
+
+@click.group(cls=_Suite, epilog=_SUITE_EXAMPLES)
 def command() -> None:
     """Check that a driver keeps its contract with Kubernetes.
 
