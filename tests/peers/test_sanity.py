@@ -39,7 +39,7 @@ def test_the_generic_plugin_has_the_defects_that_are_known_and_no_other(peers: "
         {"name": "board", "groups": [{"paths": [{"path": "{root}/board*", "type": "Mount", "mountPath": "/board"}]}]},
     ]
     report = sanity(
-        "--wait=20s",
+        "--wait=60s",
         "--change=mktemp {root}/boardXXXX",
         "--",
         str(peers.binaries / "generic-device-plugin"),

@@ -154,7 +154,7 @@ async def test_whoever_goes_and_comes_back_pods_keep_their_devices_and_others_ge
         await party.submit("meanwhile", 1)
     await program.start()
     await party.until_up()
-    assert await party.state("early") == before
+    await until(partial(party.state, "early"), lambda found: found == before)  # its health is told anew
     await party.run("late", 2)
     if who != "devlet":
         await party.node.until_pod("meanwhile", partial(is_settled, who), within=RECOVERY)
