@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from devlet.objects.claim_from_template import ENTRY_ANNOTATION
 from devlet.objects.documents import Document
 
 __all__ = ["EXTENDED", "Claim", "Container", "Event", "Pod", "Result", "Rule", "Seen", "container", "seen"]
@@ -39,6 +40,7 @@ class Claim:
     uid: str
     results: tuple[Result, ...] = ()
     reserved: tuple[str, ...] = ()
+    spare: bool = False  # was made for a pod that has another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def seen(
     names = {key: name for each in pods for key, name in _made_for(each)}
     return Seen(
         {_name(each): _pod(each) for each in pods},
-        {names.get((_namespace(each), _name(each)), _name(each)): _claim(each) for each in claims},
+        {names.get(_key(each), _name(each)): _claim(each, named=_key(each) in names) for each in claims},
         {
             f"{_name(each)}/{one['name']}": container(one.get("oci", {}))
             for each in holders
@@ -104,6 +106,10 @@ def _name(document: Document) -> str:
 
 def _namespace(document: Document) -> str:
     return str(document["metadata"]["namespace"])
+
+
+def _key(document: Document) -> tuple[str, str]:
+    return _namespace(document), _name(document)
 
 
 def _made_for(pod: Document) -> Iterator[tuple[tuple[str, str], str]]:
@@ -126,11 +132,12 @@ def _pod(pod: Document) -> Pod:
     return Pod(status.get("phase", ""), pod["spec"].get("nodeName", ""), ended)
 
 
-def _claim(claim: Document) -> Claim:
+def _claim(claim: Document, *, named: bool) -> Claim:
     status = claim.get("status") or {}
     results = (status.get("allocation") or {}).get("devices", {}).get("results") or ()
     reserved = sorted(each["name"] for each in status.get("reservedFor") or ())
-    return Claim(claim["metadata"]["uid"], tuple(map(_result, results)), tuple(reserved))
+    spare = not named and ENTRY_ANNOTATION in claim["metadata"].get("annotations", {})
+    return Claim(claim["metadata"]["uid"], tuple(map(_result, results)), tuple(reserved), spare)
 
 
 def _result(result: Document) -> Result:

@@ -204,8 +204,7 @@ def _contents(draw: DrawFn, node: Text | None, max_devices: int, max_slices: int
     where = draw(_nodes(node))
     counters = draw(_counters()) if max_slices > 1 and draw(st.booleans()) else None
     count = draw(st.integers(1, max_slices - (counters is not None)))
-    names = draw(st.lists(dns_labels(), unique=True, max_size=max_devices * count))
-    made = [draw(devices(name)) for name in names]
+    made = draw(st.lists(devices(), unique_by=lambda each: str(each["name"]), max_size=max_devices * count))
     for each in made if counters else ():
         each |= draw(optional({"consumesCounters": _consumption(counters or {})}))
     size = max(1, -(-len(made) // count))

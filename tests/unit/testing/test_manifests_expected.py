@@ -72,6 +72,16 @@ def test_what_is_missing_and_what_should_not_be_there_are_differences(stage: Sta
     assert len(compared(stage, replace(SEEN, events=[]))) == 2
 
 
+def test_a_claim_that_was_made_twice_is_a_difference_unless_the_reference_made_it(stage: Stage) -> None:
+    twice = replace(SEEN, claims={**SEEN.claims, "train-gpu-x2kf9": Claim("u9", spare=True)})
+    assert len(compared(stage, twice)) == len(compared(stage, SEEN)) + 1
+    assert compared(stage, twice, "reference") == compared(stage, SEEN, "reference")
+    given = replace(
+        twice, claims={**SEEN.claims, "train-gpu-x2kf9": Claim("u9", (Result("gpu", "d/p/x"),), spare=True)}
+    )
+    assert len(compared(stage, given, "reference")) == len(compared(stage, SEEN, "reference")) + 1
+
+
 @pytest.mark.parametrize(
     "result",
     [
