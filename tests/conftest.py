@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import logging
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -34,6 +35,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def anyio_backend() -> tuple[str, dict[str, object]]:
     return "asyncio", {"loop_factory": GrpcLoop}
+
+
+@pytest.fixture(autouse=True)
+def _logs_end_with_their_test() -> Iterator[None]:
+    """A command that runs in this process logs to its standard error, which is closed when the test is over."""
+    loggers = [logging.getLogger(), logging.getLogger("devlet")]
+    before = [(logger, logger.handlers[:], logger.level) for logger in loggers]
+    yield
+    for logger, handlers, level in before:
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
 
 
 @pytest.fixture

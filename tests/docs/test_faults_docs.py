@@ -17,6 +17,7 @@ FILES: dict[str, str] = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE, r
 PLUGIN = "devlet.testing.pytest_plugin"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_the_examples_pass(root: Path) -> None:
     for name, content in FILES.items():

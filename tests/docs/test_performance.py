@@ -84,6 +84,7 @@ def test_what_is_kept_of_a_rate_is_that_with_the_most_in_place_to_that_with_the_
     assert admission.kept(rows, "kubelet", 64) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("only", ["claims, 16 writers", "list", "watch events of claims"])
 def test_the_store_benchmark_runs_without_etcd(only: str, root: Path) -> None:
     report = root / "report.json"
@@ -161,6 +162,7 @@ def test_the_benchmark_of_preparing_claims_runs(root: Path, sides: list[str]) ->
     assert found["writes per pod, one after the other, 3 in place, no claims"]["runs"]["devlet"] == [0]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_the_benchmark_of_nodes_for_tests_runs(root: Path) -> None:
     report = root / "report.json"
@@ -191,6 +193,7 @@ def test_the_allocation_benchmark_sets_the_reference_beside_us(root: Path) -> No
     assert set(row["runs"]) == {"devlet", "kube-scheduler"}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_the_scheduling_benchmark_runs_without_the_reference(root: Path) -> None:
     report = root / "report.json"

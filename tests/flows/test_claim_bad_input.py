@@ -164,6 +164,7 @@ INTRODUCTIONS: dict[str, Callable[[FakeDraDriver], None]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", INTRODUCTIONS)
 async def test_a_driver_that_does_not_introduce_itself_is_asked_again(
     node: ClaimNode, drivers: NodeDrivers, others: Check, what: str
@@ -246,6 +247,7 @@ UNPREPARED: dict[str, tuple[Callable[[FakeDraDriver], None], str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", UNPREPARED)
 async def test_a_wrong_answer_keeps_the_pod_from_ending_until_there_is_a_right_one(
     node: ClaimNode, gpu: FakeDraDriver, others: Check, what: str
@@ -267,6 +269,7 @@ async def test_a_wrong_answer_keeps_the_pod_from_ending_until_there_is_a_right_o
 # Calls that come to nothing
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("after", [False, True])
 async def test_a_driver_that_hangs_costs_only_its_own_pod(
     node: ClaimNode, gpu: FakeDraDriver, others: Check, after: bool

@@ -21,6 +21,7 @@ async def phase(node: ClaimNode, name: str) -> str:
 # Prepare
 
 
+@pytest.mark.long
 @pytest.mark.spec("DN-9.2.06")
 async def test_a_pod_is_pending_while_prepare_hangs_beyond_its_time(node: ClaimNode, gpu: FakeDraDriver) -> None:
     gpu.hang(PREPARE)

@@ -57,6 +57,7 @@ async def until_threatened(node: ClaimNode, driver: str, yes: bool = True) -> No
 # Gone
 
 
+@pytest.mark.long
 @pytest.mark.spec("DN-9.2.25")
 async def test_slices_of_a_driver_that_stopped_vanish_and_stay_away(node: ClaimNode, gpu: FakeDraDriver) -> None:
     await publish(node, gpu.name)
@@ -85,6 +86,7 @@ async def test_slices_vanish_of_a_driver_whose_service_never_came(node: ClaimNod
     await until_wiped(node)
 
 
+@pytest.mark.long
 @pytest.mark.spec("DN-9.2.15")
 @pytest.mark.parametrize("layout", LAYOUTS)
 async def test_a_pod_runs_on_without_the_service_and_ends_with_it(

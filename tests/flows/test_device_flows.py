@@ -125,6 +125,7 @@ async def until_has(node: NodeProcess, name: str, devices: set[str]) -> set[str]
     return await has(node, name)
 
 
+@pytest.mark.long
 @pytest.mark.spec("DP-8.77")
 async def test_a_pod_that_succeeded_is_left_alone_after_a_restart_without_the_plugin(node: NodeProcess) -> None:
     async with gpus(node):
@@ -164,6 +165,7 @@ def written(node: NodeProcess) -> Any:
     return read
 
 
+@pytest.mark.long
 @pytest.mark.spec("DP-9.10")
 async def test_after_a_reboot_a_pod_waits_for_its_plugin_and_runs_again(node: NodeProcess) -> None:
     async with gpus(node):
@@ -177,6 +179,7 @@ async def test_after_a_reboot_a_pod_waits_for_its_plugin_and_runs_again(node: No
         assert len(await until_has(node, "first", set(devices_in_status(after)[GPU]))) == 1
 
 
+@pytest.mark.long
 @pytest.mark.spec("DP-9.10")
 async def test_a_new_pod_waits_for_a_plugin_from_before_the_restart(node: NodeProcess) -> None:
     async with gpus(node):
@@ -193,6 +196,7 @@ async def test_a_new_pod_waits_for_a_plugin_from_before_the_restart(node: NodePr
         assert len(await has(node, "early")) == 1
 
 
+@pytest.mark.long
 @pytest.mark.spec("DP-8.79")
 async def test_devices_of_pods_that_were_deleted_meanwhile_are_free(node: NodeProcess) -> None:
     async with gpus(node):
@@ -221,6 +225,7 @@ async def test_cdi_names_are_what_the_container_gets_also_after_a_restart(node: 
         assert (await node.holders())["first"]["options"] == expected
 
 
+@pytest.mark.long
 @pytest.mark.spec("DN-7.3.4")
 async def test_a_container_waits_until_its_cdi_device_can_be_resolved_and_gets_the_same_after_a_restart(
     node: NodeProcess,

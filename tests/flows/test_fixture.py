@@ -112,12 +112,14 @@ def test_plain_async_and_configured_tests_pass(root: Path) -> None:
     assert "5 passed" in done.stdout
 
 
+@pytest.mark.long
 def test_tests_run_in_parallel(root: Path) -> None:
     done = run(root, "-n", "2", many=MANY)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "8 passed" in done.stdout
 
 
+@pytest.mark.long
 def test_a_failure_says_what_the_cluster_and_the_driver_said(root: Path) -> None:
     done = run(root, "--tb=short", fails=FAILS)
     assert done.returncode == 1 and "2 failed" in done.stdout

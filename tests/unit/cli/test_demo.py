@@ -20,6 +20,7 @@ def test_without_a_terminal_the_final_state_is_printed(
     assert {"Devices", "Resource claims", "Pods", "Last events"} <= set(lines)
 
 
+@pytest.mark.long
 def test_on_a_terminal_once_prints_plain_text_too() -> None:
     controller, terminal = pty.openpty()
     with subprocess.Popen([sys.executable, "-m", "devlet", "demo", "--once"], stdout=terminal) as process:

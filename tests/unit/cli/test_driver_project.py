@@ -147,6 +147,7 @@ async def test_the_objects_of_its_readme_are_taken_by_a_node(root: Path, kind: K
     assert found[-1]["metadata"]["name"] == "user"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize("kind", Kind)
 def test_its_own_tests_pass(root: Path, kind: Kind) -> None:

@@ -47,6 +47,7 @@ def test_a_finding_is_1_and_a_report_on_standard_output_is_nothing_but_that() ->
     assert done.stderr == "failed  DP-LIST-4    No id is listed twice: listed more than once: dev-0\n"
 
 
+@pytest.mark.long
 def test_warnings_count_if_it_is_strict() -> None:
     words = ["--only=DP-PREF-6", *FAULTY, "DP-PREF-6"]
     assert (sanity(*words).returncode, sanity("--strict", *words).returncode) == (0, 1)
@@ -79,6 +80,7 @@ def test_the_checks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("DP-REG-1     It registers soon after it was started\n")
 
 
+@pytest.mark.long
 def test_variables_of_the_driver_are_given_or_taken_over() -> None:
     shell = 'echo "$A-$B-$C"; exit 1'
     command = [
@@ -116,6 +118,7 @@ def sanity_dra(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=50, env={**os.environ, "NO_COLOR": "1"})
 
 
+@pytest.mark.long
 def test_a_dra_driver_is_looked_at_with_the_parameters_that_it_takes(tmp_path: Path) -> None:
     (tmp_path / "parameters.yaml").write_text("color: green\n---\ncolor: red\n")
     done = sanity_dra(f"--config={tmp_path}/parameters.yaml", "--only=DRA-REG-1", "--only=DRA-PREP-12", *DRA)
@@ -123,6 +126,7 @@ def test_a_dra_driver_is_looked_at_with_the_parameters_that_it_takes(tmp_path: P
     assert "\npassed  DRA-PREP-12  Its own parameters are taken\n" in done.stdout
 
 
+@pytest.mark.long
 def test_what_is_missing_for_a_dra_driver_is_said() -> None:
     done = sanity_dra("--only=DRA-REG-1")
     assert (done.returncode, done.stdout) == (2, "")

@@ -180,6 +180,7 @@ async def test_a_cluster_that_is_away_is_asked_again(store: Store, clock: FakeCl
     assert away.failures == 0
 
 
+@pytest.mark.long
 async def test_recording_returns_at_once_while_the_cluster_is_away(store: Store, clock: FakeClock) -> None:
     away: Any = Away(store, 10_000)
     events_of = recorder(away, clock, tries=2, drain=0.01)

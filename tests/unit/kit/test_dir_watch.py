@@ -324,6 +324,7 @@ async def test_what_lies_beyond_a_limit_is_not_seen_and_that_is_logged(
     assert any("too many" in record.message for record in caplog.records)
 
 
+@pytest.mark.long
 async def test_a_thousand_files_in_a_hundred_directories_are_followed(root: Path, state: State) -> None:
     await state.step()
     files = [touch(root / str(number % 100) / str(number)) for number in range(1000)]

@@ -38,6 +38,7 @@ async def test_one_that_does_not_exist_is_an_error() -> None:
     assert isinstance(caught.value.exceptions[0], InvalidInput)
 
 
+@pytest.mark.long
 async def test_one_that_serves_and_does_not_register_can_be_called() -> None:
     words = [sys.executable, "-m", "devlet.testing.faulty_device_plugin", "--bug", "DP-REG-1"]
     command = Command([*words, "--directory", "{device_plugins}", "--cdi", "{cdi}"])

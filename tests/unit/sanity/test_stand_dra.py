@@ -45,6 +45,7 @@ async def test_one_that_does_not_exist_is_an_error() -> None:
     assert caught.value.subgroup(InvalidInput)
 
 
+@pytest.mark.long
 async def test_one_that_serves_and_is_not_found_can_be_called() -> None:
     command = python("faulty_dra_driver", "--bug=DRA-REG-1")
     async with DraStand(command, settings=Settings(wait=4.0, settle=0.1)).open() as rig:

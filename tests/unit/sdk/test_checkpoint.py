@@ -159,6 +159,7 @@ def test_an_older_version_that_nobody_can_bring_up_is_kept_aside(tmp_path: Path)
         Checkpoint(tmp_path / "state", int, kind="k", version=2).load()
 
 
+@pytest.mark.long
 @pytest.mark.crash
 @pytest.mark.timeout(120)
 def test_a_process_that_is_killed_while_it_saves_loses_nothing_that_it_has_acknowledged(tmp_path: Path) -> None:

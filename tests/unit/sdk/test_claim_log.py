@@ -153,6 +153,7 @@ def test_details_of_any_type_come_back(tmp_path_factory: pytest.TempPathFactory,
     assert anyio.run(keep) == {"uid-1": Entry(CLAIM, Stage.PREPARED, details)}
 
 
+@pytest.mark.long
 @pytest.mark.crash
 @pytest.mark.timeout(120)
 async def test_a_driver_killed_at_any_moment_knows_all_that_is_switched_on(tmp_path: Path) -> None:

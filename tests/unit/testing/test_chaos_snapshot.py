@@ -21,6 +21,7 @@ def test_versions_tell_whether_something_has_happened() -> None:
     assert at("1").versions == at("1").versions != at("2").versions
 
 
+@pytest.mark.long
 @pytest.mark.timeout(60)
 async def test_it_has_what_the_api_and_the_node_say(root: Path) -> None:
     async with (

@@ -10,6 +10,7 @@ from devlet.testing.embedded import embedded_api
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 
+@pytest.mark.long
 async def test_a_control_that_was_killed_is_found_ready_again_by_what_it_says_now(root: Path) -> None:
     async with (
         embedded_api(root) as api,

@@ -130,6 +130,7 @@ async def test_a_manifest_comes_to_its_outcome_also_when_the_node_is_killed_and_
     assert (await world.seen()).events == []
 
 
+@pytest.mark.long
 async def test_another_outcome_is_told_with_its_stage_and_cleaned_up(
     world: Environment, written: Manifest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +141,7 @@ async def test_another_outcome_is_told_with_its_stage_and_cleaned_up(
     await world.until_clean()
 
 
+@pytest.mark.long
 async def test_what_kubectl_refuses_is_told(
     world: Environment, written: Manifest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

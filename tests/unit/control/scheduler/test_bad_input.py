@@ -143,6 +143,7 @@ async def test_the_257th_consumer_of_a_claim_waits_until_one_goes(world: World) 
         await world.bound("train")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [1, 3])
 async def test_a_claim_that_is_deleted_and_made_again_while_its_pod_waits(world: World, times: int) -> None:
     await start(world)

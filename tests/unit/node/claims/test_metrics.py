@@ -90,6 +90,7 @@ def test_a_claim_counts_as_long_as_a_pod_holds_it_and_its_drivers_have_prepared_
     assert claims_in_use([partial, left]) == {ANY: 0}
 
 
+@pytest.mark.long
 def test_drivers_without_end_do_not_make_series_without_end() -> None:
     registry = Registry()
     metrics = ClaimMetrics(registry)

@@ -192,6 +192,7 @@ async def test_force_is_for_apply_alone(served: "Served") -> None:
     assert (code, status["details"]["causes"][0]["field"]) == (422, "force")
 
 
+@pytest.mark.long
 async def test_an_object_is_read_no_older_than_asked_for(served: "Served") -> None:
     created = (await served.request("POST", MAPS, json=config_map("a")))[1]
     version = created["metadata"]["resourceVersion"]

@@ -10,9 +10,9 @@ from devlet.sanity.checks.device_plugin import kubelet_restarts
 if TYPE_CHECKING:
     from tests.unit.sanity.conftest import Runs
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
-CHECKS = [pytest.param(check, id=check.id, marks=[pytest.mark.long] * check.fresh) for check in kubelet_restarts.checks]
+CHECKS = [pytest.param(check, id=check.id) for check in kubelet_restarts.checks]
 
 
 @pytest.mark.parametrize("check", CHECKS)

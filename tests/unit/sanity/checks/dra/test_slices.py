@@ -10,9 +10,9 @@ from devlet.sanity.checks.dra import slices
 if TYPE_CHECKING:
     from tests.unit.sanity.checks.dra.conftest import Runs
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(90)]
 
-CHECKS = [pytest.param(check, id=check.id, marks=[pytest.mark.long] * check.fresh) for check in slices.checks]
+CHECKS = [pytest.param(check, id=check.id) for check in slices.checks]
 
 
 @pytest.mark.parametrize("check", CHECKS)
