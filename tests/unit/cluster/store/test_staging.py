@@ -1,0 +1,76 @@
+"""Writes on their way; what they look like when they are there is in test_store and in the contract."""
+
+import pytest
+
+from devlet.cluster.client import ApplyPatch, DeleteOptions, MergePatch, WriteOptions
+from devlet.cluster.store.ledger import Ledger
+from devlet.cluster.store.staging import Staging, key_of
+from devlet.errors import AlreadyExists, BadRequest, Conflict, NotFound
+from devlet.objects.documents import Document
+from devlet.objects.kinds import CONFIG_MAPS, NAMESPACES
+from devlet.objects.validation import Rules
+from devlet.testing.fake_clock import FakeClock
+
+pytestmark = pytest.mark.anyio
+
+KEY = ("default", "a")
+OPTIONS = WriteOptions(field_manager="tester")
+
+
+@pytest.fixture
+def staging(ledger: Ledger, clock: FakeClock) -> Staging:
+    staging = Staging(ledger, clock, Rules())
+    namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "default"}}
+    staging.create(NAMESPACES, namespace, "", OPTIONS)
+    return staging
+
+
+def document(**data: str) -> Document:
+    return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": data}
+
+
+async def test_the_next_write_is_made_of_one_that_is_still_on_its_way(staging: Staging) -> None:
+    first, created = staging.create(CONFIG_MAPS, document(k="1"), "default", OPTIONS)
+    second, patched = staging.patch(CONFIG_MAPS, KEY, MergePatch({"data": {"m": "2"}}), "", OPTIONS)
+    assert key_of(first) == KEY and second["data"] == {"k": "1", "m": "2"}
+    assert created and patched and patched.record.version > created.record.version
+    await patched.durable()
+
+
+async def test_what_is_on_its_way_is_there_already_and_what_is_deleted_gone(staging: Staging) -> None:
+    staging.create(CONFIG_MAPS, document(), "default", OPTIONS)
+    with pytest.raises(AlreadyExists, match='configmaps "a" already exists'):
+        staging.create(CONFIG_MAPS, document(), "default", OPTIONS)
+    _, deleted = staging.delete(CONFIG_MAPS, staging.existing(CONFIG_MAPS, KEY), DeleteOptions())
+    with pytest.raises(NotFound):
+        staging.existing(CONFIG_MAPS, KEY)
+    assert deleted
+    await deleted.durable()
+
+
+async def test_what_changes_nothing_and_what_is_only_tried_is_no_write(staging: Staging) -> None:
+    dry = WriteOptions(field_manager="tester", dry_run=True)
+    shown, pending = staging.create(CONFIG_MAPS, document(), "default", dry)
+    assert pending is None and "resourceVersion" not in shown["metadata"]
+    _, created = staging.create(CONFIG_MAPS, document(k="1"), "default", OPTIONS)
+    same, pending = staging.patch(CONFIG_MAPS, KEY, MergePatch({"data": {"k": "1"}}), "", OPTIONS)
+    assert pending is None and created and same["metadata"]["resourceVersion"] == str(created.record.version)
+    await created.durable()
+
+
+async def test_a_write_that_was_made_of_an_older_version_is_refused(staging: Staging) -> None:
+    staging.create(CONFIG_MAPS, document(), "default", OPTIONS)
+    old = document() | {"metadata": {"name": "a", "namespace": "default", "resourceVersion": "1"}}
+    with pytest.raises(Conflict, match="the object has been modified"):
+        staging.replacement(CONFIG_MAPS, old, "", OPTIONS)
+    other = document() | {"metadata": {"name": "a", "namespace": "default", "uid": "another"}}
+    with pytest.raises(Conflict, match="UID in precondition: another"):
+        staging.replacement(CONFIG_MAPS, other, "", OPTIONS)
+
+
+async def test_an_apply_makes_what_is_not_there_and_is_for_the_object_that_was_addressed(staging: Staging) -> None:
+    made, pending = staging.patch(CONFIG_MAPS, KEY, ApplyPatch(document(k="1")), "", OPTIONS)
+    assert made["metadata"]["managedFields"][0]["operation"] == "Apply" and pending
+    with pytest.raises(BadRequest, match=r"the name of the object \(a\) does not match the name on the URL \(b\)"):
+        staging.patch(CONFIG_MAPS, ("default", "b"), ApplyPatch(document()), "", OPTIONS)
+    await pending.durable()
