@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -35,40 +32,6 @@ type command struct {
 	Pool    string `json:"pool"`    // health, as the two below
 	Device  string `json:"device"`
 	Health  string `json:"health"` // Healthy, Unhealthy, or else unknown
-}
-
-type answer struct {
-	Value any    `json:"value"`
-	Error string `json:"error,omitempty"`
-}
-
-func (d *testDriver) obey(ctx context.Context, listener net.Listener) {
-	for {
-		connection, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		go d.converse(ctx, connection)
-	}
-}
-
-func (d *testDriver) converse(ctx context.Context, connection net.Conn) {
-	defer connection.Close()
-	lines, encoder := bufio.NewScanner(connection), json.NewEncoder(connection)
-	for lines.Scan() {
-		var wanted command
-		var said answer
-		err := json.Unmarshal(lines.Bytes(), &wanted)
-		if err == nil {
-			said.Value, err = d.do(ctx, wanted)
-		}
-		if err != nil {
-			said.Error = err.Error()
-		}
-		if encoder.Encode(said) != nil {
-			return
-		}
-	}
 }
 
 func (d *testDriver) do(ctx context.Context, c command) (any, error) {

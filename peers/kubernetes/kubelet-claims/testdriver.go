@@ -109,7 +109,7 @@ func (d *testDriver) run(kubeconfig, control string, stopped bool) error {
 			return err
 		}
 	}
-	go d.obey(ctx, listener)
+	go program.Obey(listener, func(c command) (any, error) { return d.do(ctx, c) })
 	<-ctx.Done()
 	return nil
 }

@@ -1,30 +1,20 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 
 	corev1 "k8s.io/api/core/v1"
 	draplugin "k8s.io/kubernetes/pkg/kubelet/cm/dra/plugin"
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
-const longestCommand = 1 << 20
-
 // command is a line on the socket; each gets a line in answer.
 type command struct {
 	Do   string      `json:"do"`
 	Pod  *corev1.Pod `json:"pod"`
 	Name string      `json:"name"` // of a driver
-}
-
-type answer struct {
-	Value any    `json:"value"`
-	Error string `json:"error,omitempty"`
 }
 
 // given is what a container gets of both managers.
@@ -34,36 +24,6 @@ type given struct {
 	Devices     []kubecontainer.DeviceInfo `json:"devices"`
 	Annotations map[string]string          `json:"annotations"`
 	CDI         []string                   `json:"cdi"`
-}
-
-func (n *node) obey(ctx context.Context, listener net.Listener) {
-	for {
-		connection, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		go n.converse(ctx, connection)
-	}
-}
-
-func (n *node) converse(ctx context.Context, connection net.Conn) {
-	defer connection.Close()
-	lines, encoder := bufio.NewScanner(connection), json.NewEncoder(connection)
-	lines.Buffer(nil, longestCommand)
-	for lines.Scan() {
-		var wanted command
-		var said answer
-		err := json.Unmarshal(lines.Bytes(), &wanted)
-		if err == nil {
-			said.Value, err = n.do(ctx, wanted)
-		}
-		if err != nil {
-			said.Error = err.Error()
-		}
-		if encoder.Encode(said) != nil {
-			return
-		}
-	}
 }
 
 func (n *node) do(ctx context.Context, c command) (any, error) {

@@ -97,7 +97,7 @@ func (n *node) run(ctx context.Context, root, kubeconfig, name, control string) 
 		return err
 	}
 	defer listener.Close()
-	go n.obey(ctx, listener)
+	go program.Obey(listener, func(c command) (any, error) { return n.do(ctx, c) })
 	plugins.Run(ctx, ready{}, ctx.Done())
 	return nil
 }
