@@ -2,9 +2,7 @@
 
 import inspect
 import re
-import subprocess
-import sys
-from importlib.metadata import entry_points
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,20 +12,12 @@ from devlet.testing.sync_node import SyncNode, node_thread
 
 PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
 FILES: dict[str, str] = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE, re.DOTALL))
-PLUGIN = "devlet.testing.pytest_plugin"
 
 
 @pytest.mark.long
 @pytest.mark.timeout(120)
-def test_the_examples_pass(root: Path) -> None:
-    for name, content in FILES.items():
-        (root / name).write_text(content)
-    installed = any(each.value == PLUGIN for each in entry_points(group="pytest11"))
-    found = [] if installed else ["-p", PLUGIN]
-    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "--strict-markers", "--rootdir=.", *found]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{PAGE.count('def test_')} passed" in done.stdout
+def test_the_examples_pass(passed: Callable[[dict[str, str]], str]) -> None:
+    assert f"{PAGE.count('def test_')} passed" in passed(FILES)
 
 
 def test_the_failure_on_the_page_is_what_one_gets() -> None:

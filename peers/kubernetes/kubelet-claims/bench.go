@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"devlet.dev/peers/kubernetes/kubelet"
 	"devlet.dev/peers/kubernetes/program"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -192,7 +193,7 @@ func (r *run) start(ctx context.Context, socket string) (*dra.Manager, error) {
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}
 	getNode := func(context.Context) (*corev1.Node, error) { return node, nil }
-	if err := manager.Start(ctx, func() []*corev1.Pod { return r.pods }, getNode, ready{}); err != nil {
+	if err := manager.Start(ctx, func() []*corev1.Pod { return r.pods }, getNode, kubelet.Ready{}); err != nil {
 		return nil, err
 	}
 	handler, services := manager.GetWatcherHandler(), []string{draapi.DRAPluginService}
@@ -225,8 +226,3 @@ func (r *run) all(
 	workers.Wait()
 	return int(done.Load()), time.Since(start).Seconds(), errors.Join(failures...)
 }
-
-type ready struct{}
-
-func (ready) AddSource(string) {}
-func (ready) AllReady() bool   { return true }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"devlet.dev/peers/kubernetes/kubelet"
 	"devlet.dev/peers/kubernetes/program"
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +23,6 @@ import (
 	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
 	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
-	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 )
 
 const (
@@ -155,12 +155,12 @@ func (r *run) start(checkpointFile string) (devicemanager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	manager, err := devicemanager.NewManagerImpl(nil, noAffinity{})
+	manager, err := devicemanager.NewManagerImpl(nil, kubelet.NoAffinity{})
 	if err != nil {
 		return nil, err
 	}
 	activePods := func() []*corev1.Pod { return r.pods[:r.active.Load()] }
-	err = manager.Start(klog.Background(), activePods, ready{}, containermap.NewContainerMap(), sets.New[string]())
+	err = manager.Start(klog.Background(), activePods, kubelet.Ready{}, containermap.NewContainerMap(), sets.New[string]())
 	if err != nil {
 		return nil, err
 	}
@@ -212,17 +212,3 @@ func (r *run) admitAll(manager devicemanager.Manager, next int) (result, error) 
 	done.Written = after - before
 	return done, errors.Join(err, firstFailure)
 }
-
-type ready struct{}
-
-func (ready) AddSource(string) {}
-func (ready) AllReady() bool   { return true }
-
-// noAffinity is what the topology manager says under its policy none.
-type noAffinity struct{}
-
-func (noAffinity) GetAffinity(string, string) topologymanager.TopologyHint {
-	return topologymanager.TopologyHint{}
-}
-func (noAffinity) GetPolicy() topologymanager.Policy { return topologymanager.NewNonePolicy() }
-func (noAffinity) Name() string                      { return "none" }

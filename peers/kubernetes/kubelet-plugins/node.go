@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"devlet.dev/peers/kubernetes/kubelet"
 	"devlet.dev/peers/kubernetes/program"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,6 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
 	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/dra"
-	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 	"k8s.io/kubernetes/pkg/kubelet/pluginmanager"
 )
 
@@ -98,17 +98,17 @@ func (n *node) run(ctx context.Context, root, kubeconfig, name, control string) 
 	}
 	defer listener.Close()
 	go program.Obey(listener, func(c command) (any, error) { return n.do(ctx, c) })
-	plugins.Run(ctx, ready{}, ctx.Done())
+	plugins.Run(ctx, kubelet.Ready{}, ctx.Done())
 	return nil
 }
 
 func (n *node) startDevices() error {
-	manager, err := devicemanager.NewManagerImpl(nil, noAffinity{})
+	manager, err := devicemanager.NewManagerImpl(nil, kubelet.NoAffinity{})
 	if err != nil {
 		return err
 	}
 	n.devices = manager
-	return manager.Start(klog.Background(), n.active, ready{}, containermap.NewContainerMap(), sets.New[string]())
+	return manager.Start(klog.Background(), n.active, kubelet.Ready{}, containermap.NewContainerMap(), sets.New[string]())
 }
 
 func (n *node) startClaims(ctx context.Context, root, kubeconfig, name string) error {
@@ -126,7 +126,7 @@ func (n *node) startClaims(ctx context.Context, root, kubeconfig, name string) e
 	getNode := func(ctx context.Context) (*corev1.Node, error) {
 		return client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	}
-	return n.claims.Start(ctx, n.active, getNode, ready{})
+	return n.claims.Start(ctx, n.active, getNode, kubelet.Ready{})
 }
 
 func (n *node) active() []*corev1.Pod {
@@ -138,17 +138,3 @@ func (n *node) active() []*corev1.Pod {
 	}
 	return pods
 }
-
-type ready struct{}
-
-func (ready) AddSource(string) {}
-func (ready) AllReady() bool   { return true }
-
-// noAffinity is what the topology manager says under its policy none.
-type noAffinity struct{}
-
-func (noAffinity) GetAffinity(string, string) topologymanager.TopologyHint {
-	return topologymanager.TopologyHint{}
-}
-func (noAffinity) GetPolicy() topologymanager.Policy { return topologymanager.NewNonePolicy() }
-func (noAffinity) Name() string                      { return "none" }
