@@ -3,12 +3,9 @@
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-
-PLUGIN = "devlet.testing.pytest_plugin"
 
 
 @pytest.fixture
@@ -18,9 +15,7 @@ def passed(root: Path) -> Callable[[Mapping[str, str]], str]:
     def run(files: Mapping[str, str]) -> str:
         for name, content in files.items():
             (root / name).write_text(content)
-        installed = any(each.value == PLUGIN for each in entry_points(group="pytest11"))
-        found = [] if installed else ["-p", PLUGIN]
-        command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "--strict-markers", "--rootdir=.", *found]
+        command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "--strict-markers", "--rootdir=."]
         done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -2,12 +2,15 @@
 
 import re
 import sys
-from collections.abc import AsyncIterator, Mapping
+from argparse import ArgumentParser
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from devlet.objects.documents import Document
+from devlet.sdk import program
+from devlet.testing import builders
 from devlet.testing.node_process import NODE, NodeProcess, pod
 from devlet.testing.processes import line, process
 from devlet.testing.waiting import until
@@ -69,6 +72,42 @@ async def test_the_device_plugin_gives_a_pod_an_led(node: NodeProcess) -> None:
             return await node.environment("lamp")
 
         assert (await until(environment))["LEDS"] == "red"
+
+
+async def test_the_driver_with_parameters_takes_what_fits_and_refuses_the_rest(node: NodeProcess) -> None:
+    flags = ["--node-name", NODE, "--kubeconfig", str(node.root / "kubeconfig"), "--cdi-root", str(node.root / "cdi")]
+    argv = command(node, programs(PAGE)[2], *flags)
+    async with process(argv, log=node.root / "driver.log", name="leds", ready=line('"registered"')):
+        await node.call("POST", "/apis/resource.k8s.io/v1/deviceclasses", CLASS | {"metadata": {"name": "led"}})
+        await use(node, "lamp", {"brightness": "half"})
+        await use(node, "night", {"brightnes": "half"})
+        await node.until_phase("lamp", "Running")
+        assert (await node.environment("lamp"))["BRIGHTNESS"] == "half"
+
+        async def told() -> list[str]:
+            return [each["message"] for each in await node.events() if "unknown field" in each["message"]]
+
+        assert "`brightnes`" in (await until(told))[0]
+
+
+async def use(node: NodeProcess, name: str, parameters: Mapping[str, str]) -> None:
+    claim = _claim("true")
+    claim["metadata"]["name"] = name
+    claim["spec"]["devices"]["config"] = [{"opaque": {"driver": "led.example.com", "parameters": parameters}}]
+    await node.call("POST", CLAIMS, claim)
+    await node.create(builders.pod(name, claim=name))
+
+
+@pytest.mark.parametrize("parser", [program._dra_parser, program._plugin_parser])
+def test_every_flag_of_the_kind_is_on_the_page(parser: Callable[..., ArgumentParser]) -> None:
+    options = {each for action in parser("", {})._actions for each in action.option_strings}
+    assert {each for each in options - {"-h", "--help", "--verbosity"} if f"`{each}`" not in PAGE} == set()
+
+
+def test_every_flag_on_the_page_is_one() -> None:
+    texts = [parser("", {}).format_help() for parser in (program._dra_parser, program._plugin_parser)]
+    named = re.findall(r"`(--[\w-]+)`", PAGE)
+    assert {each for each in named if not any(each in text for text in texts)} - {"--help"} == set()
 
 
 def _claim(expression: str) -> Document:

@@ -2,14 +2,11 @@
 
 import subprocess
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.timeout(120)
-
-PLUGIN = "devlet.testing.pytest_plugin"
 
 PLAIN = """
 import sys
@@ -100,9 +97,7 @@ def run(folder: Path, *arguments: str, **files: str) -> subprocess.CompletedProc
     (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     for name, content in files.items():
         (folder / f"test_{name}.py").write_text(content)
-    installed = any(each.value == PLUGIN for each in entry_points(group="pytest11"))
-    found = [] if installed else ["-p", PLUGIN]  # installed before the entry point was there
-    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", *found, *arguments]
+    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
