@@ -9,9 +9,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from devlet.testing.cassettes import cassette_file, placeholders, rules
+from devlet.alloc.device_cel import DeviceInput
+from devlet.alloc.selectors import Selectors
+from devlet.objects.identifiers import DriverName
+from devlet.objects.slice import Device
+from devlet.testing.cassettes import cassette_file, library, placeholders, rules
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cassettes.md").read_text()
 DEVLET = shlex.join([sys.executable, "-m", "devlet"])
@@ -85,3 +90,22 @@ def test_the_limits_are_those_of_the_code() -> None:
         str(rules.MAX_DRIVERS),
         f"{rules.MAX_DEVICES:,}",
     )
+
+
+SELECTORS = re.findall(r"^\| (\S+) \| `(.+)` \| (\d+) \|$", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("name", "selector", "count"), SELECTORS, ids=[selector for _, selector, _ in SELECTORS])
+def test_a_selector_matches_as_many_devices_as_the_page_says(name: str, selector: str, count: str) -> None:
+    program = Selectors().program(selector)
+    devices = [
+        DeviceInput(DriverName(driver.name), msgspec.convert(device, Device))
+        for driver in library.shipped(name).drivers
+        for pool in driver.pools
+        for device in pool.devices
+    ]
+    assert program.matches(devices).count(True) == int(count)
+
+
+def test_each_cassette_has_a_selector() -> None:
+    assert {name for name, _, _ in SELECTORS} == set(library.names())

@@ -1,27 +1,31 @@
 """What one node's drivers do is captured, played on another node that has none of them, and is the same there."""
 
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from devlet.objects.identifiers import DeviceID
 from devlet.objects.prepared import PreparedDevice
 from devlet.plugins.devices import Device, Grant, Options
 from devlet.plugins.dra import ClaimRef
-from devlet.testing.cassettes import cassette_file
+from devlet.runtime.cdi.spec import ContainerEdits, Spec
+from devlet.runtime.cdi.spec import Device as CdiDevice
+from devlet.testing.cassettes import cassette_file, library
 from devlet.testing.cassettes.cassette import Cassette
 from devlet.testing.claim_node import CLAIMS, SLICES
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.fake_dra_driver import FakeDraDriver
 from devlet.testing.node_process import PODS, NodeProcess
-from devlet.testing.processes import line, process
+from devlet.testing.processes import RunningProcess, line, process
 from devlet.testing.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
@@ -86,7 +90,7 @@ async def devlet(*arguments: str | Path, code: int = 0) -> str:
     command = [sys.executable, "-m", "devlet", *map(str, arguments)]
     done = await anyio.run_process(command, check=False)
     assert done.returncode == code, done.stdout.decode() + done.stderr.decode()
-    return done.stdout.decode()
+    return (done.stderr if code == 1 and not done.stdout else done.stdout).decode()
 
 
 def describe(claim: ClaimRef, device: PreparedDevice) -> Mapping[str, str]:
@@ -141,9 +145,8 @@ async def test_a_played_node_is_like_the_one_that_was_captured(
 async def check_played(
     file: Path, node: NodeProcess, folder: Path, seen: dict[str, dict[str, str]], a_uid: str
 ) -> None:
-    command = [sys.executable, "-m", "devlet", "play", str(file), "--root", str(node.root)]
     log = folder / "play.log"
-    async with process(command, log=log, name="devlet play", ready=line("devlet play is ready")):
+    async with playing(file, node, log):
         await node.until_healthy(RESOURCE, 2)
         await until(lambda: node.items(SLICES))
         played = await run_pods(node)
@@ -159,6 +162,39 @@ async def check_played(
         assert cassettes(again).plugins == cassettes(file).plugins
     assert "Traceback" not in log.read_text()
     assert not list((node.root / "plugins_registry").iterdir())
+
+
+def playing(file: Path, node: NodeProcess, log: Path) -> AbstractAsyncContextManager[RunningProcess]:
+    command = [sys.executable, "-m", "devlet", "play", str(file), "--root", str(node.root)]
+    return process(command, log=log, name="devlet play", ready=line("devlet play is ready"))
+
+
+async def test_nothing_is_left_by_one_that_ends_and_one_that_was_killed_is_no_hindrance(
+    nodes: tuple[NodeProcess, NodeProcess], tmp_path: Path
+) -> None:
+    node, file = nodes[0], tmp_path / "a.yaml"
+    spec = Spec("0.3.0", "example.com/horn", (CdiDevice("loud", ContainerEdits(env=("HORN=loud",))),))
+    file.write_bytes(cassette_file.encode(replace(library.shipped("led"), cdi=(spec,))))
+    before = files(node.root)
+    async with playing(file, node, tmp_path / "killed.log") as killed:
+        await node.until_healthy("example.com/buzzer", 1)
+        killed.send_signal(signal.SIGKILL)
+        await killed.wait()
+        assert await node.items(SLICES) and files(node.root) > before
+        async with playing(file, node, tmp_path / "next.log"):
+            await node.until_healthy("example.com/buzzer", 1)
+            assert await devlet("drift", file, "live", "--root", node.root) == "no differences\n"
+            told = await devlet("play", file, "--root", node.root, code=1)
+            assert told.startswith("error: driver led.example.com runs on this node already: end it, or play")
+    assert await node.items(SLICES) == []
+    assert files(node.root) == before
+
+
+def files(root: Path) -> set[Path]:
+    """What a driver has to do with."""
+    folders = ("cdi", "plugins", "plugins_registry", "device-plugins")
+    found = {path for name in folders for path in (root / name).rglob("*")}
+    return {path for path in found if path.name not in ("kubelet_internal_checkpoint", "kubelet.sock")}
 
 
 def cassettes(path: Path) -> Cassette:

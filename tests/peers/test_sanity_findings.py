@@ -30,7 +30,7 @@ def output(root: Path, program: str, driver: Path, *before: str) -> str:
 
 def test_no_program_needs_devlet() -> None:
     assert {name for name, text in PROGRAMS.items() if "devlet" in text} == set()
-    plugins = {"start.py", "lost_change.py", "crash.py", "goroutines.py", "memory.py"}
+    plugins = {"start.py", "lost_change.py", "crash.py", "goroutines.py", "memory.py", "same_second.py"}
     assert set(PROGRAMS) == plugins | {"start_dra.py", "forgotten.py", "in_place.py", "long_name.py", "twice.py"}
 
 
@@ -44,6 +44,12 @@ def test_the_generic_plugin_ends_when_it_has_many_streams(peers: "Peers", root: 
     peers.need("generic-device-plugin")
     said = output(root, "crash.py", peers.binaries / "generic-device-plugin")
     assert said == "exit code 2 ['fatal error: concurrent map iteration and map write']\n"
+
+
+def test_the_generic_plugin_stumbles_over_its_socket_within_a_second(peers: "Peers", root: Path) -> None:
+    peers.need("generic-device-plugin")
+    said = output(root, "same_second.py", peers.binaries / "generic-device-plugin")
+    assert re.fullmatch(r"tries that failed: [2-9] exit code: None\n", said)
 
 
 def test_the_generic_plugin_keeps_streams_that_were_closed(peers: "Peers", root: Path) -> None:

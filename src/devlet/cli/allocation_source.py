@@ -6,7 +6,6 @@ A server counts if the command line names one or if there are no files: `-f` alo
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,8 +13,7 @@ import click
 from devlet.cli import allocation_files
 from devlet.cli.allocation_input import Objects
 from devlet.cli.allocation_server import Server
-from devlet.cli.main import KUBECTL_PLUGIN
-from devlet.cli.options import file_options
+from devlet.cli.options import file_options, server_options
 from devlet.cli.session import Session
 from devlet.cli.target import Target, connect
 
@@ -57,39 +55,19 @@ class Source:
 def source_options(function: Function) -> Function:
     """The function gets `source`, which is called to connect: a command may need none."""
 
-    @click.option(
-        "--kubeconfig",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="Read from the cluster of this kubeconfig.",
-    )
-    @click.option(
-        "--context", metavar="NAME", default="", help="Which context of the kubeconfig (KUBECONFIG counts then)."
-    )
-    @click.option(
-        "--root", metavar="DIR", type=click.Path(path_type=Path), help="Read from the devlet that runs on DIR."
-    )
+    @server_options("Read from")
     @click.option("-n", "--namespace", metavar="NAME", default="", help="In this namespace.")
     @file_options
-    @click.pass_context
     @functools.wraps(function)
     def command(
-        ctx: click.Context,
-        /,
-        *args: Any,
-        kubeconfig: Path | None,
-        context: str,
-        root: Path | None,
-        namespace: str,
-        files: tuple[str, ...],
-        recursive: bool,
-        **rest: Any,
+        *args: Any, target: Target, namespace: str, files: tuple[str, ...], recursive: bool, **rest: Any
     ) -> Any:
+        ctx = click.get_current_context()
+
         def source() -> Source:
-            if files and not (kubeconfig or context or root):
+            if files and not (target.kubeconfig or target.context or target.root):
                 return Source(files, recursive, None, namespace or "default")
-            of_kubectl = ctx.find_root().info_name == KUBECTL_PLUGIN
-            session = connect(Target(kubeconfig, context, root, of_kubectl=of_kubectl))
+            session = connect(target)
             ctx.call_on_close(session.close)
             return Source(files, recursive, session, namespace or session.namespace)
 

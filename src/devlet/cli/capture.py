@@ -1,5 +1,7 @@
 """`devlet capture`."""
 
+import os
+import sys
 from pathlib import Path
 
 import click
@@ -10,6 +12,7 @@ from devlet.cli.options import KubectlCommand, output_option
 from devlet.errors import InvalidInput
 from devlet.kit import atomic_file
 from devlet.testing.cassettes import cassette_file
+from devlet.testing.cassettes.cassette import Cassette
 from devlet.testing.cassettes.recording import recorded, renamed
 
 FORMATS = "json or yaml"
@@ -38,22 +41,50 @@ def command(file: str, name: str, rename: str, force: bool, output: str, origin:
     if output not in ("", "json", "yaml"):
         raise InvalidInput(f'output format "{output}": expected {FORMATS}')
     path = None if file == "-" else Path(file)
-    if path is not None and path.exists() and not force:
-        raise InvalidInput(f"{path} exists: use another name, or --force")
-    cassette = recorded(find(origin), name or (path.stem if path else ""))
-    content = cassette_file.encode(renamed(cassette, rename) if rename else cassette, json=_is_json(output, path))
+    if path is not None:
+        _check(path, force)
+    cassette = _captured(origin, name or (path.stem if path else ""))
+    content = cassette_file.encode(renamed(cassette, rename) if rename else cassette, as_json=_is_json(output, path))
     if path is None:
-        click.echo(content, nl=False)
+        _print(content)
     else:
         _write(path, content)
+
+
+def _check(path: Path, force: bool) -> None:
+    """What is there is replaced only if that is wanted, and never a device, a pipe or a directory."""
+    if not os.path.lexists(path):
+        return
+    if not force:
+        raise InvalidInput(f"{path} exists: use another name, or --force")
+    if path.exists() and not path.is_file():
+        raise InvalidInput(f"{path} is not a file that could be replaced: use another name")
+
+
+def _captured(origin: Origin, name: str) -> Cassette:
+    cassette = recorded(find(origin), name)
+    if cassette.drivers or cassette.plugins or cassette.cdi:
+        return cassette
+    hint = "`devlet get drivers` and `devlet get plugins` show when there is one"
+    raise InvalidInput(f"node {cassette.node} has no driver, no device plugin and no CDI spec to capture: {hint}")
 
 
 def _is_json(output: str, path: Path | None) -> bool:
     return output == "json" or (not output and path is not None and path.suffix == ".json")
 
 
+def _print(content: bytes) -> None:
+    try:
+        click.echo(content, nl=False)
+    except BrokenPipeError:
+        raise
+    except OSError as e:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where the rest goes when Python ends
+        raise InvalidInput(f"standard output: {e.strerror or e}") from e
+
+
 def _write(path: Path, content: bytes) -> None:
     try:
-        atomic_file.write(path, content, 0o644)
+        atomic_file.write(path.resolve(), content, 0o644)
     except OSError as e:
         raise InvalidInput(f"{path}: {e.strerror or e}") from e

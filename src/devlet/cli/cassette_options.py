@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from devlet.cli.cassette_source import Origin
-from devlet.cli.main import KUBECTL_PLUGIN
+from devlet.cli.options import server_options
 from devlet.cli.target import Target
 
 __all__ = ["origin_options"]
@@ -28,33 +28,9 @@ def origin_options(function: Function) -> Function:
         multiple=True,
         help="Where the CDI specs are, if they are not where a devlet has them; may be repeated.",
     )
-    @click.option(
-        "--kubeconfig",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="Read from the cluster of this kubeconfig.",
-    )
-    @click.option(
-        "--context", metavar="NAME", default="", help="Which context of the kubeconfig (KUBECONFIG counts then)."
-    )
-    @click.option(
-        "--root", metavar="DIR", type=click.Path(path_type=Path), help="Read from the devlet that runs on DIR."
-    )
-    @click.pass_context
+    @server_options("Read from")
     @functools.wraps(function)
-    def command(
-        ctx: click.Context,
-        /,
-        *args: Any,
-        node: str,
-        cdi_roots: tuple[Path, ...],
-        kubeconfig: Path | None,
-        context: str,
-        root: Path | None,
-        **rest: Any,
-    ) -> Any:
-        of_kubectl = ctx.find_root().info_name == KUBECTL_PLUGIN
-        origin = Origin(Target(kubeconfig, context, root, of_kubectl), node, cdi_roots)
-        return function(*args, origin=origin, **rest)
+    def command(*args: Any, target: Target, node: str, cdi_roots: tuple[Path, ...], **rest: Any) -> Any:
+        return function(*args, origin=Origin(target, node, cdi_roots), **rest)
 
     return command

@@ -4,7 +4,7 @@ A devlet knows everything about its node. Of a node of another cluster there are
 devices its plugins have.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import click
 
 from devlet.cli.allocation_input import KINDS, stored
 from devlet.cli.node_views import served
+from devlet.cli.own_node import checked
 from devlet.cli.resources import VIEWS, Resources
 from devlet.cli.session import Document, Session
 from devlet.cli.target import Target, connect
@@ -20,15 +21,18 @@ from devlet.cli.target import node as node_socket
 from devlet.errors import DevletError, InvalidInput, NotFound, StateCorrupt
 from devlet.plugins import grants
 from devlet.runtime.cdi import spec_dir
-from devlet.state import device_checkpoint
+from devlet.state import checkpoint_file, device_checkpoint, health_file
 from devlet.state.checkpoint_file import CheckpointFile
-from devlet.testing.cassettes.cassette import DeviceNode, Grant, Mount
+from devlet.testing.cassettes.cassette import DeviceHealth, DeviceNode, Grant, Mount
 from devlet.testing.cassettes.recording import Found, SpecFile
 
-__all__ = ["Origin", "find"]
+__all__ = ["Origin", "find", "several"]
 
 _CHECKPOINT = Path("device-plugins") / "kubelet_internal_checkpoint"
+_HEALTH = "dra_health_state"
 _CDI = "cdi"
+_TOLD = 10  # names in one error
+_ELSEWHERE = "capture the other one where it runs, or with --kubeconfig what its cluster knows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class Origin:
 def find(origin: Origin) -> Found:
     session = connect(origin.target)
     try:
-        node = _node(session, origin.node)
+        node = _node(session, checked(session, origin.node, _ELSEWHERE))
         slices = list(_slices(session, node["metadata"]["name"]))
         if session.is_node:
             return _on_devlet(session, origin, node["metadata"]["name"], slices)
@@ -58,8 +62,18 @@ def _node(session: Session, name: str) -> Document:
     nodes = _all(session, Resources(session).find("nodes").collection(""))
     if len(nodes) == 1:
         return nodes[0]
-    names = ", ".join(str(each["metadata"]["name"]) for each in nodes[:10])
-    raise InvalidInput(f"say which node with --node NAME: {names}" if nodes else "there is no node")
+    raise several(str(each["metadata"]["name"]) for each in nodes)
+
+
+def several(names: Iterable[str]) -> InvalidInput:
+    """Where one node was to be found."""
+    found = sorted(names)
+    if not found:
+        return InvalidInput("there is no node: one is there as soon as a kubelet, or `devlet up`, runs")
+    more = f" and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
+    return InvalidInput(
+        f"there are {len(found)} nodes, say which one with --node NAME: {', '.join(found[:_TOLD])}{more}"
+    )
 
 
 def _slices(session: Session, node: str) -> Iterator[Document]:
@@ -99,9 +113,25 @@ def _on_devlet(session: Session, origin: Origin, node: str, slices: Sequence[Doc
         plugins=shown["plugins"],
         devices=shown["devices"],
         prepared_claims=shown["preparedclaims"],
+        health=_health(root / _HEALTH),
         answers=_answers(root / _CHECKPOINT),
         specs=list(_specs(origin.cdi_roots or (*spec_dir.DEFAULT_DIRECTORIES, root / _CDI))),
     )
+
+
+def _health(path: Path) -> Mapping[str, list[DeviceHealth]]:
+    """From the file that is for a restart of the node."""
+    try:
+        found = health_file.decode(checkpoint_file.read(path, health_file.MAX_BYTES))
+    except FileNotFoundError:
+        return {}
+    except (StateCorrupt, OSError) as e:
+        _warn(f"what drivers said of the health of devices is not known: {path}: {e}")
+        return {}
+    return {
+        driver: [DeviceHealth(each.pool, each.device, each.health, each.message) for each in devices]
+        for driver, devices in found.items()
+    }
 
 
 def _answers(path: Path) -> Mapping[str, list[Grant]]:

@@ -55,33 +55,45 @@ def duration(ctx: click.Context, param: click.Parameter, value: str) -> float:
         raise click.BadParameter(str(e), ctx, param) from e
 
 
+def server_options(doing: str) -> Callable[[Function], Function]:
+    """The function gets `target`; nobody is asked yet. `doing` is what is done there, as in "Read from"."""
+
+    def decorated(function: Function) -> Function:
+        @click.option(
+            "--kubeconfig",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help=f"{doing} the cluster of this kubeconfig.",
+        )
+        @click.option(
+            "--context", metavar="NAME", default="", help="Which context of the kubeconfig (KUBECONFIG counts then)."
+        )
+        @click.option(
+            "--root", metavar="DIR", type=click.Path(path_type=Path), help=f"{doing} the devlet that runs on DIR."
+        )
+        @click.pass_context
+        @functools.wraps(function)
+        def command(
+            ctx: click.Context, /, *args: Any, kubeconfig: Path | None, context: str, root: Path | None, **rest: Any
+        ) -> Any:
+            of_kubectl = ctx.find_root().info_name == KUBECTL_PLUGIN
+            return function(*args, target=Target(kubeconfig, context, root, of_kubectl), **rest)
+
+        return command
+
+    return decorated
+
+
 def target_options(function: Function) -> Function:
     """The function gets `session`, and `namespace`: the one asked for, else that of the kubeconfig's context."""
 
-    @click.option(
-        "--kubeconfig", metavar="FILE", type=click.Path(path_type=Path), help="Talk to the cluster of this kubeconfig."
-    )
-    @click.option(
-        "--context", metavar="NAME", default="", help="Which context of the kubeconfig (KUBECONFIG counts then)."
-    )
-    @click.option("--root", metavar="DIR", type=click.Path(path_type=Path), help="Talk to the devlet that runs on DIR.")
+    @server_options("Talk to")
     @click.option("-n", "--namespace", metavar="NAME", default="", help="In this namespace.")
-    @click.pass_context
     @functools.wraps(function)
-    def command(
-        ctx: click.Context,
-        /,
-        *args: Any,
-        kubeconfig: Path | None,
-        context: str,
-        root: Path | None,
-        namespace: str,
-        **rest: Any,
-    ) -> Any:
-        target = Target(kubeconfig, context, root, of_kubectl=ctx.find_root().info_name == KUBECTL_PLUGIN)
+    def command(*args: Any, target: Target, **rest: Any) -> Any:
         session = connect(target)
-        ctx.call_on_close(session.close)
-        return function(*args, session=session, namespace=namespace, **rest)
+        click.get_current_context().call_on_close(session.close)
+        return function(*args, session=session, **rest)
 
     return command
 

@@ -1,14 +1,18 @@
 """`devlet play`."""
 
 import os
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
 import anyio
 import click
 
+from devlet.cli.cassette_source import several
+from devlet.cli.node_socket import NAME as SOCKET
 from devlet.cli.options import KubectlCommand
+from devlet.cli.own_node import checked
+from devlet.cli.target import Target, connect
 from devlet.cli.target import node as node_socket
 from devlet.cli.views.sheet import table
 from devlet.cluster.client import Cluster
@@ -79,23 +83,33 @@ def command(
 
         click.echo(encode(cassette), nl=False)
         return
+    if not (cassette.drivers or cassette.plugins or cassette.cdi):
+        raise InvalidInput(f"{file}: there is nothing on this cassette to play")
     found = (root or node_socket(None).root).absolute()
     connection = _connection(found, kubeconfig, context)
     facts.configure("text", verbosity)
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    place = Place(node, found, (cdi_root or found / "cdi").absolute(), strict)
+    place = Place(_of_devlet(found, node), found, (cdi_root or found / "cdi").absolute(), strict)
     anyio.run(_play, cassette, place, connection)
 
 
 def _connection(root: Path, kubeconfig: Path | None, context: str) -> Connection:
     """Whoever runs a devlet has its credentials. A kubelet has its own, which are not for drivers."""
-    if kubeconfig is None and not (root / "devlet.sock").exists():
+    if kubeconfig is None and not (root / SOCKET).exists():
         hint = "start one with `devlet up`, or say with --kubeconfig which cluster a kubelet there belongs to"
         raise InvalidInput(f"no devlet runs on {root}: {hint}")
     path = kubeconfig or root / "kubeconfig"
     if not path.exists():
         raise InvalidInput(f"{path} is not there: say with --kubeconfig which cluster the node belongs to")
     return kubeconfigs.connection([path], context)
+
+
+def _of_devlet(root: Path, node: str) -> str:
+    """One that was not named is the devlet's own, if that is what runs there."""
+    if not (root / SOCKET).exists():
+        return node
+    with closing(connect(Target(root=root))) as session:
+        return checked(session, node, "play it where that node runs")
 
 
 async def _play(cassette: Cassette, place: Place, connection: Connection) -> None:
@@ -118,7 +132,7 @@ async def _node(cluster: Cluster, name: str) -> str:
     names = [str(each["metadata"]["name"]) for each in (await cluster.list(NODES)).items]
     if len(names) == 1:
         return names[0]
-    raise InvalidInput(f"say which node with --node NAME: {', '.join(names[:10])}" if names else "there is no node")
+    raise several(names)
 
 
 def _row(name: str) -> list[object]:

@@ -19,9 +19,10 @@ from devlet.sanity.driver import Command
 from devlet.sanity.progress import Progress
 from devlet.sanity.report import NOT_RUN, Report
 from devlet.sanity.reports import FORMATS
-from devlet.sanity.rig_device_plugin import DevicePluginStand, Settings
+from devlet.sanity.rig_device_plugin import Settings
 from devlet.sanity.runner import Runner, Stand
 from devlet.sanity.selection import chosen
+from devlet.sanity.stand_device_plugin import DevicePluginStand
 
 _EXAMPLES = """\b
 Examples:
@@ -124,7 +125,7 @@ def device_plugin(
         directory=(device_plugins or _KUBELET_DIRECTORY) if attach else None,
         registry=registry,
         change_command=change,
-        settings=Settings(wait=given["wait"], stop=given["stop_timeout"]),
+        settings=Settings(start=given["wait"], wait=given["wait"], stop=given["stop_timeout"]),
         keep=given["keep"],
     )
     if cdi_dir:
@@ -190,7 +191,7 @@ def dra(
         node=node,
         change_command=change,
         configs=_parameters(config) if config else (),
-        settings=rig_dra.Settings(wait=given["wait"], stop=given["stop_timeout"], repair=repair),
+        settings=rig_dra.Settings(start=given["wait"], wait=given["wait"], stop=given["stop_timeout"], repair=repair),
         keep=given["keep"],
     )
     if cdi_dir:

@@ -80,6 +80,15 @@ class Session:
     def get(self, path: str, query: Query = (), *, accept: str = JSON) -> Document:
         return self.send("GET", path, query=query, accept=accept)[1]
 
+    def text(self, path: str) -> str:
+        """What is no document, such as metrics."""
+        with self._errors():
+            answer = self._connected().request("GET", self._server.prefix + path, self._headers("text/plain"))
+            found = self._read(answer)
+        if answer.status >= 300:
+            raise self._error(answer.status, found)
+        return found.decode(errors="replace")
+
     def pages(self, path: str, query: Query = (), *, accept: str = JSON) -> Iterator[Document]:
         """A list in as many answers as the server wants to give."""
         cursor: Query = ()

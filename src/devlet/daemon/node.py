@@ -26,7 +26,7 @@ from devlet.node import host, node_status, views
 from devlet.node.devices import manager, release_hooks
 from devlet.node.devices.manager import DeviceManager
 from devlet.node.lease import NodeLease
-from devlet.node.metrics import DeviceMetrics, TopologyCounters, show_plugins
+from devlet.node.metrics import DeviceMetrics, TopologyCounters, show_name, show_plugins
 from devlet.node.node_status import NodeStatus
 from devlet.node.pods import parts
 from devlet.node.pods.manager import PodManager
@@ -152,6 +152,7 @@ class NodeAgent:
         }
         self.watcher = PluginWatcher(self._directories.registry, handlers, clock=clock)
         show_plugins(metrics, self.watcher.plugins)
+        show_name(metrics, config.node_name)
         self.pod_resources = PodResourcesServer(
             self._directories.pod_resources,
             self.pods,

@@ -9,7 +9,7 @@ from devlet.node.topology.metrics import NUMA_NODE
 from devlet.objects.names import extended_resource_name
 from devlet.plugins.registration import WatchedPlugin
 
-__all__ = ["ACTUAL", "DESIRED", "INVALID", "DeviceMetrics", "TopologyCounters", "show_plugins"]
+__all__ = ["ACTUAL", "DESIRED", "INVALID", "DeviceMetrics", "TopologyCounters", "show_name", "show_plugins"]
 
 ACTUAL = "actual_state_of_world"
 DESIRED = "desired_state_of_world"
@@ -84,6 +84,11 @@ class TopologyCounters:
 
     def not_aligned(self, scope: str, boundary: str) -> None:
         self._not_aligned.add(scope, boundary)
+
+
+def show_name(registry: Registry, node: str) -> None:
+    """For who looks at several nodes, or at a socket, and wants to know whose it is."""
+    registry.gauge("kubelet_node_name", "The name of the node, as a label.", ("node",)).set(1, node)
 
 
 def show_plugins(registry: Registry, plugins: Callable[[], Iterable[WatchedPlugin]]) -> None:

@@ -41,6 +41,10 @@ class CdiDirectories:
         """NotFound, which says why, if a runtime would not find one of them."""
         return self.now().resolve(ids).complete()
 
+    def missing(self, ids: Sequence[str]) -> str:
+        """Those that a runtime would not find, for people; empty if it finds all."""
+        return ", ".join(self.now().resolve(ids).missing)
+
     def errors(self) -> dict[Path, tuple[str, ...]]:
         """What is wrong with the driver's files."""
         return {path: texts for path, texts in self.now().errors.items() if self.is_own(path)}

@@ -81,6 +81,7 @@ class UnreadStream:
     """One that is opened and of which only the first list is read; the rest waits in the connection."""
 
     def __init__(self, connection: Connection) -> None:
+        self.opened = anyio.Event()  # or it ended
         self._connection = connection
         self._scope = anyio.CancelScope()
 
@@ -89,10 +90,12 @@ class UnreadStream:
             stream = self._connection.stream(METHOD, b"")
             try:
                 async for _ in stream:
+                    self.opened.set()
                     await anyio.sleep_forever()
             except PluginError:
                 return
             finally:
+                self.opened.set()
                 with anyio.CancelScope(shield=True):
                     await stream.aclose()
 

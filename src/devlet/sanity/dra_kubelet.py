@@ -4,29 +4,24 @@ Unlike a real one it takes a driver with a wrong type, name or endpoint: that is
 can still be looked at.
 """
 
-import stat
-from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
-from google.protobuf.message import DecodeError
 
 from devlet.errors import PluginError, PluginRefused, PluginUnavailable
 from devlet.plugins.channels import Connection, connection, listener_pid
+from devlet.sanity import registry_watch
 from devlet.sanity.dra_client import SERVICES, DraClient, connected
+from devlet.sanity.journal import Journal
+from devlet.sanity.registry_watch import RegistryWatch
 from devlet.wire.pluginregistration import api_pb2 as pb
 
 __all__ = ["DraKubelet", "Greeting", "Settings"]
 
-Socket = tuple[int, int]  # inode, which may be used again, and time
-
 _KEPT = 1_000
-_POLL = 0.05  # seconds between two looks at the directory
-_REGISTRATION = "/pluginregistration.Registration"
 _MESSAGE = 1 << 20
 
 
@@ -71,17 +66,14 @@ class DraKubelet:
 
     def __init__(self, registry: Path, root: Path, tasks: TaskGroup, settings: Settings = Settings()) -> None:
         self.registry = registry
-        self.greetings: deque[Greeting] = deque(maxlen=_KEPT)
-        self.count = 0  # of greetings
+        self.greetings = Journal[Greeting](_KEPT)
         self.drivers: dict[Path, tuple[Greeting, DraClient]] = {}
         self.refusals = 0
         self._root = root
         self._settings = settings
-        self._tasks = tasks
-        self._changed = anyio.Event()
         self._life: AsyncExitStack | None = None
         self._connections: dict[Path, AsyncExitStack] = {}
-        self._greeted: dict[Path, Socket] = {}
+        self._watch = RegistryWatch(registry, tasks, self._greet, self._forget)
 
     @property
     def is_running(self) -> bool:
@@ -94,7 +86,7 @@ class DraKubelet:
     async def start(self) -> None:
         """Whatever is there is greeted."""
         self._life = AsyncExitStack()
-        await self._life.enter_async_context(self._greeting())
+        await self._life.enter_async_context(self._watch.looking())
 
     async def stop(self) -> None:
         """Its connections are closed. May be repeated."""
@@ -104,20 +96,20 @@ class DraKubelet:
                 await life.aclose()
                 for path in list(self._connections):
                     await self._forget(path)
-                self._greeted.clear()
+
+    @property
+    def count(self) -> int:
+        """Of greetings, since it was made."""
+        return self.greetings.added
 
     async def until(self, count: int, within: float) -> bool:
         """Whether so many were registered, since it was made, in so many seconds."""
-        with anyio.move_on_after(within):
-            while self.taken < count:
-                await self._changed.wait()
-            return True
-        return False
+        return await self.greetings.until(lambda: self.taken >= count, within)
 
     async def ask(self, path: Path) -> pb.PluginInfo:
         """GetInfo, without registering anybody."""
         async with self._dialled(path) as dialled:
-            return await self._info(dialled, path)
+            return await registry_watch.info(dialled, self._settings.answer)
 
     async def notify(self, path: Path, error: str = "") -> None:
         async with self._dialled(path) as dialled:
@@ -129,46 +121,16 @@ class DraKubelet:
         client = await self._connect(greeting)
         await client.prepare()
         self.drivers[path] = (greeting, client)
-        self._record(greeting)
+        self.greetings.append(greeting)
 
     # Greeting
 
-    @asynccontextmanager
-    async def _greeting(self) -> AsyncIterator[None]:
-        scope, ended = anyio.CancelScope(), anyio.Event()
-
-        async def look() -> None:
-            try:
-                with scope:
-                    while True:
-                        await self._look()
-                        await anyio.sleep(_POLL)
-            finally:
-                ended.set()
-
-        self._tasks.start_soon(look)
-        try:
-            yield
-        finally:
-            scope.cancel()
-            await ended.wait()
-
-    async def _look(self) -> None:
-        present = _sockets(self.registry)
-        for path in [path for path in self._greeted if path not in present]:
-            del self._greeted[path]
-            await self._forget(path)
-        for path, socket in present.items():
-            if self._greeted.get(path) != socket:
-                self._greeted[path] = socket
-                await self._forget(path)
-                await self._greet(path)
-
-    async def _greet(self, path: Path) -> None:
+    async def _greet(self, path: Path) -> bool:
+        """Whether it is registered now."""
         greeting, client = Greeting(path, path=path), None
         try:
             async with self._dialled(path) as dialled:
-                info = await self._info(dialled, path)
+                info = await registry_watch.info(dialled, self._settings.info)
                 endpoint = self._endpoint(info.endpoint, path)
                 greeting = Greeting(path, info.type, info.name, info.endpoint, tuple(info.supported_versions), endpoint)
                 greeting, client = await self._registered(greeting)
@@ -178,18 +140,12 @@ class DraKubelet:
                     greeting = replace(greeting, told=e.message, problem=greeting.problem or e.message)
         except PluginError as e:
             greeting = replace(greeting, problem=f"{path.name}: {e.message}")
-        self._record(greeting)
-        if client is not None and greeting.is_registered:
-            self.drivers[path] = (greeting, client)
-        else:
+        self.greetings.append(greeting)
+        if client is None or not greeting.is_registered:
             await self._forget(path)
-            self._tasks.start_soon(self._again, path)
-
-    async def _again(self, path: Path) -> None:
-        """A kubelet tries again after a while."""
-        await anyio.sleep(0.5)
-        if self._life is not None and path not in self.drivers:
-            self._greeted.pop(path, None)
+            return False
+        self.drivers[path] = (greeting, client)
+        return True
 
     async def _registered(self, greeting: Greeting) -> tuple[Greeting, DraClient | None]:
         if self.refusals:
@@ -230,29 +186,14 @@ class DraKubelet:
     def _dialled(self, path: Path) -> AbstractAsyncContextManager[Connection]:
         return connection(path.name, path, within=self._settings.dial, max_message=_MESSAGE)
 
-    async def _info(self, dialled: Connection, path: Path) -> pb.PluginInfo:
-        blob = await dialled.call(f"{_REGISTRATION}/GetInfo", b"", timeout=self._settings.info)
-        try:
-            return pb.PluginInfo.FromString(blob)
-        except DecodeError as e:
-            raise PluginRefused(path.name, f"what GetInfo answers cannot be decoded: {e}") from e
-
     async def _notify(self, dialled: Connection, error: str) -> None:
-        status = pb.RegistrationStatus(plugin_registered=not error, error=error)
-        method = f"{_REGISTRATION}/NotifyRegistrationStatus"
         try:
-            await dialled.call(method, status.SerializeToString(), timeout=self._settings.notify)
+            await registry_watch.notify(dialled, error, self._settings.notify)
         except PluginUnavailable:
             raise
         except PluginError:
             if not error:  # to a refusal the reference's own helper answers with an error
                 raise
-
-    def _record(self, greeting: Greeting) -> None:
-        self.greetings.append(greeting)
-        self.count += 1
-        self._changed.set()
-        self._changed = anyio.Event()
 
 
 def _is_late(path: Path) -> bool:
@@ -261,15 +202,3 @@ def _is_late(path: Path) -> bool:
     except OSError:
         return True
     return False
-
-
-def _sockets(directory: Path) -> dict[Path, Socket]:
-    found = {}
-    for path in sorted(directory.rglob("*")):
-        try:
-            status = path.stat()
-        except OSError:
-            continue
-        if stat.S_ISSOCK(status.st_mode) and not path.name.startswith("."):
-            found[path] = (status.st_ino, status.st_ctime_ns)
-    return found

@@ -22,7 +22,7 @@ from devlet.runtime import kubelet_paths
 from devlet.sanity.check import CannotTell
 from devlet.testing.processes import RunningProcess, process
 
-__all__ = ["AttachedDriver", "Command", "Driver", "DriverProcess"]
+__all__ = ["AttachedDriver", "Command", "Driver", "DriverProcess", "filled"]
 
 LOG_LIMIT = 16 << 20  # bytes; what a driver writes beyond is thrown away
 _TAIL = 8 << 10
@@ -42,14 +42,15 @@ class Command:
     private_mount: bool = False
 
     def filled(self, places: Mapping[str, Path]) -> "Command":
-        env = {name: _filled(value, places) for name, value in self.env.items()}
-        return Command([_filled(word, places) for word in self.words], env, self.private_mount)
+        env = {name: filled(value, places) for name, value in self.env.items()}
+        return Command([filled(word, places) for word in self.words], env, self.private_mount)
 
     def __str__(self) -> str:
         return shlex.join(self.words)
 
 
-def _filled(word: str, places: Mapping[str, Path]) -> str:
+def filled(word: str, places: Mapping[str, Path]) -> str:
+    """With paths for the words in braces."""
     for name, path in places.items():
         word = word.replace(f"{{{name}}}", str(path))
     return word

@@ -5,10 +5,7 @@ keeps one ListAndWatch open to each. Unlike a real one it takes a plugin with a 
 finding, and the rest of the plugin can still be looked at.
 """
 
-import stat
-from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,18 +17,17 @@ from google.protobuf.message import DecodeError
 from devlet.errors import PluginError, PluginUnavailable
 from devlet.plugins.channels import connection
 from devlet.plugins.registration_server import SOCKET, remove_sockets
+from devlet.sanity import registry_watch
+from devlet.sanity.journal import Journal
 from devlet.sanity.plugin_client import PluginClient, connected
+from devlet.sanity.registry_watch import RegistryWatch
 from devlet.sdk.server import Context, Methods, SocketServer, Unary
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 from devlet.wire.pluginregistration import api_pb2 as pb_watcher
 
 __all__ = ["Kubelet", "Registration", "Settings"]
 
-Socket = tuple[int, int]  # inode, which may be used again, and time
-
 _KEPT = 1_000  # registrations; a driver that floods must not fill the memory
-_POLL = 0.05  # seconds between two looks at the registry directory
-_REGISTRATION = "/pluginregistration.Registration"
 _GREETING = 64 << 10  # bytes of an answer to GetInfo
 
 
@@ -60,6 +56,11 @@ class Registration:
     problem: str = ""
     type: str = ""  # of the registry directory
 
+    @property
+    def is_introduced(self) -> bool:
+        """Whether it said who it is: a kubelet asks again if it did not."""
+        return not self.found_at or bool(self.type or self.resource or self.versions)
+
 
 class Kubelet:
     """`refusals`: so many registrations are refused before one is taken. `slowness`: seconds before one is answered."""
@@ -67,16 +68,14 @@ class Kubelet:
     def __init__(self, directory: Path, registry: Path, tasks: TaskGroup, settings: Settings = Settings()) -> None:
         self.directory = directory
         self.registry = registry
-        self.registrations: deque[Registration] = deque(maxlen=_KEPT)
-        self.count = 0  # of registrations
+        self.registrations = Journal[Registration](_KEPT)
         self.plugins: dict[str, PluginClient] = {}
         self.refusals = 0
         self.slowness = 0.0
         self._settings = settings
         self._tasks = tasks
-        self._changed = anyio.Event()
         self._life: AsyncExitStack | None = None
-        self._greeted: dict[Path, Socket] = {}
+        self._watch = RegistryWatch(registry, tasks, self._greet, self._forget)
 
     @property
     def is_running(self) -> bool:
@@ -92,7 +91,7 @@ class Kubelet:
         try:
             server = SocketServer(self.directory / SOCKET, [Methods(methods)])
             await self._life.enter_async_context(server.serving())
-            await self._life.enter_async_context(self._greeting())
+            await self._life.enter_async_context(self._watch.looking())
         except BaseException:
             await self.stop()
             raise
@@ -104,27 +103,19 @@ class Kubelet:
             with anyio.CancelScope(shield=True):
                 self.plugins.clear()
                 await life.aclose()
-                self._greeted.clear()  # now nobody looks any more
+
+    @property
+    def count(self) -> int:
+        """Of registrations, since it was made."""
+        return self.registrations.added
 
     async def until(self, count: int, within: float) -> bool:
         """Whether so many registrations were taken, since it was made, in so many seconds."""
-        with anyio.move_on_after(within):
-            while self.taken < count:
-                await self._changed.wait()
-            return True
-        return False
+        return await self.registrations.until(lambda: self.taken >= count, within)
 
     @property
     def taken(self) -> int:
         return sum(not registration.problem for registration in self.registrations)
-
-    async def settle(self, quiet: float) -> None:
-        """Until no registration has come for so many seconds; a flood is not waited for."""
-        for _ in range(20):
-            before = self.count
-            await anyio.sleep(quiet)
-            if self.count == before:
-                return
 
     async def connect(self, resource: str, path: Path) -> PluginClient:
         """PluginError if nobody speaks the API there."""
@@ -145,7 +136,7 @@ class Kubelet:
     def _registered(self, package: str) -> Unary:
         async def register(blob: bytes, context: Context) -> bytes:
             registration = await self._register(package, blob)
-            self._record(registration)
+            self.registrations.append(registration)
             if registration.problem:
                 await context.abort(grpc.StatusCode.UNKNOWN, registration.problem)
             return pb.Empty().SerializeToString()
@@ -182,49 +173,24 @@ class Kubelet:
         inside = self.directory / endpoint.lstrip("/")
         return Path(endpoint) if endpoint.startswith("/") and not inside.exists() else inside
 
-    def _record(self, registration: Registration) -> None:
-        self.registrations.append(registration)
-        self.count += 1
-        self._changed.set()
-        self._changed = anyio.Event()
-
     # The registry directory
 
-    @asynccontextmanager
-    async def _greeting(self) -> AsyncIterator[None]:
-        scope = anyio.CancelScope()
-
-        async def look() -> None:
-            with scope:
-                while True:
-                    for path, present in _sockets(self.registry).items():
-                        if self._greeted.get(path) != present:
-                            self._greeted[path] = present
-                            await self._greet(path)
-                    await anyio.sleep(_POLL)
-
-        self._tasks.start_soon(look)
-        try:
-            yield
-        finally:
-            scope.cancel()
-
-    async def _greet(self, path: Path) -> None:
+    async def _greet(self, path: Path) -> bool:
+        """Whether it is registered now."""
         settings = self._settings
         try:
             async with connection(path.name, path, within=settings.dial, max_message=_GREETING) as dialled:
-                blob = await dialled.call(f"{_REGISTRATION}/GetInfo", b"", timeout=settings.info)
-                registration = await self._introduced(path, pb_watcher.PluginInfo.FromString(blob))
-                status = pb_watcher.RegistrationStatus(
-                    plugin_registered=not registration.problem, error=registration.problem
-                )
-                method = f"{_REGISTRATION}/NotifyRegistrationStatus"
-                await dialled.call(method, status.SerializeToString(), timeout=settings.notify)
-        except (PluginError, DecodeError) as e:
+                registration = await self._introduced(path, await registry_watch.info(dialled, settings.info))
+                await registry_watch.notify(dialled, registration.problem, settings.notify)
+        except PluginError as e:
             registration = Registration(
                 "pluginregistration", (), "", "", path, pb.DevicePluginOptions(), path, f"{path.name}: {e}"
             )
-        self._record(registration)
+        self.registrations.append(registration)
+        return not registration.problem
+
+    async def _forget(self, path: Path) -> None:
+        """A device plugin stays until its connection breaks."""
 
     async def _introduced(self, path: Path, info: pb_watcher.PluginInfo) -> Registration:
         endpoint = Path(info.endpoint or path)
@@ -249,15 +215,3 @@ class Kubelet:
 
 
 _PACKAGES = ("v1beta1", "deviceplugin")
-
-
-def _sockets(directory: Path) -> dict[Path, Socket]:
-    found = {}
-    for path in sorted(directory.rglob("*")):
-        try:
-            status = path.stat()
-        except OSError:
-            continue
-        if stat.S_ISSOCK(status.st_mode) and not path.name.startswith("."):
-            found[path] = (status.st_ino, status.st_ctime_ns)
-    return found

@@ -2,11 +2,12 @@
 
 Unlike `devlet.plugins` this corrects nothing: the suite wants to see duplicates, unknown health and empty answers."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
+import anyio
 from anyio.abc import TaskGroup
 from google.protobuf.message import DecodeError, Message
 
@@ -71,13 +72,16 @@ class PluginClient:
         self._tasks.start_soon(watch.run)
         return watch
 
-    @contextmanager
-    def unread_streams(self, count: int) -> Iterator[None]:
-        """ListAndWatch calls of which nothing is read."""
+    @asynccontextmanager
+    async def unread_streams(self, count: int) -> AsyncIterator[None]:
+        """ListAndWatch calls that are under way, and of which nothing more is read."""
         streams = [UnreadStream(self.connection) for _ in range(count)]
         try:
             for stream in streams:
                 self._tasks.start_soon(stream.run)
+            with anyio.move_on_after(self._answer):
+                for stream in streams:
+                    await stream.opened.wait()
             yield
         finally:
             for stream in streams:

@@ -4,44 +4,38 @@ Below the root it is as below /var/lib/kubelet: `plugins_registry`, `plugins`. B
 cluster. `stand_dra` starts it, or finds one that runs already.
 """
 
-import subprocess
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import anyio
-from anyio.abc import TaskGroup
 
 from devlet.cluster.client import Cluster
+from devlet.errors import NotFound
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_SLICES
-from devlet.sanity import host
+from devlet.sanity import rig
 from devlet.sanity.api_server import ApiServer
 from devlet.sanity.cdi_directories import CdiDirectories
 from devlet.sanity.check import CannotTell
 from devlet.sanity.claim_maker import ClaimMaker, MadeClaim, Offer, Want
 from devlet.sanity.dra_client import DraClient, Ref
 from devlet.sanity.dra_kubelet import DraKubelet, Greeting
-from devlet.sanity.driver import Driver, DriverProcess
+from devlet.sanity.driver import Driver
+from devlet.sanity.rig import Rig, until
 from devlet.sanity.slice_history import SliceHistory
-from devlet.testing.dice import Dice
 
-__all__ = ["DraPlaces", "DraRig", "Settings", "log_of"]
+__all__ = ["DraPlaces", "DraRig", "Settings"]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Seconds. `wait` is how long a driver may take to be registered, and to publish. `repair`: the reference's own
-    helper puts back what was deleted after 30, and within 60 of its own write not at all."""
+class Settings(rig.Settings):
+    """`answer` is what the kubelet gives a call. `repair`: the reference's own helper puts back what was deleted after
+    30 seconds, and within 60 of its own write not at all."""
 
-    wait: float = 30.0
-    settle: float = 0.5  # for further slices, after one has come
-    quiet: float = 1.0  # in which nothing should happen
     answer: float = 45.0
-    dial: float = 10.0
-    late: float = 2.0  # between two steps of a kubelet's start
-    stop: float = 30.0
     repair: float = 100.0
     health: float = 40.0  # for which a repetition of health is waited for
 
@@ -76,42 +70,39 @@ class DraPlaces:
         }
 
 
-@dataclass(slots=True)
-class DraRig:
+@dataclass(slots=True, kw_only=True)
+class DraRig(Rig):
+    first_check: ClassVar[str] = "DRA-REG-1"
+
     places: DraPlaces
-    driver: Driver
     kubelet: DraKubelet
     api: ApiServer
     history: SliceHistory
-    tasks: TaskGroup
     settings: Settings
     cdi: CdiDirectories
     second: Driver | None = None  # another instance, not started
-    change_command: str = ""
     configs: Sequence[Document] = ()  # parameters that the driver takes
-    dice: Dice = field(default_factory=lambda: Dice(0))
-    unready: str = ""  # why it could not be driven from the beginning
-    stopped: bool = False  # by a check
     _maker: ClaimMaker | None = None
-
-    @property
-    def trouble(self) -> str:
-        if self.unready:
-            return self.unready
-        if self.driver.ending and not self.stopped:
-            return f"the driver {self.driver.ending}; {log_of(self.driver)}"
-        return ""
-
-    @property
-    def is_hopeless(self) -> bool:
-        return bool(self.unready)
 
     @property
     def patience(self) -> float:
         return 4 * self.settings.wait + self.settings.stop + self.settings.repair
 
-    def log(self) -> str:
-        return self.driver.log()
+    @property
+    def words(self) -> Mapping[str, Path]:
+        return self.places.words
+
+    @property
+    def is_registered(self) -> bool:
+        return bool(self.kubelet.drivers)
+
+    @property
+    def refusals(self) -> Sequence[str]:
+        return [each.problem for each in self.kubelet.greetings if each.problem]
+
+    def need_driver(self) -> None:
+        if not self.kubelet.drivers:
+            raise CannotTell(self.missing)
 
     @property
     def cluster(self) -> Cluster:
@@ -123,7 +114,7 @@ class DraRig:
     def greetings(self) -> list[Greeting]:
         """CannotTell if nobody was found."""
         if not self.kubelet.greetings:
-            raise CannotTell(self._missing)
+            raise CannotTell(self.missing)
         return list(self.kubelet.greetings)
 
     @property
@@ -131,44 +122,31 @@ class DraRig:
         """The last one of a driver; what does not serve the registration is none."""
         introduced = [each for each in self.greetings if each.type or each.name or each.versions]
         if not introduced:
-            raise CannotTell(self._missing)
+            raise CannotTell(self.missing)
         return next((each for each in reversed(introduced) if not each.adopted), introduced[-1])
 
     @property
     def client(self) -> DraClient:
         """To the driver that registered last; CannotTell if none is."""
-        if not self.kubelet.drivers:
-            raise CannotTell(self._missing)
+        self.need_driver()
         return list(self.kubelet.drivers.values())[-1][1]
 
     @property
     def name(self) -> str:
         return self.greeting.name
 
-    @property
-    def _missing(self) -> str:
-        """The trouble is told once, by DRA-REG-1 and in the report."""
-        if self.unready:
-            return "the driver did not come up: see DRA-REG-1"
-        return self.trouble or "the driver is not registered, so there is nothing to call"
-
     async def ready_again(self, after: int, drivers: int = 1) -> bool:
         """Whether so many are registered, by greetings that came after the first `after`. A driver that ends is started
         again, as its pod would be."""
         with anyio.move_on_after(self.settings.wait):
-            while self.kubelet.count == after or len(self.kubelet.drivers) < drivers or not self._newest(after):
+            while len(self.kubelet.drivers) < drivers or not self._registered_since(after):
                 await self.revive()
                 await self.kubelet.until(self.kubelet.taken + 1, 0.1)
             return True
         return False
 
-    def _newest(self, after: int) -> bool:
-        newest = list(self.kubelet.greetings)[-(self.kubelet.count - after) :]
-        return any(each.is_registered for each in newest)
-
-    async def revive(self) -> None:
-        if self.driver.ending and not self.stopped:
-            await self.driver.start()
+    def _registered_since(self, after: int) -> bool:
+        return any(each.is_registered for each in self.kubelet.greetings.since(after))
 
     async def restart(self) -> bool:
         """Kill it and start it again; whether it came back."""
@@ -179,11 +157,8 @@ class DraRig:
 
     async def found_in_registry(self) -> bool:
         """Whether there is something to be greeted, after a while."""
-        with anyio.move_on_after(self.settings.wait):
-            while not any(path.is_socket() for path in self.places.registry.rglob("*")):  # noqa: ASYNC110  nobody tells
-                await anyio.sleep(0.02)
-            return True
-        return False
+        registry = self.places.registry
+        return await until(lambda: any(path.is_socket() for path in registry.rglob("*")), self.settings.wait)
 
     async def restart_kubelet(self) -> None:
         await self.kubelet.stop()
@@ -191,12 +166,16 @@ class DraRig:
 
     # What it has published
 
+    def need_slices(self) -> None:
+        """CannotTell if it has none."""
+        if not self.history.of(self.name):
+            raise CannotTell("it has published no slices: see DRA-SLICE-1")
+
     @property
     def slices(self) -> list[Document]:
         """CannotTell if it has none."""
-        if not (found := self.history.of(self.name)):
-            raise CannotTell("it has published no slices: see DRA-SLICE-1")
-        return found
+        self.need_slices()
+        return self.history.of(self.name)
 
     def pools(self) -> dict[str, list[Document]]:
         """Slices of the newest generation by pool."""
@@ -224,7 +203,8 @@ class DraRig:
 
     async def delete_slices(self) -> None:
         for each in self.slices:
-            await self.cluster.delete(RESOURCE_SLICES, each["metadata"]["name"])
+            with suppress(NotFound):  # it may do so itself, when it misses the first
+                await self.cluster.delete(RESOURCE_SLICES, each["metadata"]["name"])
 
     # Claims
 
@@ -263,42 +243,11 @@ class DraRig:
         sockets = [path for path in self.places.plugins.rglob("*") if path.is_socket()]
         return sorted([*self.places.registry.rglob("*"), *sockets])
 
-    def usage(self) -> host.Usage:
-        """Of the driver's process. CannotTell if it cannot be looked at."""
-        if self.driver.pid is None:
-            raise CannotTell("the driver's process is not known")
-        try:
-            return host.usage(self.driver.pid)
-        except OSError as e:
-            raise CannotTell(f"the driver's process cannot be looked at: {e}") from e
-
-    def log_bytes(self) -> int:
-        if not isinstance(self.driver, DriverProcess) or self.driver.pid is None:
-            raise CannotTell("the driver is attached, or does not run: its log is not known")
-        return self.driver.written()
-
     async def start_second(self) -> None:
         """Another instance beside the first. CannotTell if nobody said how."""
         if self.second is None:
             raise CannotTell("nobody said how to start a second instance: use {instance}, or give --second COMMAND")
         await self.second.start()
-
-    async def change_devices(self) -> None:
-        """Run the command that makes other devices be there. CannotTell if there is none."""
-        if not self.change_command:
-            raise CannotTell("nobody said how to make the devices change: give --change COMMAND")
-        command = self.change_command
-        for word, path in self.places.words.items():
-            command = command.replace(f"{{{word}}}", str(path))
-        done = await anyio.run_process(["sh", "-c", command], check=False, stderr=subprocess.STDOUT)
-        if done.returncode:
-            text = done.stdout.decode(errors="replace").strip()[:300]
-            raise CannotTell(f"the command of --change exited with {done.returncode}: {text}")
-
-
-def log_of(driver: Driver) -> str:
-    text = driver.log()
-    return "the end of its log:\n" + text if text else "its log is empty"
 
 
 def _generation(slice: Document) -> int:

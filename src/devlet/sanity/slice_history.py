@@ -1,6 +1,5 @@
 """What a driver has published, now and before: every change of a slice since the watch began, whoever made it."""
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,10 +10,11 @@ from devlet.cluster.client import Cluster, EventType, WatchOptions
 from devlet.errors import DevletError
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_SLICES
+from devlet.sanity.journal import Journal
 
 __all__ = ["Change", "SliceHistory"]
 
-_KEPT = 10_000  # changes; a driver that floods must not fill the memory
+_KEPT = 10_000  # changes
 _PAUSE = 0.2  # seconds, before a watch that ended is begun again
 
 
@@ -29,21 +29,20 @@ class SliceHistory:
 
     def __init__(self, cluster: Cluster) -> None:
         self.slices: dict[str, Document] = {}
-        self.changes: deque[Change] = deque(maxlen=_KEPT)
-        self.count = 0  # of changes
+        self.changes = Journal[Change](_KEPT)
         self._cluster = cluster
-        self._changed = anyio.Event()
 
     def of(self, driver: str) -> list[Document]:
         """In the order of their names."""
         return [each for _, each in sorted(self.slices.items()) if each["spec"]["driver"] == driver]
 
+    @property
+    def count(self) -> int:
+        """Of changes."""
+        return self.changes.added
+
     async def until(self, holds: Callable[[], bool], within: float) -> bool:
-        with anyio.move_on_after(within):
-            while not holds():
-                await self._changed.wait()
-            return True
-        return holds()
+        return await self.changes.until(holds, within)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Ready at once; what is there already comes as the first changes."""
@@ -67,6 +66,3 @@ class SliceHistory:
         else:
             self.slices[name] = change.slice
         self.changes.append(change)
-        self.count += 1
-        self._changed.set()
-        self._changed = anyio.Event()

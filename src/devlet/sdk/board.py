@@ -4,7 +4,7 @@ A reader sees the value as it is when it comes, and then whatever is newest when
 values in between, never the last one.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Generic, TypeVar
 
 import anyio
@@ -35,16 +35,15 @@ class Board(Generic[T]):
             await self._changed.wait()
         return self.value
 
-    async def values(self, every: float | None = None) -> AsyncGenerator[T, None]:
+    async def values(self, every: Callable[[T], float | None] = lambda value: None) -> AsyncGenerator[T, None]:
         """Now and at each change; and after so many seconds without one, the same again."""
         self.readers += 1
         try:
-            seen = 0
             while True:
+                value, seen = await self.shown(), self.number
+                yield value
                 if self.number == seen:
-                    with anyio.move_on_after(every):
+                    with anyio.move_on_after(every(value)):
                         await self._changed.wait()
-                seen = self.number
-                yield await self.shown()
         finally:
             self.readers -= 1

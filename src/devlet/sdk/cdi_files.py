@@ -22,12 +22,15 @@ from devlet.runtime.cdi import spec as cdi
 from devlet.runtime.cdi.validation import problems
 from devlet.sdk import file_names
 from devlet.sdk.disk_errors import told
+from devlet.sdk.mistakes import type_problem
 from devlet.sdk.values import ClaimRef, DeviceNode, Mount, Prepared
 
 __all__ = ["CdiFiles", "edits_of"]
 
 CLASS = "dra"
 FILE_MODE, DIRECTORY_MODE = 0o644, 0o755
+
+_GIVEN = ("env", "devices", "mounts", "edits", "cdi_devices")
 
 
 class CdiFiles:
@@ -48,6 +51,7 @@ class CdiFiles:
         give, and then `cdi_devices`. Repeated, it replaces the file. InvalidInput if the driver's answer can be in no
         CDI spec, Unavailable if the file cannot be written; the file is then as it was."""
         path = self.path(claim.uid)
+        _check_types(claim, prepared)
         devices = list(_devices(claim, prepared))
         self._check(claim, prepared, devices)
         given = tuple(device for device in devices if device.container_edits)
@@ -90,6 +94,13 @@ class CdiFiles:
     def _ids(self, device: cdi.Device, prepared: Prepared) -> tuple[str, ...]:
         own = [f"{self.kind}={device.name}"] if device.container_edits else []
         return tuple(dict.fromkeys([*own, *prepared.cdi_devices]))
+
+
+def _check_types(claim: ClaimRef, prepared: Iterable[Prepared]) -> None:
+    for each in prepared:
+        if problem := type_problem(each, _GIVEN):
+            where = f"device {each.result.pool}/{each.result.device} of request {each.result.request}"
+            raise InvalidInput(f"{_text(claim)}: {where}: {problem}; correct what the driver's prepare returns")
 
 
 def edits_of(prepared: Prepared) -> cdi.ContainerEdits:

@@ -17,7 +17,9 @@ from devlet.kit.facts import facts
 from devlet.objects.prepared import PreparedDevice
 from devlet.sdk.cdi_files import CdiFiles
 from devlet.sdk.claim_reader import ClaimReader
+from devlet.sdk.holders import Holders
 from devlet.sdk.metadata_files import MetadataFiles
+from devlet.sdk.mistakes import contained, described
 from devlet.sdk.values import Claim, ClaimRef, Prepared
 
 __all__ = ["Author", "ClaimDesk"]
@@ -33,7 +35,8 @@ class Author(Protocol):
 
 
 class ClaimDesk:
-    """`turns` is held while claims are dealt with; None: all at the same time."""
+    """`turns` is held while claims are dealt with; None: all at the same time. With `holders` a device that one claim
+    has is refused to others; `parameters` is the type of those that are taken."""
 
     def __init__(
         self,
@@ -42,12 +45,16 @@ class ClaimDesk:
         cdi: CdiFiles,
         turns: AbstractAsyncContextManager[object] | None = None,
         metadata: MetadataFiles | None = None,
+        holders: Holders | None = None,
+        parameters: type | None = dict,
     ) -> None:
         self._author = author
         self._reader = reader
         self._cdi = cdi
         self._turns = turns
         self._metadata = metadata
+        self._holders = holders
+        self._parameters = parameters
 
     async def prepare(self, refs: Sequence[ClaimRef]) -> dict[str, Sequence[PreparedDevice] | Exception]:
         claims = await self._reader.read(refs)
@@ -71,8 +78,13 @@ class ClaimDesk:
 
     async def _prepare(self, claim: Claim) -> Sequence[PreparedDevice] | Exception:
         try:
-            prepared = tuple(await self._author.prepare(claim))
-            _check(claim, prepared)
+            for result in claim.results:
+                claim.parameters_for(result, self._parameters)
+            if self._holders is not None:
+                await self._holders.take(claim)
+            with contained("prepare()"):
+                given = await self._author.prepare(claim)
+            prepared = _checked(claim, given)
             ids = await anyio.to_thread.run_sync(self._write, claim, prepared)
         except Exception as e:
             return _failed("claim not prepared", claim.ref, e)
@@ -81,8 +93,11 @@ class ClaimDesk:
 
     async def _unprepare(self, ref: ClaimRef) -> Exception | None:
         try:
-            await self._author.unprepare(ref)
+            with contained("unprepare()"):
+                await self._author.unprepare(ref)
             await anyio.to_thread.run_sync(self._remove, ref)
+            if self._holders is not None:
+                await self._holders.release(ref.uid)
         except Exception as e:
             return _failed("claim not unprepared", ref, e)
         log.info("claim unprepared", extra=facts(claim=_text(ref)))
@@ -124,11 +139,17 @@ async def _at_once(acts: Iterable[Callable[[], Coroutine[Any, Any, None]]]) -> N
             tasks.start_soon(act)
 
 
-def _check(claim: Claim, prepared: Iterable[Prepared]) -> None:
+def _checked(claim: Claim, given: object) -> tuple[Prepared, ...]:
     """The node refuses devices that were not given to the claim, with less to say about it."""
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise InvalidInput(f"prepare() gave {given!r}, expected a list of Prepared")
+    prepared = tuple(given)
     for each in prepared:
+        if not isinstance(each, Prepared):
+            raise InvalidInput(f"prepare() gave {each!r}, expected a Prepared for each result")
         if each.result not in claim.results:
             raise InvalidInput(f"{each.result.pool}/{each.result.device} is not a result of claim {_text(claim.ref)}")
+    return prepared
 
 
 def _answer(prepared: Prepared, cdi_devices: Sequence[str]) -> PreparedDevice:
@@ -146,7 +167,7 @@ def _failed(what: str, ref: ClaimRef, error: Exception) -> Exception:
     """An error without a meaning is a mistake in the driver, and shown with the place where it happened."""
     known = isinstance(error, DevletError)
     log.warning(what, extra=facts(claim=_text(ref), err=error), exc_info=None if known else error)
-    return error if known else DevletError(f"{type(error).__name__}: {error}")
+    return error if known else DevletError(described(error))
 
 
 def _text(ref: ClaimRef) -> str:

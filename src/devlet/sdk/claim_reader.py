@@ -1,6 +1,7 @@
 """Claims that are to be prepared, read from the API and checked: a driver never acts on what it was merely told.
 
-Servers from 1.31 on are understood: the newest version that the server has is asked for, and remembered.
+Servers from 1.31 on are understood: the newest version that the server has is asked for, and remembered. A server may
+be upgraded while the driver lives, so the others are asked for before a claim is called missing.
 """
 
 from collections.abc import Sequence
@@ -50,7 +51,7 @@ class ClaimReader:
                 document = await self._cluster.get(resource, ref.name, ref.namespace)
             except NotFound:
                 continue
-            self._versions = (resource,)
+            self._versions = (resource, *(each for each in _VERSIONS if each != resource))
             return convert(document, RESOURCE_CLAIMS.api_version)
         raise NotFound(f"claim {ref.namespace}/{ref.name} does not exist", resource="resourceclaims", name=ref.name)
 
@@ -60,7 +61,7 @@ def claim_of(document: Document, ref: ClaimRef, driver: str) -> Claim:
     claim = view(ResourceClaim, document)
     where = f"claim {ref.namespace}/{ref.name}"
     if claim.uid != ref.uid:
-        raise Conflict(f"{where} was replaced: it has UID {claim.uid} now, and {ref.uid} was asked for")
+        raise Conflict(f"{where} got replaced: it has UID {claim.uid} now, and {ref.uid} was asked for")
     if (allocation := claim.status.allocation) is None:
         raise Unavailable(f"{where} is not allocated")
     results = tuple(each for each in allocation.devices.results if each.driver == driver)

@@ -41,7 +41,7 @@ def check_resource(name: str) -> None:
 
 def device_list(resource: str, devices: Iterable[PluginDevice]) -> DeviceList:
     """InvalidInput if one of them cannot be listed; it says which."""
-    listed = tuple(devices)
+    listed = _listed(resource, devices)
     ids: set[str] = set()
     for device in listed:
         if problem := _problem(device, ids):
@@ -52,6 +52,12 @@ def device_list(resource: str, devices: Iterable[PluginDevice]) -> DeviceList:
         told = facts(resourceName=resource, bytes=len(message), devices=len(listed))
         log.warning("device list too large for a kubelet, which accepts 4 MiB: use shorter ids", extra=told)
     return DeviceList(listed, frozenset(ids), message)
+
+
+def _listed(resource: str, devices: object) -> tuple[PluginDevice, ...]:
+    if not isinstance(devices, Iterable):
+        raise InvalidInput(f"devices() of {resource} gave {devices!r}, expected a list of PluginDevice")
+    return tuple(devices)
 
 
 def _problem(device: object, before: set[str]) -> str:

@@ -37,6 +37,7 @@ from devlet.sdk.board import Board
 from devlet.sdk.device_lists import DeviceList, check_resource, device_list
 from devlet.sdk.feed import follow
 from devlet.sdk.kubelet_registration import KUBELET_SOCKET, FoundRegistration, KubeletRegistration, Registration
+from devlet.sdk.mistakes import answers
 from devlet.sdk.plugin_service import Optional, PluginService
 from devlet.sdk.server import SocketServer
 from devlet.sdk.values import HEALTHY, Grant, PluginDevice
@@ -154,7 +155,7 @@ class _Life:
         await anyio.sleep_forever()
 
     async def _devices(self) -> AsyncIterator[Sequence[PluginDevice]]:
-        async with aclosing(self._plugin.devices()) as lists:  # type: ignore[type-var]
+        async with aclosing(answers(self._plugin.devices)) as lists:
             async for devices in lists:
                 yield devices
         if self._board.value is None:
@@ -185,10 +186,7 @@ class _Life:
         server = SocketServer(self._registration.socket, [service.methods, *self._registration.methods])
         async with server.serving():
             started()
-            try:
-                await self._registration.keep(server, lambda: self._board.readers > 0)
-            finally:
-                service.close()
+            await self._registration.keep(server, lambda: self._board.readers > 0)
 
     def _facts(self, **values: object) -> dict[str, object]:
         return facts(resourceName=self._plugin.resource, **values)

@@ -18,8 +18,9 @@ in the claim.
 """
 
 import logging
+import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,13 +35,16 @@ from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.facts import facts
 from devlet.kit.parts import running
 from devlet.objects import names
+from devlet.sdk import file_names
 from devlet.sdk.cdi_files import CdiFiles
 from devlet.sdk.claim_desk import ClaimDesk
 from devlet.sdk.claim_reader import ClaimReader
+from devlet.sdk.dead_sockets import sweep
 from devlet.sdk.dra_services import DraService, dra_methods
 from devlet.sdk.exclusion import LOCK_NAME, Exclusion
 from devlet.sdk.feed import follow
 from devlet.sdk.health import HEALTH_SERVICES, HealthService
+from devlet.sdk.holders import Holders
 from devlet.sdk.metadata_files import MetadataFiles
 from devlet.sdk.registrar import DRA_PLUGIN, Registrar
 from devlet.sdk.server import Limits, SocketServer
@@ -53,6 +57,8 @@ log = logging.getLogger(__name__)
 
 KUBELET: Final = Path("/var/lib/kubelet")
 CDI: Final = Path("/var/run/cdi")
+
+_POD_UID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 Devices = Sequence[Device] | Mapping[str, Pool]
 """Devices of one pool that is named after the node, or pools by their names."""
@@ -77,23 +83,51 @@ class DraOptions:
     limits: Limits = field(default=Limits())
 
     def registry_socket(self, driver: str) -> Path:
-        return (self.registry or self.kubelet / "plugins_registry") / f"{driver}{self._suffix}-reg.sock"
+        """Where the node finds the driver."""
+        return self._registry / f"{driver}{self._suffix}-reg.sock"
 
     def data(self, driver: str) -> Path:
-        return self.directory or self.kubelet / "plugins" / driver
+        """The driver's own directory, shared by all its instances on the node."""
+        return (self.directory or self.kubelet / "plugins" / driver).absolute()
 
     def service_socket(self, driver: str) -> Path:
+        """Where the node calls the driver."""
         return self.data(driver) / f"dra{self._suffix}.sock"
+
+    def sockets_of_instances(self, driver: str) -> list[Path]:
+        """Of all that have a pod's UID for a name, living or dead."""
+        return [
+            *_matching(self._registry, rf"{re.escape(driver)}-{_POD_UID}-reg\.sock"),
+            *_matching(self.data(driver), rf"dra-{_POD_UID}\.sock"),
+        ]
+
+    @property
+    def _registry(self) -> Path:
+        return self.registry or self.kubelet / "plugins_registry"
 
     @property
     def _suffix(self) -> str:
         return f"-{self.instance}" if self.instance else ""
 
 
+def _matching(directory: Path, pattern: str) -> list[Path]:
+    found = directory.iterdir() if directory.is_dir() else ()
+    return [each for each in found if re.fullmatch(pattern, each.name)]
+
+
 class DraDriver:
-    """Give it a `name`, and write `devices` and `prepare`; the other methods may stay as they are."""
+    """Give it a `name`, and write `devices` and `prepare`; the other methods may stay as they are.
+
+    `parameters` is the type of what claims and classes may say to it (see `Claim.parameters_for`), such as a msgspec
+    Struct, or dict for anything. Others are refused; by default, all. While it is `exclusive`, a device that one claim
+    has is refused to others, whatever a scheduler says, but for shares and admin access. `single_pool` is for devices
+    that several nodes reach: the driver then has only the pool of that name, which says itself on which nodes it is, by
+    its `node_selector` or `all_nodes`."""
 
     name: str = ""
+    single_pool: str = ""
+    parameters: type | None = None
+    exclusive: bool = True
 
     def devices(self) -> AsyncIterator[Devices]:
         """What there is, whole, and again whenever it changed. A generator that ends has said its last word. Without
@@ -147,8 +181,8 @@ class DraDriver:
                 await stack.enter_async_context(running(life.publish))
             if _has(self, "health"):
                 await stack.enter_async_context(running(life.tell_health))
-            await stack.enter_async_context(running(life.service.run))
-            await stack.enter_async_context(running(life.registration.run))
+            await stack.enter_async_context(running(life.serve))
+            await stack.enter_async_context(running(life.tidy))
             task_status.started(life.registrar)
             await anyio.sleep_forever()
 
@@ -164,9 +198,12 @@ class _Life:
 
     def __init__(self, driver: DraDriver, options: DraOptions, cluster: Cluster, clock: Clock) -> None:
         self._driver = driver
-        self._node = options.node_name
+        self._pool = driver.single_pool or options.node_name
         self._clock = clock
-        self._publisher = SlicePublisher(cluster, driver.name, options.node_name, driver.error, clock)
+        self._options = options
+        self._publisher = SlicePublisher(
+            cluster, driver.name, options.node_name, driver.error, clock, single_pool=driver.single_pool
+        )
         self._health = HealthService()
         desk = _desk(driver, options, cluster)
         methods = [dra_methods(each, desk.prepare, desk.unprepare) for each in options.services]
@@ -175,10 +212,30 @@ class _Life:
             methods.append(self._health.methods)
             versions += HEALTH_SERVICES
         socket = options.service_socket(driver.name)
-        self.service = SocketServer(socket, methods, options.limits)
+        self._service = SocketServer(socket, methods, options.limits)
         # A kubelet that starts deletes the slices of all drivers, and then registers those that are there.
         self.registrar = Registrar(DRA_PLUGIN, driver.name, str(socket), versions, self._publisher.look_again)
-        self.registration = SocketServer(options.registry_socket(driver.name), [self.registrar.methods], options.limits)
+        self._registration = SocketServer(
+            options.registry_socket(driver.name), [self.registrar.methods], options.limits
+        )
+
+    async def serve(self, *, task_status: TaskStatus[None]) -> None:
+        """The service comes first, and goes first: a node hangs up on calls under way when it finds no registration."""
+        stays = anyio.CancelScope(shield=True)
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(self._serve, stays)
+            await tasks.start(self._register, stays)
+            task_status.started()
+
+    async def _serve(self, registration: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:
+        try:
+            await self._service.run(task_status=task_status)
+        finally:
+            registration.cancel()
+
+    async def _register(self, scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:
+        with scope:
+            await self._registration.run(task_status=task_status)
 
     async def publish(self, *, task_status: TaskStatus[None]) -> None:
         async with running(self._publisher.run):
@@ -187,16 +244,29 @@ class _Life:
             await anyio.sleep_forever()
 
     def _take(self, devices: Devices) -> None:
-        pools = devices if isinstance(devices, Mapping) else {self._node: Pool(tuple(devices))}
-        self._publisher.publish(pools)
+        self._publisher.publish(_pools(devices, self._pool))
 
     async def tell_health(self, *, task_status: TaskStatus[None]) -> None:
         task_status.started()
         await follow(self._driver.health, self._health.show, self._reporter("health not told"), self._clock)
         await anyio.sleep_forever()
 
+    async def tidy(self, *, task_status: TaskStatus[None]) -> None:
+        """Instances that were killed leave sockets behind that no other instance has the name of."""
+        task_status.started()
+        await sweep(self._options.sockets_of_instances(self._driver.name), self._clock)
+
     def _reporter(self, doing: str) -> Callable[[Exception], None]:
         return lambda error: self._driver.error(error, doing)
+
+
+def _pools(devices: object, name: str) -> Mapping[str, Pool]:
+    """What is in them is checked where they are published."""
+    if isinstance(devices, Mapping):
+        return devices
+    if not isinstance(devices, Iterable) or isinstance(devices, str):
+        raise InvalidInput(f"devices() gave {devices!r}, expected a list of Device, or pools by name")
+    return {name: Pool(tuple(devices))}
 
 
 def _desk(driver: DraDriver, options: DraOptions, cluster: Cluster) -> ClaimDesk:
@@ -204,7 +274,9 @@ def _desk(driver: DraDriver, options: DraOptions, cluster: Cluster) -> ClaimDesk
     name, data, cdi = driver.name, options.data(driver.name), options.cdi_directory
     turns = Exclusion(data / LOCK_NAME if options.instance else None) if options.serialize else None
     metadata = MetadataFiles(name, data, cdi, options.metadata) if options.metadata else None
-    return ClaimDesk(driver, ClaimReader(cluster, name), CdiFiles(cdi, name), turns, metadata)
+    holders = Holders(data / "held") if driver.exclusive else None
+    reader, files = ClaimReader(cluster, name), CdiFiles(cdi, name)
+    return ClaimDesk(driver, reader, files, turns, metadata, holders, driver.parameters)
 
 
 def _has(driver: DraDriver, method: str) -> bool:
@@ -217,6 +289,9 @@ def _check(driver: DraDriver, options: DraOptions) -> None:
         raise InvalidInput(f"{type(driver).__name__}: {driver.name!r} cannot be the name of a driver: {problems[0]}")
     if driver.name != driver.name.lower():
         raise InvalidInput(f"{type(driver).__name__}: the name {driver.name!r} must be in lower case")
+    if options.instance and not re.fullmatch(file_names.UID, options.instance):
+        told = f"cannot tell instances of {driver.name} apart: use the pod's UID"
+        raise InvalidInput(f"{options.instance!r} {told}")
     if not options.node_name:
         raise InvalidInput(f"driver {driver.name}: the name of the node is needed: set NODE_NAME or --node-name")
     if not options.services:

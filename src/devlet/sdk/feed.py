@@ -9,8 +9,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import TypeVar
 
+from anyio.lowlevel import checkpoint
+
 from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock
+from devlet.sdk.mistakes import answers, contained
 
 __all__ = ["follow"]
 
@@ -30,11 +33,13 @@ async def follow(
     failures = 0
     while True:
         try:
-            async with aclosing(ask()) as answers:  # type: ignore[type-var]
-                async for answer in answers:
-                    if (work := take(answer)) is not None:
-                        await work
-                    failures = 0
+            with contained(f"{getattr(ask, '__name__', ask)}()"):
+                async with aclosing(answers(ask)) as given:
+                    async for answer in given:
+                        if (work := take(answer)) is not None:
+                            await work
+                        failures = 0
+                        await checkpoint()  # who never waits must not keep others from their work
             return
         except Exception as e:
             report(e)

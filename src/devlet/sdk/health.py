@@ -22,6 +22,7 @@ HEALTH_SERVICES: Final = ("v1alpha1.DRAResourceHealth", "v1.DRAResourceHealth")
 MESSAGE_MAX: Final = 1024  # bytes that the node keeps
 _DEFAULT_TIMEOUT = 30.0  # seconds, of the node
 _REPEATED = 3  # times within the shortest timeout
+_MORE = "..."
 
 _STATUS = {HEALTHY: pb.HEALTHY, UNHEALTHY: pb.UNHEALTHY, UNKNOWN: pb.UNKNOWN}
 
@@ -39,22 +40,36 @@ class HealthService:
         return Methods(streams={f"/{name}/NodeWatchResources": self._watch for name in HEALTH_SERVICES})
 
     async def _watch(self, blob: bytes, context: Context) -> AsyncIterator[bytes]:
-        every = _pause(await self.board.shown())
-        async with aclosing(self.board.values(every)) as lists:
+        async with aclosing(self.board.values(_pause)) as lists:
             async for reports in lists:
                 yield _encoded(reports)
 
 
 def check(reports: tuple[DeviceHealth, ...]) -> tuple[DeviceHealth, ...]:
     for each in reports:
-        where = f"health of {each.pool}/{each.device}"
-        if not each.pool or not each.device:
-            raise InvalidInput(f"{where}: both the pool and the device need a name")
-        if each.health not in _STATUS:
-            raise InvalidInput(f"{where} is {each.health!r}: it is one of {', '.join(_STATUS)}")
-        if each.timeout < 0:
-            raise InvalidInput(f"{where}: a timeout of {each.timeout} s makes no sense; 0 leaves it to the node")
+        if problem := _problem(each):
+            raise InvalidInput(problem)
     return reports
+
+
+def _problem(report: object) -> str:
+    """Empty if there is none. Nothing but this has checked the types of what a driver says."""
+    if not isinstance(report, DeviceHealth):
+        return f"{report!r} is not a DeviceHealth"
+    where, timeout, message = f"health of {report.pool}/{report.device}", _any(report.timeout), _any(report.message)
+    if not report.pool or not report.device:
+        return f"{where}: both the pool and the device need a name"
+    if report.health not in _STATUS:
+        return f"{where} is {report.health!r}: it is one of {', '.join(_STATUS)}"
+    if not isinstance(timeout, int) or timeout < 0:
+        return f"{where}: a timeout of {timeout} s makes no sense: it is a whole number, and 0 leaves it to the node"
+    if not isinstance(message, str):
+        return f"{where}: its message is {message!r}, expected a text"
+    return ""
+
+
+def _any(value: object) -> object:
+    return value
 
 
 def _pause(reports: Sequence[DeviceHealth]) -> float:
@@ -69,8 +84,16 @@ def _encoded(reports: Sequence[DeviceHealth]) -> bytes:
             health=_STATUS[each.health],
             last_updated_time=now,
             health_check_timeout_seconds=each.timeout,
-            message=each.message.encode()[:MESSAGE_MAX].decode(errors="ignore"),
+            message=_cut(each.message),
         )
         for each in reports
     ]
     return pb.NodeWatchResourcesResponse(devices=devices).SerializeToString()
+
+
+def _cut(message: str) -> str:
+    """As the node would, but between characters."""
+    blob = message.encode(errors="replace")
+    if len(blob) <= MESSAGE_MAX:
+        return blob.decode()
+    return blob[: MESSAGE_MAX - len(_MORE)].decode(errors="ignore") + _MORE

@@ -23,7 +23,7 @@ from devlet.runtime.cdi import spec as cdi
 from devlet.sdk import file_names, metadata
 from devlet.sdk.disk_errors import told
 from devlet.sdk.metadata import DeviceMetadata, MetadataDevice, MetadataRequest, ObjectName
-from devlet.sdk.values import Attribute, Claim, ClaimRef, Prepared, Version
+from devlet.sdk.values import Claim, ClaimRef, Prepared, Version
 
 __all__ = ["MetadataFiles"]
 
@@ -88,6 +88,7 @@ class MetadataFiles:
         return {name for name in found if re.fullmatch(file_names.UID, name)}
 
     def path(self, uid: str, request: str) -> Path:
+        """Of the file of one request, on the node."""
         return self._folder / file_names.check_uid(uid) / file_names.main_request(request) / "metadata.json"
 
     def _write(self, claim: Claim, request: str, prepared: Sequence[Prepared]) -> None:
@@ -171,11 +172,16 @@ def _requests(driver: str, prepared: Sequence[Prepared]) -> tuple[MetadataReques
 
 
 def _device(driver: str, prepared: Prepared) -> MetadataDevice:
-    attributes = {name: _attribute(value) for name, value in sorted((prepared.metadata or {}).items())}
-    return MetadataDevice(driver, prepared.result.pool, prepared.result.device, attributes, prepared.network)
+    result, attributes = prepared.result, {}
+    for name, value in sorted((prepared.metadata or {}).items()):
+        if (made := _attribute(value)) is None:
+            what = f"{value!r} is no text, whole number, bool or Version, nor a list of one of them"
+            raise InvalidInput(f"device {result.pool}/{result.device}: metadata {name}: {what}")
+        attributes[name] = made
+    return MetadataDevice(driver, result.pool, result.device, attributes, prepared.network)
 
 
-def _attribute(value: Attribute | Sequence[Attribute]) -> DeviceAttribute:
+def _attribute(value: object) -> DeviceAttribute | None:
     match value:
         case bool():
             return DeviceAttribute(bool_=value)
@@ -185,15 +191,20 @@ def _attribute(value: Attribute | Sequence[Attribute]) -> DeviceAttribute:
             return DeviceAttribute(string=value)
         case Version():
             return DeviceAttribute(version=value.text)
-    return _attributes([_attribute(each) for each in value])
+        case list() | tuple() if len({type(each) for each in value}) == 1:
+            return _attributes([_attribute(each) for each in value])
+    return None
 
 
-def _attributes(values: Sequence[DeviceAttribute]) -> DeviceAttribute:
+def _attributes(values: Sequence[DeviceAttribute | None]) -> DeviceAttribute | None:
+    known = [each for each in values if each is not None]
+    if len(known) < len(values):
+        return None
     return DeviceAttribute(
-        ints=tuple(each.int_ for each in values if each.int_ is not None),
-        bools=tuple(each.bool_ for each in values if each.bool_ is not None),
-        strings=tuple(each.string for each in values if each.string is not None),
-        versions=tuple(each.version for each in values if each.version is not None),
+        ints=tuple(each.int_ for each in known if each.int_ is not None),
+        bools=tuple(each.bool_ for each in known if each.bool_ is not None),
+        strings=tuple(each.string for each in known if each.string is not None),
+        versions=tuple(each.version for each in known if each.version is not None),
     )
 
 

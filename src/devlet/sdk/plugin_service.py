@@ -5,7 +5,7 @@ wrong: between two lists a node may still ask for a device that has just gone; f
 refuse, since a refusal ends the pod.
 """
 
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from contextlib import aclosing
 from typing import Final, Protocol, TypeVar
 
@@ -16,6 +16,7 @@ from devlet.errors import InvalidInput, NotFound
 from devlet.runtime.cdi import names
 from devlet.sdk.board import Board
 from devlet.sdk.device_lists import DeviceList
+from devlet.sdk.mistakes import type_problem
 from devlet.sdk.server import Context, Methods
 from devlet.sdk.values import DeviceNode, Grant, Mount
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
@@ -61,7 +62,6 @@ class PluginService:
         self._plugin = plugin
         self._board = board
         self._optional = optional
-        self._closed = False
 
     @property
     def methods(self) -> Methods:
@@ -73,20 +73,12 @@ class PluginService:
         }
         return Methods(unary, {f"{_SERVICE}ListAndWatch": self._list_and_watch})
 
-    def close(self) -> None:
-        """End the streams, which would otherwise last as long as the server lets them."""
-        self._closed = True
-        if self._board.value is not None:
-            self._board.show(self._board.value)
-
     async def _get_options(self, blob: bytes, context: Context) -> bytes:
         return self._optional.message().SerializeToString()
 
     async def _list_and_watch(self, blob: bytes, context: Context) -> AsyncGenerator[bytes, None]:
         async with aclosing(self._board.values()) as lists:
             async for each in lists:
-                if self._closed:
-                    return
                 yield each.message
 
     async def _get_preferred(self, blob: bytes, context: Context) -> bytes:
@@ -103,7 +95,7 @@ class PluginService:
         available = tuple(id for id in dict.fromkeys(request.available_deviceIDs) if id in known)
         if problem := _size_problem(available, must, size):
             raise InvalidInput(f"{self._plugin.resource}: {problem}")
-        chosen = tuple(await self._plugin.prefer(available, must, size))
+        chosen = _ids_of(await self._plugin.prefer(available, must, size))
         if problem := _choice_problem(chosen, available, must, size):
             raise ValueError(f"prefer() of {self._plugin.resource} gave {_listed(chosen)}: {problem}")
         return pb.ContainerPreferredAllocationResponse(deviceIDs=chosen)
@@ -140,6 +132,13 @@ def _decoded(kind: type[M], blob: bytes) -> M:
         raise InvalidInput(f"the request is no {kind.__name__}, it cannot be decoded: {e}") from e
 
 
+def _ids_of(given: object) -> tuple[str, ...]:
+    ids = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
+    if not all(isinstance(id, str) for id in ids):
+        raise TypeError(f"prefer() gave {given!r}, expected a list of ids")
+    return ids
+
+
 def _size_problem(available: Collection[str], must: Collection[str], size: int) -> str:
     if size < max(1, len(must)):
         return f"a preference for {size} devices, of which {len(must)} are given, makes no sense"
@@ -165,6 +164,8 @@ def _granted(grant: Grant) -> pb.ContainerAllocateResponse:
     """Whatever is wrong with a grant is a mistake in the plugin: better told here than by a container's runtime."""
     if not isinstance(grant, Grant):
         raise TypeError(f"allocate() gave {grant!r}, expected a Grant")
+    if problem := type_problem(grant, grant.__struct_fields__):
+        raise TypeError(f"allocate() gave a Grant in which something is wrong: {problem}")
     for name in grant.cdi_devices:
         names.parse(name)
     return pb.ContainerAllocateResponse(

@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 
@@ -23,12 +23,10 @@ from devlet.kit import facts
 from devlet.kit.parts import running
 from devlet.kit.stopping import Stop
 from devlet.sdk import metadata
+from devlet.sdk.device_plugin import DevicePlugin, PluginOptions
 from devlet.sdk.dra_driver import CDI, KUBELET, DraDriver, DraOptions
 
-if TYPE_CHECKING:
-    from devlet.sdk.device_plugin import DevicePlugin
-
-__all__ = ["dra_options", "run_driver", "run_plugin"]
+__all__ = ["dra_options", "plugin_options", "run_driver", "run_plugin"]
 
 log = logging.getLogger(__name__)
 
@@ -48,11 +46,9 @@ def run_driver(driver: DraDriver, argv: Sequence[str] | None = None) -> None:
     _run(serve, arguments)
 
 
-def run_plugin(plugin: "DevicePlugin", argv: Sequence[str] | None = None) -> None:
-    from devlet.sdk.device_plugin import PluginOptions
-
+def run_plugin(plugin: DevicePlugin, argv: Sequence[str] | None = None) -> None:
     arguments = _parsed(plugin, _plugin_parser(_about(plugin, plugin.resource), os.environ), argv)
-    options = PluginOptions(directory=arguments.device_plugins or arguments.kubelet / "device-plugins")
+    options = plugin_options(arguments)
 
     async def serve() -> None:
         await plugin.run(options)
@@ -72,16 +68,24 @@ def dra_options(arguments: argparse.Namespace, name: str) -> DraOptions:
     )
 
 
+def plugin_options(arguments: argparse.Namespace) -> PluginOptions:
+    return PluginOptions(
+        directory=arguments.device_plugins or arguments.kubelet / "device-plugins",
+        registry=arguments.registry,
+        socket=arguments.socket,
+    )
+
+
 def _versions(text: str) -> tuple[str, ...]:
     return metadata.VERSIONS if text == "all" else tuple(each for each in text.split(",") if each)
 
 
-def _about(driver: "DraDriver | DevicePlugin", name: str) -> str:
+def _about(driver: DraDriver | DevicePlugin, name: str) -> str:
     return inspect.cleandoc(type(driver).__doc__ or f"The driver {name}.")
 
 
 def _parsed(
-    driver: "DraDriver | DevicePlugin", parser: argparse.ArgumentParser, argv: Sequence[str] | None
+    driver: DraDriver | DevicePlugin, parser: argparse.ArgumentParser, argv: Sequence[str] | None
 ) -> argparse.Namespace:
     """Whatever the author refuses is refused like a flag that is wrong."""
     driver.arguments(parser)
@@ -138,6 +142,19 @@ def _plugin_parser(about: str, environment: Mapping[str, str]) -> argparse.Argum
         dest="device_plugins",
         **_DIRECTORY,
         help="where kubelet.sock is, KUBELET_ROOT/device-plugins unless given",
+    )
+    add(
+        "--registry",
+        "DEVICE_PLUGIN_REGISTRY",
+        **_DIRECTORY,
+        help="wait in it to be found, such as KUBELET_ROOT/plugins_registry, and do not call kubelet.sock",
+    )
+    add(
+        "--socket",
+        "DEVICE_PLUGIN_SOCKET",
+        metavar="NAME",
+        default="",
+        help="file name of the plugin's socket, the resource with _ for / unless given",
     )
     return parser
 

@@ -11,7 +11,7 @@ import anyio
 from google.protobuf.message import DecodeError
 from msgspec import Struct
 
-from devlet.errors import InvalidInput, Unavailable
+from devlet.errors import DevletError, InvalidInput, Unavailable
 from devlet.kit.facts import facts
 from devlet.sdk.server import Context, Methods
 from devlet.wire.pluginregistration import api_pb2 as pb
@@ -77,7 +77,7 @@ class Registrar:
         told = facts(driver=self._info.name, err=message.error or None)
         if not message.plugin_registered:
             log.error("not registered", extra=told)
-            raise Unavailable(f"{self._info.name} was not registered: {message.error}")
+            raise DevletError(f"failed registration process: {message.error}")  # the words of the Go helper
         log.info("registered", extra=told)
         self._accepted()
         return pb.RegistrationStatusResponse().SerializeToString()

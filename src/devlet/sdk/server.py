@@ -9,11 +9,10 @@ answers is left over from a process that was killed, one where somebody does is 
 """
 
 import logging
-import socket
-import stat
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -36,6 +35,8 @@ from devlet.errors import (
 from devlet.kit import dir_watch, socket_paths
 from devlet.kit.dir_watch import DirWatch
 from devlet.kit.facts import facts
+from devlet.sdk.dead_sockets import is_served
+from devlet.sdk.mistakes import contained, described
 
 __all__ = ["Context", "Limits", "Methods", "SocketServer", "Stream", "Unary"]
 
@@ -96,14 +97,18 @@ class SocketServer:
     async def serving(self) -> AsyncIterator[None]:
         """InvalidInput if there can be no socket at the path, InUse if another process serves there."""
         await anyio.to_thread.run_sync(_make_way, self.path)
-        server = self._server()
+        handler = _Handler(self._methods)
+        server = self._server(handler)
         try:
             self._listen(server)
             await server.start()
             yield
         finally:
             with anyio.CancelScope(shield=True):
-                await server.stop(self._limits.grace)
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(handler.end_streams)
+                    await server.stop(self._limits.grace)
+                    tasks.cancel_scope.cancel()
                 if self.is_there:
                     self.path.unlink(missing_ok=True)
                 self._own = None
@@ -124,14 +129,14 @@ class SocketServer:
             while self.is_there:
                 await watch.changes()
 
-    def _server(self) -> grpc.aio.Server:
+    def _server(self, handler: "_Handler") -> grpc.aio.Server:
         options = [
             ("grpc.max_receive_message_length", self._limits.max_message),
             ("grpc.max_send_message_length", -1),
             ("grpc.max_concurrent_streams", self._limits.max_streams),
         ]
         server = grpc.aio.server(options=options)
-        server.add_generic_rpc_handlers([_Handler(self._methods)])
+        server.add_generic_rpc_handlers([handler])
         return server
 
     def _listen(self, server: grpc.aio.Server) -> None:
@@ -148,43 +153,69 @@ class _Handler(grpc.GenericRpcHandler):
     def __init__(self, methods: Iterable[Methods]) -> None:
         self._unary = {path: unary for each in methods for path, unary in each.unary.items()}
         self._streams = {path: stream for each in methods for path, stream in each.streams.items()}
+        self._calls = 0  # under way
+        self._done = anyio.Event()
+        self._open: set[anyio.CancelScope] = set()  # streams
+        self._ends = False
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         path = handler_call_details.method
         if unary := self._unary.get(path):
-            return grpc.unary_unary_rpc_method_handler(_logged(path, unary))
+            return grpc.unary_unary_rpc_method_handler(partial(self._call, path, unary))
         if stream := self._streams.get(path):
-            return grpc.unary_stream_rpc_method_handler(_logged_stream(path, stream))
+            return grpc.unary_stream_rpc_method_handler(partial(self._stream, path, stream))
         return None
 
+    async def end_streams(self) -> None:
+        """They would last as long as the server lets them. But a kubelet whose stream ends hangs up, so calls first."""
+        while self._calls:
+            await self._done.wait()
+        self._ends = True
+        for scope in self._open:
+            scope.cancel()
 
-def _logged(path: str, method: Unary) -> Unary:
-    async def answer(blob: bytes, context: Context) -> bytes:
-        number = next(_numbers)
-        log.debug("called", extra=facts(method=path, requestID=number, bytes=len(blob)))
+    async def _call(self, path: str, method: Unary, blob: bytes, context: Context) -> bytes:
+        self._calls += 1
         try:
-            return await method(blob, context)
-        except Exception as e:
-            await _refuse(context, e, path, number)
-        raise AssertionError("unreachable")
-
-    return answer
-
-
-def _logged_stream(path: str, method: Stream) -> Stream:
-    async def answer(blob: bytes, context: Context) -> AsyncIterator[bytes]:
-        number = next(_numbers)
-        log.debug("stream opened", extra=facts(method=path, requestID=number))
-        try:
-            async with aclosing(method(blob, context)) as messages:  # type: ignore[type-var]
-                async for message in messages:
-                    yield message
-        except Exception as e:
-            await _refuse(context, e, path, number)
+            return await _answered(path, method, blob, context)
         finally:
-            log.debug("stream closed", extra=facts(method=path, requestID=number))
+            self._calls -= 1
+            self._done.set()
+            self._done = anyio.Event()
 
-    return answer
+    async def _stream(self, path: str, method: Stream, blob: bytes, context: Context) -> None:
+        if self._ends:
+            return
+        with anyio.CancelScope() as scope:
+            self._open.add(scope)
+            try:
+                await _streamed(path, method, blob, context)
+            finally:
+                self._open.discard(scope)
+
+
+async def _answered(path: str, method: Unary, blob: bytes, context: Context) -> bytes:
+    number = next(_numbers)
+    log.debug("called", extra=facts(method=path, requestID=number, bytes=len(blob)))
+    try:
+        with contained("the driver"):
+            return await method(blob, context)
+    except Exception as e:
+        await _refuse(context, e, path, number)
+    raise AssertionError("unreachable")
+
+
+async def _streamed(path: str, method: Stream, blob: bytes, context: Context) -> None:
+    number = next(_numbers)
+    log.debug("stream opened", extra=facts(method=path, requestID=number))
+    try:
+        async with aclosing(method(blob, context)) as messages:  # type: ignore[type-var]
+            async for message in messages:
+                await context.write(message)
+    except Exception as e:
+        await _refuse(context, e, path, number)
+    finally:
+        log.debug("stream closed", extra=facts(method=path, requestID=number))
 
 
 async def _refuse(context: Context, error: Exception, path: str, number: int) -> None:
@@ -194,8 +225,7 @@ async def _refuse(context: Context, error: Exception, path: str, number: int) ->
     known = isinstance(error, DevletError)
     log.warning("call failed", extra=facts(method=path, requestID=number, err=error), exc_info=None if known else error)
     code = next((code for kind, code in _CODES if isinstance(error, kind)), grpc.StatusCode.UNKNOWN)
-    text = str(error) if known else f"{type(error).__name__}: {error}"
-    await context.abort(code, text.encode()[:_TEXT].decode(errors="ignore"))
+    await context.abort(code, described(error).encode()[:_TEXT].decode(errors="ignore"))
 
 
 def _make_way(path: Path) -> None:
@@ -204,30 +234,11 @@ def _make_way(path: Path) -> None:
         raise InvalidInput(f"{path} has {size} bytes, {limit}")
     try:
         path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        if _is_served(path):
+        if is_served(path):
             raise InUse(f"{path} is served by another process: end it, or give each instance a name of its own")
         path.unlink(missing_ok=True)
     except OSError as e:
         raise InvalidInput(f"{path} cannot be made a socket: {e.strerror or e}") from e
-
-
-def _is_served(path: Path) -> bool:
-    """InvalidInput if something else is there."""
-    try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
-        return False
-    if not stat.S_ISSOCK(mode):
-        raise InvalidInput(f"{path} exists and is no socket: remove it, or use another name")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1.0)
-        try:
-            probe.connect(str(path))
-        except (ConnectionRefusedError, FileNotFoundError):
-            return False
-        except (TimeoutError, BlockingIOError):
-            return True  # somebody listens, and has no time
-    return True
 
 
 def _identity(path: Path) -> _Identity | None:

@@ -5,10 +5,12 @@ published with attributes and capacities, by which users select it. All values a
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
+import msgspec
 from msgspec import Struct
 
+from devlet.errors import InvalidInput
 from devlet.objects.claim import DeviceAllocationConfiguration, DeviceResult, NetworkDeviceData, ResourceClaim
 from devlet.objects.documents import Document
 from devlet.runtime.cdi.spec import ContainerEdits, Hook, NetDevice
@@ -34,6 +36,8 @@ __all__ = [
     "Taint",
     "Version",
 ]
+
+T = TypeVar("T")
 
 HEALTHY: Final = "Healthy"
 UNHEALTHY: Final = "Unhealthy"
@@ -157,6 +161,7 @@ class Claim(Struct, frozen=True):
 
     @property
     def uid(self) -> str:
+        """Unlike its name it is never used again."""
         return self.ref.uid
 
     def configs_for(self, result: DeviceResult) -> list[Document]:
@@ -164,6 +169,16 @@ class Claim(Struct, frozen=True):
         names = {result.request, result.request.partition("/")[0]}
         chosen = [each for each in self.configs if not each.requests or names & set(each.requests)]
         return [each.opaque.parameters for each in chosen if each.opaque is not None]
+
+    def parameters_for(self, result: DeviceResult, kind: type[T] | None) -> list[T]:
+        """The same as values of a type that msgspec knows; None: there may be none. InvalidInput for any other."""
+        found = self.configs_for(result)
+        if kind is None and found:
+            raise InvalidInput(f"request {result.request} has parameters, and {result.driver} takes none: remove them")
+        try:
+            return [msgspec.convert(each, kind) for each in found]
+        except msgspec.ValidationError as e:
+            raise InvalidInput(f"parameters of request {result.request}: {e}") from e
 
 
 class Prepared(Struct, frozen=True):
@@ -178,7 +193,7 @@ class Prepared(Struct, frozen=True):
     mounts: Sequence[Mount] = ()
     edits: ContainerEdits | None = None
     cdi_devices: Sequence[str] = ()
-    metadata: Mapping[str, Attribute] | None = None
+    metadata: Mapping[str, Attribute | Sequence[Attribute]] | None = None
     network: NetworkDeviceData | None = None
 
 

@@ -88,7 +88,7 @@ class BelievesInClaims(_Credulous):
 
 
 class BelievesInUids(_Credulous):
-    error = "was replaced"
+    error = "got replaced"
 
 
 class BelievesInSchedulers(_Credulous):
@@ -228,14 +228,23 @@ class MixesUp(Driver):
 
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
         self.current = claim
-        await anyio.sleep(0.05)
+        await anyio.sleep(0.5)
         return await super().prepare(self.current)
 
 
 class UnpreparesLater(Driver):
-    async def unprepare(self, claim: ClaimRef) -> None:
-        await super().unprepare(claim)
-        threading.Timer(0.1, self.cdi_files.remove, [claim.uid]).start()
+    """What is to be unprepared goes some time later, whatever has become of it."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.doomed: set[str] = set()
+
+    async def answered(self, method: str, package: str, request: Any, response: Any) -> None:
+        for each in request.claims:
+            if method == UNPREPARE:
+                self.doomed.add(each.uid)
+            elif each.uid in self.doomed:
+                threading.Timer(0.05, self.cdi_files.remove, [each.uid]).start()
 
 
 # Unprepare

@@ -50,7 +50,9 @@ class _Late(_ChangedFiles):
     def spoil(self, path: Path) -> None:
         draft = path.with_suffix(".draft")
         path.rename(draft)
-        threading.Timer(0.3, lambda: draft.exists() and draft.rename(path)).start()
+        later = threading.Timer(3.0, lambda: draft.exists() and draft.rename(path))
+        later.daemon = True
+        later.start()
 
 
 class _Extra(_ChangedFiles):

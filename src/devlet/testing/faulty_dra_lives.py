@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,10 @@ from devlet.objects.kinds import RESOURCE_SLICES
 from devlet.sdk.cdi_files import CdiFiles
 from devlet.sdk.exclusion import Exclusion
 from devlet.sdk.server import Context, Methods, SocketServer, Unary
-from devlet.sdk.values import Claim, Device, Pool, Prepared
+from devlet.sdk.values import Claim, Prepared
 from devlet.testing.faulty_dra_files import ForgetfulFiles
 from devlet.testing.faulty_dra_health import CountsStreams
+from devlet.testing.faulty_dra_slices import PublishesOnce
 from devlet.testing.sound_dra_driver import PREPARE, UNPREPARE, SoundDraDriver
 
 __all__ = ["BUGS"]
@@ -34,7 +35,7 @@ class _Cancelled(Driver):
     async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
         try:
             if path.endswith(f"/{PREPARE}"):
-                await anyio.sleep(0.05)
+                await anyio.sleep(0.2)
         except anyio.get_cancelled_exc_class():
             self.cancelled()
             raise
@@ -96,7 +97,7 @@ class FloodsLog(Driver):
 
     def _flood(self) -> None:
         while True:
-            sys.stderr.write("still alive\n" * 1000)
+            sys.stderr.write("still alive\n" * 10_000)
             threading.Event().wait(0.01)
 
 
@@ -110,15 +111,12 @@ class MindsItsSocket(Driver):
         await super().live(stack)
 
 
-class NumbersItsLives(Driver):
-    def pools(self) -> Mapping[str, Pool]:
-        return {name: Pool(pool.devices, generation=self._lives) for name, pool in super().pools().items()}
-
-    async def live(self, stack: AsyncExitStack) -> None:
-        path = self.root / "lives"
-        self._lives = len(path.read_text()) + 1 if path.exists() else 1
-        path.write_text("x" * self._lives)
-        await super().live(stack)
+class NumbersItsLives(PublishesOnce):
+    async def write(self) -> None:
+        for each in (await self.cluster.list(RESOURCE_SLICES)).items:
+            self.generation = each["spec"]["pool"]["generation"] + 1
+            await self.cluster.delete(RESOURCE_SLICES, each["metadata"]["name"])
+        await super().write()
 
 
 class TidiesUp(Driver):
@@ -233,12 +231,15 @@ class KnowsOnlyItself(Driver):
         return await super().prepare(claim)
 
 
-class SignsItsSlices(Driver):
-    def pools(self) -> Mapping[str, Pool]:
-        signed = {"instance": self.instance}
-        return {
-            name: Pool([Device(each.name, signed) for each in pool.devices]) for name, pool in super().pools().items()
-        }
+class SignsItsSlices(PublishesOnce):
+    """Writes its name over that of the other one."""
+
+    async def write(self) -> None:
+        found = (await self.cluster.list(RESOURCE_SLICES)).items
+        for each in found or [await self.create(self.slice())]:
+            for device in each["spec"]["devices"]:
+                device["attributes"] = {"instance": {"string": self.instance}}
+            await self.cluster.update(RESOURCE_SLICES, each)
 
 
 class EndsAll(Driver):
@@ -266,7 +267,7 @@ class TakesNoTurns(Driver):
 
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
         known = json.loads(self.list.read_text()) if self.list.exists() else []
-        await anyio.sleep(0.1)
+        await anyio.sleep(0.5)
         draft = self.list.with_suffix(self.instance)
         draft.write_text(json.dumps([*known, claim.uid]))
         draft.rename(self.list)

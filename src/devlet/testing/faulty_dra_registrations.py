@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import anyio
 from anyio.abc import TaskStatus
 
 from devlet.errors import InUse, Unavailable
 from devlet.kit.parts import running
+from devlet.objects.kinds import RESOURCE_SLICES
 from devlet.sdk.dra_services import DraService
 from devlet.sdk.registrar import DRA_PLUGIN, Registrar
 from devlet.sdk.server import Context, Methods, SocketServer, Unary
-from devlet.sdk.slices.controller import SlicePublisher
-from devlet.sdk.values import Claim, Pool, Prepared
+from devlet.sdk.values import Claim, Prepared
 from devlet.testing.sound_dra_driver import SoundDraDriver
 from devlet.wire.pluginregistration import api_pb2 as pb
 
@@ -49,7 +48,7 @@ class OldVersion(Driver):
 
 
 class LongVersion(Driver):
-    versions = (*Driver.versions, "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin")
+    versions = ("k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin", *Driver.versions)
 
 
 class OldestFirst(Driver):
@@ -58,14 +57,6 @@ class OldestFirst(Driver):
 
 class OffersTooMuch(Driver):
     services = (DraService.V1,)
-
-
-class FoundTooSoon(Driver):
-    async def serve(self, stack: AsyncExitStack, path: Path, methods: Sequence[Methods]) -> None:
-        if path != self.registry_path:
-            await super().serve(stack, self.registry_path, [self.registration()])
-            await anyio.sleep(0.5)
-            await super().serve(stack, path, methods)
 
 
 class _Counting(Driver):
@@ -84,6 +75,17 @@ class _Counting(Driver):
 
     async def was_asked(self) -> None: ...
     async def was_told(self, registered: bool) -> None: ...
+
+
+class FoundTooSoon(_Counting):
+    """Serves claims when it has heard that it cannot be reached."""
+
+    async def serve(self, stack: AsyncExitStack, path: Path, methods: Sequence[Methods]) -> None:
+        if path != self.registry_path:
+            await super().serve(stack, self.registry_path, [self.registration()])
+            while not self.told:  # noqa: ASYNC110  it has no better idea
+                await anyio.sleep(0.02)
+            await super().serve(stack, path, methods)
 
 
 class ChangesItsMind(_Counting):
@@ -115,13 +117,13 @@ class Complains(_Counting):
 
 class IntroducedOnce(_Counting):
     async def was_asked(self) -> None:
-        if self.asked > 1:
+        if self.told:
             raise InUse("there is a kubelet already")
 
 
 class IntroducedThrice(_Counting):
     async def was_asked(self) -> None:
-        if self.asked > 3:
+        if self.told > 2:
             await anyio.sleep_forever()
 
 
@@ -135,21 +137,19 @@ class OncePerKubelet(_Counting):
 class PublishesAnew(_Counting):
     """A new generation for each kubelet."""
 
-    def publisher(self, cluster: Any) -> SlicePublisher:
-        self.published = super().publisher(cluster)
-        return self.published
-
     async def was_told(self, registered: bool) -> None:
-        if self.told > 1:
-            pools = {name: Pool(pool.devices, generation=self.told + 5) for name, pool in self.pools().items()}
-            self.published.publish(pools)
+        for each in (await self.cluster.list(RESOURCE_SLICES)).items if self.told > 1 else ():
+            each["spec"]["pool"]["generation"] += 1
+            await self.cluster.update(RESOURCE_SLICES, each)
 
 
 class Impatient(_Counting):
-    """Takes its socket away if nobody looks at it."""
+    """Takes its socket away if nobody looks at it, from its second life on."""
 
     async def serve(self, stack: AsyncExitStack, path: Path, methods: Sequence[Methods]) -> None:
-        if path != self.registry_path:
+        lived = self.data / "lived"
+        if path != self.registry_path or not lived.exists():
+            lived.touch() if path == self.registry_path else None
             await super().serve(stack, path, methods)
         else:
             await stack.enter_async_context(running(self._for_a_moment))

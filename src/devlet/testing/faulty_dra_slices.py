@@ -13,7 +13,7 @@ from devlet.objects.kinds import NODES, RESOURCE_SLICES
 from devlet.sdk.values import Pool
 from devlet.testing.sound_dra_driver import SoundDraDriver
 
-__all__ = ["BUGS"]
+__all__ = ["BUGS", "PublishesOnce"]
 
 Driver = SoundDraDriver
 

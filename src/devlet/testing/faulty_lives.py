@@ -28,7 +28,7 @@ class DiesOfCancellation(Plugin):
 
     async def act(self, method: str, context: Context) -> bytes | None:
         try:
-            await anyio.sleep(0.005 if method == "Allocate" else 0)
+            await anyio.sleep(0.05 if method == "Allocate" else 0)
         except anyio.get_cancelled_exc_class():
             os._exit(3)
         return await super().act(method, context)

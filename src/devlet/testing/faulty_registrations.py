@@ -76,7 +76,7 @@ class Impatient(Plugin):
 
     async def register(self, **said: Any) -> None:
         try:
-            await super().register(**{**said, "timeout": 0.3})
+            await super().register(**{**said, "timeout": 0.3} if self.registrations else said)
         except grpc.aio.AioRpcError:
             await anyio.sleep_forever()
 

@@ -93,7 +93,7 @@ class SoundDraDriver:
 
     def reports(self) -> Sequence[DeviceHealth]:
         return [
-            DeviceHealth(name, device.name, timeout=1) for name, pool in self.pools().items() for device in pool.devices
+            DeviceHealth(name, device.name, timeout=3) for name, pool in self.pools().items() for device in pool.devices
         ]
 
     # Claims

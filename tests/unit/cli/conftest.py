@@ -88,6 +88,7 @@ class API:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.objects: dict[str, Document] = {}
+        self.texts: dict[str, str] = {}  # by path
         self.answers: dict[tuple[str, str], tuple[int, Document]] = {}
         self.requests: list[tuple[str, str, Document | None]] = []
         self.headers: list[tuple[str, str]] = []
@@ -174,9 +175,11 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def answer(self, code: int, document: Document) -> None:
-        body = json.dumps(document).encode()
+        self.send_body(code, json.dumps(document).encode(), "application/json")
+
+    def send_body(self, code: int, body: bytes, type_: str) -> None:
         self.send_response(code)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", type_)
         self.send_header("Content-Length", str(len(body)))
         for name, value in self.server.api.headers:
             self.send_header(name, value)
@@ -192,6 +195,8 @@ class Handler(BaseHTTPRequestHandler):
         query = parse_qs(url.query)
         if found := api.answers.get((self.command, url.path)):
             self.answer(*found)
+        elif url.path in api.texts:
+            self.send_body(200, api.texts[url.path].encode(), "text/plain")
         elif url.path in ("/api", "/apis"):
             self.answer(200, discovery({"": {"v1": CORE}} if url.path == "/api" else GROUPS))
         elif parts := PATH.fullmatch(url.path):

@@ -1,4 +1,6 @@
 import json
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,3 +60,41 @@ def test_a_file_is_replaced_only_if_that_is_wanted(run: "Run", tmp_path: Path) -
 def test_the_node_is_only_read(run: "Run", api: "API") -> None:
     assert run("capture") == 0
     assert {method for method, _, _ in api.requests} == {"GET"}
+
+
+def test_what_is_no_file_is_never_replaced(run: "Run", tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for path in (fifo, tmp_path):
+        before = path.lstat().st_mode
+        assert run("capture", str(path), "--force") == 1
+        assert run.err == f"error: {path} is not a file that could be replaced: use another name\n"
+        assert path.lstat().st_mode == before
+
+
+def test_a_link_stays_a_link(run: "Run", tmp_path: Path) -> None:
+    link, file = tmp_path / "link.yaml", tmp_path / "file.yaml"
+    link.symlink_to(file)
+    assert run("capture", str(link)) == 1 and run.err == f"error: {link} exists: use another name, or --force\n"
+    assert run("capture", str(link), "--force") == 0
+    assert link.is_symlink() and cassette_file.read(file).node == "n1"
+
+
+def test_where_it_cannot_be_written_is_told(run: "Run", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = tmp_path / "no" / "such.yaml"
+    assert run("capture", str(missing)) == 1
+    assert run.err == f"error: {missing}: No such file or directory\n"
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert run("capture") == 1
+    assert run.err == "error: standard output: No space left on device\n"
+
+
+def test_a_node_without_drivers_is_told(run: "Run", api: "API", tmp_path: Path) -> None:
+    api.remove("/apis/resource.k8s.io/v1/resourceslices/s")
+    assert run("capture", str(tmp_path / "empty.yaml")) == 1
+    assert run.err == (
+        "error: node n1 has no driver, no device plugin and no CDI spec to capture:"
+        " `devlet get drivers` and `devlet get plugins` show when there is one\n"
+    )
+    assert not list(tmp_path.iterdir())

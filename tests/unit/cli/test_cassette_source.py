@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,9 +9,10 @@ from devlet.cli.target import Target
 from devlet.errors import InvalidInput, NotFound
 from devlet.plugins import grants
 from devlet.plugins.devices import Grant as Answer
+from devlet.state import health_file
 from devlet.state.checkpoint_file import CheckpointFile
 from devlet.state.device_checkpoint import Encoder, Entry
-from devlet.testing.cassettes.cassette import Grant
+from devlet.testing.cassettes.cassette import DeviceHealth, Grant
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import API
@@ -73,11 +75,17 @@ def test_a_damaged_checkpoint_or_spec_is_told_and_left_out(api: "API", capsys: p
 
 def test_which_of_several_nodes_has_to_be_said(api: "API") -> None:
     api.put("/api/v1/nodes/n2", {})
-    with pytest.raises(InvalidInput, match="say which node with --node NAME: n1, n2"):
+    with pytest.raises(InvalidInput, match="there are 2 nodes, say which one with --node NAME: n1, n2"):
         find(origin(api))
     assert find(origin(api, "n2")).node == "n2"
     with pytest.raises(NotFound, match="n3"):
         find(origin(api, "n3"))
+    for number in range(3, 14):
+        api.put(f"/api/v1/nodes/n{number}", {})
+    with pytest.raises(InvalidInput, match=r"there are 13 nodes, .*, n6 and 3 more$"):
+        find(origin(api))
+    for number in range(3, 14):
+        api.remove(f"/api/v1/nodes/n{number}")
     api.remove("/api/v1/nodes/n1")
     api.remove("/api/v1/nodes/n2")
     with pytest.raises(InvalidInput, match="there is no node"):
@@ -87,3 +95,23 @@ def test_which_of_several_nodes_has_to_be_said(api: "API") -> None:
 def test_without_a_devlet_it_says_so(root: Path) -> None:
     with pytest.raises(Exception, match="no devlet runs on"):
         find(Origin(Target(root=root)))
+
+
+def test_a_devlet_of_a_cluster_with_several_nodes_is_its_own(api: "API") -> None:
+    api.put("/api/v1/nodes/n2", {})
+    api.texts["/metrics"] = 'kubelet_node_name{node="n2"} 1\n'
+    assert find(origin(api)).node == find(origin(api, "n2")).node == "n2"
+    with pytest.raises(InvalidInput, match=r"devlet\.sock is node n2, not n1: capture the other one where it runs, or"):
+        find(origin(api, "n1"))
+
+
+def test_health_is_in_a_file_of_the_node(api: "API", capsys: pytest.CaptureFixture[str]) -> None:
+    told = health_file.DeviceHealth("n1", "a", "Unhealthy", datetime(2026, 1, 2, tzinfo=UTC), 30.0, "too hot")
+    file = api.root / "dra_health_state"
+    assert find(origin(api)).health == {}
+    file.write_bytes(health_file.encode({"d.e": [told]}))
+    assert find(origin(api)).health == {"d.e": [DeviceHealth("n1", "a", "Unhealthy", "too hot")]}
+    file.write_text("{")
+    assert find(origin(api)).health == {}
+    warned = capsys.readouterr().err
+    assert warned.startswith(f"Warning: what drivers said of the health of devices is not known: {file}: ")

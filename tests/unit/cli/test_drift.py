@@ -1,10 +1,13 @@
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
 from devlet.cli import main
+from devlet.testing.cassettes import library
+from devlet.testing.cassettes.cassette_file import encode
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import API, Run
@@ -64,3 +67,14 @@ def test_a_node_is_compared_as_it_is_now(api: "API", run: "Run") -> None:
         ["removed", "plugin", "example.com/buzzer", "<none>", "2", "devices", "<none>"],
         ["1", "removed,", "3", "changed"],
     ]
+
+
+def test_what_cannot_be_compared_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pod, cut = tmp_path / "pod.yaml", tmp_path / "cut.yaml"
+    pod.write_text("{apiVersion: v1, kind: Pod}")
+    cut.write_bytes(encode(library.shipped("led"))[:200])
+    for arguments in ([str(pod), "led"], ["led", str(pod)]):
+        assert main.run(["drift", *arguments]) == 2
+        assert capsys.readouterr().err == f"error: {pod}: not a cassette: kind is 'Pod', expected 'Cassette'\n"
+    assert main.run(["drift", str(cut), str(cut)]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {cut}: ")

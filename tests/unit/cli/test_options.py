@@ -1,8 +1,11 @@
+from pathlib import Path
+
 import click
 import pytest
 from click.testing import CliRunner
 
-from devlet.cli.options import KubectlCommand, duration
+from devlet.cli.options import KubectlCommand, duration, server_options
+from devlet.cli.target import Target
 
 
 @click.command(cls=KubectlCommand)
@@ -36,3 +39,16 @@ def test_flags_are_read_as_kubectl_reads_them(arguments: list[str], printed: str
 @pytest.mark.parametrize("arguments", [["--wait=maybe"], ["--timeout=soon"], ["--timeout=-1s"]])
 def test_what_cannot_be_read_is_refused(arguments: list[str]) -> None:
     assert CliRunner().invoke(command, arguments).exit_code == 2
+
+
+def test_a_server_is_named_and_not_asked_yet() -> None:
+    @click.command()
+    @server_options("Read from")
+    def look(target: Target) -> None:
+        click.echo(repr(target))
+
+    arguments = ["--kubeconfig", "/k", "--context", "c", "--root", "/r"]
+    for name, of_kubectl in (("devlet", False), ("kubectl devlet", True)):
+        result = CliRunner().invoke(look, arguments, prog_name=name)
+        assert result.output == f"{Target(Path('/k'), 'c', Path('/r'), of_kubectl)!r}\n"
+    assert "Read from the devlet that runs on DIR." in CliRunner().invoke(look, ["--help"]).output

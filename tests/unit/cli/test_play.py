@@ -1,5 +1,6 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,6 +11,15 @@ from devlet.cluster.store.store import open_store
 from devlet.errors import InvalidInput, NotFound
 from devlet.objects.kinds import NODES
 from devlet.testing.cassettes import cassette_file, library
+from devlet.testing.cassettes.cassette import Cassette
+
+if TYPE_CHECKING:
+    from tests.unit.cli.conftest import API, Run
+
+KUBECONFIG = """
+{clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: u, user: {token: t}}],
+ contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x}
+"""
 
 anyio_test = pytest.mark.anyio
 
@@ -49,6 +59,20 @@ def test_a_cassette_with_a_path_for_a_name_is_not_played(tmp_path: Path, capsys:
     assert [path.name for path in tmp_path.iterdir()] == ["bad.yaml"]
 
 
+def test_a_cassette_with_nothing_on_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "empty.yaml"
+    file.write_bytes(cassette_file.encode(Cassette("n1")))
+    assert main.run(["play", str(file), "--root", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"error: {file}: there is nothing on this cassette to play\n"
+
+
+def test_another_node_than_that_of_the_devlet_is_refused(api: "API", run: "Run") -> None:
+    api.texts["/metrics"] = 'kubelet_node_name{node="n2"} 1\n'
+    (api.root / "kubeconfig").write_text(KUBECONFIG)
+    assert run("play", "led", "--node", "n1") == 1
+    assert run.err == f"error: {api.root}/devlet.sock is node n2, not n1: play it where that node runs\n"
+
+
 @pytest.fixture
 async def cluster(root: Path) -> AsyncIterator[Cluster]:
     async with open_store(root / "cluster.db") as store:
@@ -64,7 +88,7 @@ async def test_the_node_is_the_only_one_or_the_one_that_is_named(cluster: Cluste
         assert await _node(cluster, name) == name
         if name == "n1":
             assert await _node(cluster, "") == "n1"
-    with pytest.raises(InvalidInput, match="say which node with --node NAME: n1, n2"):
+    with pytest.raises(InvalidInput, match="there are 2 nodes, say which one with --node NAME: n1, n2"):
         await _node(cluster, "")
     with pytest.raises(NotFound):
         await _node(cluster, "n3")

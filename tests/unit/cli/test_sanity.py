@@ -56,7 +56,7 @@ def test_warnings_count_if_it_is_strict() -> None:
 def test_a_driver_that_cannot_be_looked_at_is_2() -> None:
     done = sanity("--wait=1s", "--only=DP-LIST-*", "--", "sh", "-c", "echo must be root; exit 1")
     assert done.returncode == 2
-    assert "the driver exited with 1 before it had registered; the end of its log:\nmust be root" in done.stdout
+    assert "the driver exited with 1 before it was registered; the end of its log:\nmust be root" in done.stdout
 
 
 @pytest.mark.parametrize(

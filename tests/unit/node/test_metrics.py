@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from devlet.kit.metrics import Registry
-from devlet.node.metrics import DeviceMetrics, TopologyCounters, show_plugins
+from devlet.node.metrics import DeviceMetrics, TopologyCounters, show_name, show_plugins
 from devlet.node.topology.metrics import NUMA_NODE, TopologyMetrics
 from devlet.plugins.registration import WatchedPlugin
 
@@ -74,6 +74,12 @@ def test_topology_is_counted_in_milliseconds() -> None:
     aligned = "kubelet_container_aligned_compute_resources"
     assert shown[f'{aligned}_count{{scope="pod",boundary="numa_node"}}'] == "1"
     assert shown[f'{aligned}_failure_count{{scope="container",boundary="numa_node"}}'] == "1"
+
+
+def test_the_name_of_the_node_is_a_label() -> None:
+    registry = Registry()
+    show_name(registry, "n1")
+    assert values(registry) == {'kubelet_node_name{node="n1"}': "1"}
 
 
 @pytest.mark.spec("DP-8.62")

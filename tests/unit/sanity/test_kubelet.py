@@ -59,6 +59,17 @@ async def test_one_of_the_registry_directory_is_greeted_by_each_kubelet(root: Pa
         assert [each.type for each in made.registrations] == ["DevicePlugin", "DevicePlugin"]
 
 
+async def test_one_that_does_not_answer_at_once_is_greeted_again(root: Path) -> None:
+    plugin = FakeDevicePlugin(root / "registry", "v.com/led", registry=root / "registry")
+    plugin.fail("GetInfo", "UNAVAILABLE", "not yet")
+    async with kubelet(root) as made, plugin:
+        assert await made.registrations.until(lambda: made.count > 0, WITHIN)
+        plugin.recover("GetInfo")
+        assert await made.until(1, WITHIN)
+        first, last = made.registrations[0], made.registrations[-1]
+        assert [each.is_introduced for each in (first, last)] == [False, True]
+
+
 async def test_registrations_are_refused_as_often_as_told(root: Path) -> None:
     async with kubelet(root) as made, FakeDevicePlugin(root / "dp") as plugin:
         made.refusals = 1

@@ -58,6 +58,6 @@ async def test_where_nobody_listens_there_is_no_client(root: Path) -> None:
 async def test_streams_that_nobody_reads_are_open_for_a_while(root: Path) -> None:
     async with FakeDevicePlugin(root) as plugin, client(plugin) as made:
         await made.devices()
-        with made.unread_streams(2):
+        async with made.unread_streams(2):
             await plugin.until_streams(3)
         await plugin.until_streams(1)

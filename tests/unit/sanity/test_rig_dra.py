@@ -11,7 +11,7 @@ from devlet.sanity.stand_dra import DraStand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
-QUICK = Settings(wait=0.5, settle=0.1, quiet=0.1, dial=0.5, answer=2.0)
+QUICK = Settings(start=0.5, wait=0.5, settle=0.1, quiet=0.1, dial=0.5, answer=2.0)
 PLACES = ["--root={root}", "--cdi={cdi}", "--kubeconfig={kubeconfig}", "--node={node}"]
 
 
@@ -38,13 +38,3 @@ async def test_a_second_one_needs_a_command_or_the_word_for_it() -> None:
         await rig.start_second()
         assert rig.second is not None
         assert rig.second.pid
-
-
-async def test_devices_change_only_by_a_command() -> None:
-    async with DraStand(Command(["sleep", "60"]), settings=QUICK).open() as rig:
-        with pytest.raises(CannotTell, match="give --change COMMAND"):
-            await rig.change_devices()
-        rig.change_command = "touch {root}/changed; exit 3"
-        with pytest.raises(CannotTell, match="exited with 3"):
-            await rig.change_devices()
-        assert (rig.places.root / "changed").exists()

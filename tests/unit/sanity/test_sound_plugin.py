@@ -10,7 +10,7 @@ from devlet.testing.faulty_device_plugin import BUGS
 if TYPE_CHECKING:
     from tests.unit.sanity.conftest import Runs
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(900)]
 
 
 def test_there_is_a_bug_for_every_check_and_no_other() -> None:

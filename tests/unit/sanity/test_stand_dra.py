@@ -15,7 +15,7 @@ from devlet.testing.fake_dra_driver import FakeDraDriver
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
-QUICK = Settings(wait=0.5, settle=0.1, quiet=0.1, dial=0.5, answer=2.0)
+QUICK = Settings(start=0.5, wait=0.5, settle=0.1, quiet=0.1, dial=0.5, answer=2.0)
 PLACES = ["--root={root}", "--cdi={cdi}", "--kubeconfig={kubeconfig}", "--node={node}"]
 
 
@@ -35,7 +35,7 @@ async def test_one_that_is_never_found_is_told_of() -> None:
 
 
 async def test_one_that_ends_at_once_is_told_of_with_its_log() -> None:
-    said = await trouble("sh", "-c", "echo no device; exit 4", settings=Settings(wait=15.0))
+    said = await trouble("sh", "-c", "echo no device; exit 4", settings=Settings())
     assert said == "the driver exited with 4 before it was registered; the end of its log:\nno device"
 
 
@@ -48,7 +48,7 @@ async def test_one_that_does_not_exist_is_an_error() -> None:
 @pytest.mark.long
 async def test_one_that_serves_and_is_not_found_can_be_called() -> None:
     command = python("faulty_dra_driver", "--bug=DRA-REG-1")
-    async with DraStand(command, settings=Settings(wait=4.0, settle=0.1)).open() as rig:
+    async with DraStand(command, settings=Settings(start=8.0, settle=0.1)).open() as rig:
         assert "was not registered" in rig.trouble
         assert rig.name == "led.example.com"
         async with rig.claim() as claim:

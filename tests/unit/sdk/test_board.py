@@ -46,5 +46,14 @@ async def test_who_comes_early_waits() -> None:
 async def test_the_same_is_said_again_after_a_while() -> None:
     board = Board[int]()
     board.show(1)
-    async with aclosing(board.values(every=0.01)) as values:
+    async with aclosing(board.values(lambda value: 0.01)) as values:
         assert [await anext(values) for _ in range(3)] == [1, 1, 1]
+
+
+async def test_each_value_says_when_it_is_said_again() -> None:
+    board = Board[float]()
+    board.show(600)
+    async with aclosing(board.values(lambda value: value)) as values:
+        assert await anext(values) == 600
+        board.show(0.01)
+        assert [await anext(values) for _ in range(3)] == [0.01] * 3

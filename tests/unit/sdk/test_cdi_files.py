@@ -3,6 +3,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
@@ -204,6 +205,9 @@ def test_a_uid_that_could_be_a_path_is_refused_before_anything_is_touched(files:
 @pytest.mark.parametrize(
     ("prepared", "text"),
     [
+        (Prepared(result("red"), env={"X": cast(str, None)}), "env: Expected `str`, got `null`"),
+        (Prepared(result("red"), devices="/dev/null"), "devices: Expected `array`, got `str`"),
+        (Prepared(result("red"), mounts=[Mount(cast(str, 3))]), r"mounts\[0\].path: Expected `str`, got `int`"),
         (Prepared(result("red"), env={"": "x"}), "env: '' is not the name of a variable"),
         (Prepared(result("red"), env={"A=B": "x"}), "env: 'A=B' is not the name of a variable"),
         (Prepared(result("red"), env={"A": "x\0"}), "has a NUL character"),

@@ -1,9 +1,11 @@
 """Between the node's calls and the author's methods."""
 
+import asyncio
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import grpc
@@ -11,12 +13,13 @@ import pytest
 from tests.unit.sdk.conftest import call
 
 from devlet.errors import DevletError, NotFound, Unavailable
-from devlet.objects.claim import DeviceResult, ResourceClaim
+from devlet.objects.claim import DeviceAllocationConfiguration, DeviceResult, ResourceClaim
 from devlet.objects.documents import view
 from devlet.sdk.cdi_files import CdiFiles
 from devlet.sdk.claim_desk import ClaimDesk
 from devlet.sdk.dra_services import DraService, dra_methods
 from devlet.sdk.exclusion import Exclusion
+from devlet.sdk.holders import Holders
 from devlet.sdk.server import Context, Methods, SocketServer
 from devlet.sdk.values import Claim, ClaimRef, Prepared
 from devlet.testing.waiting import until
@@ -103,6 +106,48 @@ async def test_what_is_wrong_with_one_does_not_touch_the_others(root: Path) -> N
     assert "n1/x is not a result of claim default/foreign" in str(answers["foreign-0000"])
 
 
+class Mistaken(Author):
+    """With the claims that are named so."""
+
+    async def prepare(self, claim: Claim) -> Sequence[Prepared]:
+        match claim.ref.name:
+            case "cancelled":
+                raise asyncio.CancelledError
+            case "group":
+                raise ExceptionGroup("unhandled errors in a TaskGroup", [OSError("the lamp is gone")])
+            case "nothing":
+                return cast(Sequence[Prepared], None)
+            case "text":
+                return cast(Sequence[Prepared], ["red"])
+        return await super().prepare(claim)
+
+    async def unprepare(self, claim: ClaimRef) -> None:
+        raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("in_turns", [True, False])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("cancelled", r"prepare\(\) was cancelled from within"),
+        ("group", "^OSError: the lamp is gone$"),
+        ("nothing", r"prepare\(\) gave None, expected a list of Prepared"),
+        ("text", r"prepare\(\) gave 'red', expected a Prepared"),
+    ],
+)
+async def test_an_authors_mistake_is_the_claims_answer_and_says_what_is_wrong(
+    root: Path, name: str, text: str, in_turns: bool
+) -> None:
+    one = desk(root, Mistaken(), Exclusion() if in_turns else None)
+    answers = await one.prepare([ref(name), ref("red")])
+    assert re.search(text, str(answers[f"{name}-0000"])) and isinstance(answers["red-0000"], list)
+
+
+async def test_an_unprepare_that_cancels_itself_is_an_error_of_each_claim(root: Path) -> None:
+    answers = await desk(root, Mistaken(), Exclusion()).unprepare([ref("red"), ref("green")])
+    assert ["unprepare() was cancelled from within" in str(each) for each in answers.values()] == [True, True]
+
+
 @pytest.mark.spec("DN-5.1c")
 async def test_repeating_gives_the_same_answer(root: Path) -> None:
     one = desk(root, Author())
@@ -178,3 +223,34 @@ async def test_a_node_that_gave_up_waiting_has_its_turn_until_the_authors_thread
             assert author.was_alone is None
             author.goes_on.set()
     assert author.was_alone is True
+
+
+class TwoOfOneDevice:
+    """Two claims with one device, and parameters for it."""
+
+    async def read(self, refs: Sequence[ClaimRef]) -> dict[str, Claim | DevletError]:
+        document = {"request": "led", "driver": DRIVER, "pool": "n1", "device": "red"}
+        opaque = {"driver": DRIVER, "parameters": {"color": "red"}}
+        configs = (view(DeviceAllocationConfiguration, {"opaque": opaque}),)
+        result = view(DeviceResult, document)
+        return {each.uid: Claim(each, (result,), configs, view(ResourceClaim, {}), {}) for each in refs}
+
+
+async def test_a_device_is_refused_to_a_second_claim_until_the_first_is_unprepared(root: Path) -> None:
+    reader: Any = TwoOfOneDevice()
+    one = ClaimDesk(Author(), reader, CdiFiles(root / "cdi", DRIVER), Exclusion(), holders=Holders(root / "held"))
+    first = await one.prepare([ref("first")])
+    answers = await one.prepare([ref("second"), ref("first")])
+    assert "n1/red is prepared for claim default/first" in str(answers["second-0000"])
+    assert answers["first-0000"] == first["first-0000"]
+    await one.unprepare([ref("first")])
+    assert not isinstance((await one.prepare([ref("second")]))["second-0000"], Exception)
+
+
+async def test_parameters_that_are_not_taken_are_refused_before_the_author_is_asked(root: Path) -> None:
+    reader: Any = TwoOfOneDevice()
+    author, holders = Author(), Holders(root / "held")
+    one = ClaimDesk(author, reader, CdiFiles(root / "cdi", DRIVER), holders=holders, parameters=None)
+    answers = await one.prepare([ref("first")])
+    assert "request led has parameters" in str(answers["first-0000"])
+    assert author.most == 0 and not holders.directory.exists()

@@ -74,7 +74,7 @@ async def test_what_is_wrong_with_one_claim_is_its_own_answer(shelf: Shelf) -> N
     found = await ClaimReader(shelf.store, DRIVER).read([good, bare, replaced, missing])
     assert isinstance(found[good.uid], Claim)
     assert isinstance(found[bare.uid], Unavailable) and "is not allocated" in str(found[bare.uid])
-    assert isinstance(found["somebody-else"], Conflict) and "was replaced" in str(found["somebody-else"])
+    assert isinstance(found["somebody-else"], Conflict) and "got replaced" in str(found["somebody-else"])
     assert isinstance(found["u-9"], NotFound)
 
 
@@ -83,11 +83,12 @@ class OldServer:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.missing = ["v1"]
         self.asked: list[str] = []
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Document:
         self.asked.append(resource.api_version.rpartition("/")[2])
-        if self.asked[-1] == "v1":
+        if self.asked[-1] in self.missing:
             raise NotFound("the server could not find the requested resource")
         return await self._store.get(resource, name, namespace)
 
@@ -100,3 +101,12 @@ async def test_an_older_server_is_understood_and_remembered(shelf: Shelf) -> Non
         found = (await reader.read([ref]))[ref.uid]
         assert isinstance(found, Claim) and found.document["apiVersion"] == "resource.k8s.io/v1"
     assert old.asked == ["v1", "v1beta2", "v1beta2"]
+
+
+async def test_a_server_that_was_upgraded_meanwhile_is_understood(shelf: Shelf) -> None:
+    ref = await shelf.add("c", {"results": [result("red")]})
+    server: Any = OldServer(shelf.store)
+    reader = ClaimReader(server, DRIVER)
+    await reader.read([ref])
+    server.missing = ["v1beta1", "v1beta2"]
+    assert isinstance((await reader.read([ref]))[ref.uid], Claim)

@@ -1,4 +1,5 @@
 import logging
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -70,3 +71,10 @@ def test_a_name_that_nobody_could_ask_for_is_refused(name: str) -> None:
 
 def test_a_domain_and_a_name_make_a_resource() -> None:
     check_resource(LED)
+
+
+def test_what_is_no_list_is_told_as_such() -> None:
+    with pytest.raises(
+        InvalidInput, match=r"devices\(\) of example.com/led gave None, expected a list of PluginDevice"
+    ):
+        device_list("example.com/led", cast(list[PluginDevice], None))

@@ -1,12 +1,16 @@
 """A driver at work: its sockets, its slices, its claims."""
 
+import re
+import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
+import grpc
 import pytest
-from tests.unit.sdk.conftest import call
+from tests.unit.sdk.conftest import call, stream
 
 from devlet.cluster.client import MergePatch
 from devlet.cluster.store.store import Store, open_store
@@ -15,6 +19,7 @@ from devlet.objects import kinds
 from devlet.objects.documents import Document
 from devlet.sdk.dra_driver import Devices, DraDriver, DraOptions
 from devlet.sdk.registrar import Registrar
+from devlet.sdk.server import Limits
 from devlet.sdk.values import Claim, ClaimRef, Device, DeviceHealth, Pool, Prepared
 from devlet.testing.waiting import until
 from devlet.testing.workloads import claim, node
@@ -50,14 +55,16 @@ async def store(root: Path, anyio_backend: str) -> AsyncIterator[Store]:
         yield store
 
 
-def options(root: Path, instance: str = "") -> DraOptions:
-    return DraOptions("n1", kubelet=root, cdi_directory=root / "cdi", instance=instance)
+def options(root: Path, instance: str = "", **more: Any) -> DraOptions:
+    return DraOptions("n1", kubelet=root, cdi_directory=root / "cdi", instance=instance, **more)
 
 
 @asynccontextmanager
-async def at_work(driver: DraDriver, root: Path, store: Store, instance: str = "") -> AsyncIterator[Registrar]:
+async def at_work(
+    driver: DraDriver, root: Path, store: Store, instance: str = "", **more: Any
+) -> AsyncIterator[Registrar]:
     async with anyio.create_task_group() as tasks:
-        yield await tasks.start(driver.run, options(root, instance), store)
+        yield await tasks.start(driver.run, options(root, instance, **more), store)
         tasks.cancel_scope.cancel()
 
 
@@ -74,12 +81,21 @@ async def slices(store: Store) -> list[Document]:
     return list((await store.list(kinds.RESOURCE_SLICES)).items)
 
 
-async def allocated(store: Store, device: str) -> ClaimRef:
-    made = await store.create(kinds.RESOURCE_CLAIMS, claim("c"), "default")
+async def allocated(store: Store, device: str, name: str = "c", configs: Sequence[Document] = ()) -> ClaimRef:
+    made = await store.create(kinds.RESOURCE_CLAIMS, claim(name), "default")
     result = {"request": "gpu", "driver": Leds.name, "pool": "n1", "device": device}
-    patch = MergePatch({"status": {"allocation": {"devices": {"results": [result]}}}})
-    await store.patch(kinds.RESOURCE_CLAIMS, "c", patch, "default", subresource="status")
-    return ClaimRef("default", "c", made["metadata"]["uid"])
+    devices = {"results": [result], "config": [{"source": "FromClaim", **each} for each in configs]}
+    patch = MergePatch({"status": {"allocation": {"devices": devices}}})
+    await store.patch(kinds.RESOURCE_CLAIMS, name, patch, "default", subresource="status")
+    return ClaimRef("default", name, made["metadata"]["uid"])
+
+
+async def prepared(root: Path, ref: ClaimRef) -> str:
+    """The error, if there is one."""
+    path = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources"
+    request = pb.NodePrepareResourcesRequest(claims=[pb.Claim(namespace=ref.namespace, name=ref.name, uid=ref.uid)])
+    blob = await call(options(root).service_socket(Leds.name), path, request.SerializeToString())
+    return pb.NodePrepareResourcesResponse.FromString(blob).claims[ref.uid].error
 
 
 @pytest.mark.spec("DN-5.3a")
@@ -105,6 +121,31 @@ async def test_it_is_found_publishes_and_prepares(root: Path, store: Store) -> N
     assert await slices(store), "slices stay: the node takes them away when the driver does not come back"
 
 
+@pytest.mark.parametrize("exclusive", [True, False])
+async def test_a_device_is_for_one_claim_unless_the_author_says_otherwise(
+    root: Path, store: Store, exclusive: bool
+) -> None:
+    driver = Leds()
+    driver.exclusive = exclusive
+    first, second = await allocated(store, "red", "first"), await allocated(store, "red", "second")
+    async with at_work(driver, root, store):
+        assert await prepared(root, first) == ""
+        error = await prepared(root, second)
+    assert ("n1/red is prepared for claim default/first" in error) is exclusive
+
+
+@pytest.mark.parametrize("kind", [None, dict])
+async def test_parameters_are_refused_unless_the_author_says_of_which_type_they_are(
+    root: Path, store: Store, kind: type | None
+) -> None:
+    driver = Leds()
+    driver.parameters = kind
+    ref = await allocated(store, "red", configs=[{"opaque": {"driver": Leds.name, "parameters": {"dim": True}}}])
+    async with at_work(driver, root, store):
+        error = await prepared(root, ref)
+    assert ("led.example.com takes none" in error) is (kind is None)
+
+
 @pytest.mark.spec("DN-5.3b")
 async def test_health_is_advertised_if_the_author_tells_it(root: Path, store: Store) -> None:
     async with at_work(Watched(), root, store):
@@ -112,6 +153,56 @@ async def test_health_is_advertised_if_the_author_tells_it(root: Path, store: St
             "v1alpha1.DRAResourceHealth",
             "v1.DRAResourceHealth",
         ]
+
+
+@pytest.mark.spec("DN-5.3d")
+async def test_it_is_registered_until_the_calls_under_way_have_ended(root: Path, store: Store) -> None:
+    """A node hangs up as soon as the registration socket is gone."""
+    begun, go_on = anyio.Event(), anyio.Event()
+    was_registered: list[bool] = []
+
+    class Slow(Leds):
+        async def prepare(self, claim: Claim) -> Sequence[Prepared]:
+            begun.set()
+            await go_on.wait()
+            was_registered.append(options(root).registry_socket(self.name).exists())
+            return []
+
+    ref, answers = await allocated(store, "red"), list[bytes]()
+    request = pb.NodePrepareResourcesRequest(claims=[pb.Claim(namespace="default", name="c", uid=ref.uid)])
+
+    async def ask() -> None:
+        method = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources"
+        answers.append(await call(options(root).service_socket(Leds.name), method, request.SerializeToString()))
+
+    async def go_on_later() -> None:
+        await anyio.sleep(0.1)  # in which the registration socket could have gone
+        go_on.set()
+
+    async with anyio.create_task_group() as tasks:
+        async with at_work(Slow(), root, store):
+            tasks.start_soon(ask)
+            await begun.wait()
+            tasks.start_soon(go_on_later)
+    assert was_registered == [True] and answers and not _sockets(root)
+
+
+@pytest.mark.spec("DN-5.3e")
+async def test_what_cannot_be_registered_leaves_nothing_behind(root: Path, store: Store) -> None:
+    (root / "plugins_registry").touch()
+    with pytest.RaisesGroup(InvalidInput, flatten_subgroups=True, allow_unwrapped=True):
+        await Leds().run(options(root), store)
+    assert not _sockets(root)
+
+
+@pytest.mark.spec("DN-8.6c")
+async def test_a_node_that_follows_the_health_does_not_hold_up_the_end(root: Path, store: Store) -> None:
+    async with AsyncExitStack() as stack:
+        async with at_work(Watched(), root, store, limits=Limits(grace=600)):
+            socket = options(root).service_socket(Leds.name)
+            lists = await stack.enter_async_context(stream(socket, "/v1.DRAResourceHealth/NodeWatchResources"))
+            assert await lists.read()
+        assert await lists.read() is grpc.aio.EOF
 
 
 @pytest.mark.spec("DN-5.4c")
@@ -195,3 +286,81 @@ async def test_errors_in_the_background_come_to_the_author(root: Path, store: St
 
         await until(heard)
     assert told[0] == ("bus busy", "devices not published")
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (None, r"devices\(\) gave None, expected a list of Device, or pools by name"),
+        ("red", r"devices\(\) gave 'red', expected a list of Device"),
+        (["red"], "pool n1: 'red' is not a Device"),
+        ({"p": [Device("a")]}, "pool p: .* is not a Pool"),
+        ({1: Pool()}, "1 is not the name of a pool"),
+    ],
+)
+async def test_what_is_no_list_of_devices_is_told_as_such(root: Path, store: Store, given: Any, text: str) -> None:
+    told: list[str] = []
+    heard = anyio.Event()
+
+    class Mistaken(Leds):
+        async def devices(self) -> AsyncIterator[Devices]:
+            yield given
+
+        def error(self, error: Exception, doing: str) -> None:
+            told.append(str(error))
+            heard.set()
+
+    async with at_work(Mistaken(), root, store):
+        await heard.wait()
+    assert re.search(text, told[0])
+
+
+OLD = "0b7c2c0e-5a51-4b8e-9a4e-0e6f6d1f3c11"
+
+
+@pytest.mark.spec("DN-11.24c")
+async def test_sockets_of_instances_that_were_killed_are_removed(root: Path, store: Store) -> None:
+    old = options(root, OLD)
+    strangers = root / "plugins_registry" / f"other.example.com-{OLD}-reg.sock"
+    left = [old.registry_socket(Leds.name), old.service_socket(Leds.name)]
+    for path in (*left, strangers):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(str(path))
+    async with at_work(Leds(), root, store, "new"):
+
+        async def found() -> set[Path]:
+            return set(_sockets(root))
+
+        new = options(root, "new")
+        await until(
+            found,
+            lambda paths: paths == {strangers, new.registry_socket(Leds.name), new.service_socket(Leds.name)},
+        )
+
+
+@pytest.mark.spec("DN-6.9")
+async def test_a_single_pool_says_itself_on_which_nodes_it_is(root: Path, store: Store) -> None:
+    class Fabric(Leds):
+        single_pool = "fabric"
+
+        async def devices(self) -> AsyncIterator[Devices]:
+            yield {"fabric": Pool([Device("switch")], all_nodes=True)}
+
+    async with at_work(Fabric(), root, store):
+        (published,) = await until(lambda: slices(store))
+    assert published["spec"]["allNodes"] and "nodeName" not in published["spec"]
+    assert published["metadata"]["ownerReferences"][0]["name"] == "n1"
+
+
+async def test_the_endpoint_is_absolute_wherever_the_driver_was_started(
+    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    async with at_work(Leds(), root, store, directory=Path("data")):
+        assert (await info(root, Leds())).endpoint == str(root / "data/dra.sock")
+
+
+async def test_an_instance_whose_name_can_be_in_no_file_name_is_refused(root: Path, store: Store) -> None:
+    with pytest.raises(InvalidInput, match=r"'a/b' cannot tell instances of led.example.com apart"):
+        await Leds().run(options(root, "a/b"), store)

@@ -1,6 +1,7 @@
 """Lists of health as the node hears them."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.unit.sdk.conftest import stream
@@ -46,12 +47,28 @@ async def test_the_list_is_repeated_before_its_time_is_over(root: Path) -> None:
         assert await lists.read() and await lists.read()
 
 
+@pytest.mark.spec("DN-8.6b")
+async def test_a_list_whose_time_is_shorter_is_repeated_sooner(root: Path) -> None:
+    health = HealthService()
+    health.show([DeviceHealth("pool", "red", timeout=600)])
+    async with (
+        SocketServer(root / "s", [health.methods]).serving(),
+        stream(root / "s", f"/{HEALTH_SERVICES[0]}/NodeWatchResources") as lists,
+    ):
+        assert await lists.read()
+        health.show([DeviceHealth("pool", "red", timeout=1)])
+        assert await lists.read() and await lists.read()
+
+
 @pytest.mark.parametrize(
     ("report", "text"),
     [
         (DeviceHealth("", "red"), "both the pool and the device need a name"),
         (DeviceHealth("pool", "red", "healthy"), "it is one of Healthy, Unhealthy, Unknown"),
         (DeviceHealth("pool", "red", timeout=-1), "makes no sense"),
+        (DeviceHealth("pool", "red", timeout=cast(int, 2.5)), "timeout of 2.5 s makes no sense"),
+        (DeviceHealth("pool", "red", message=cast(str, None)), "its message is None"),
+        (cast(DeviceHealth, "red"), "'red' is not a DeviceHealth"),
     ],
 )
 async def test_what_the_node_could_not_understand_is_refused_and_the_last_list_stays(
@@ -72,4 +89,4 @@ async def test_a_long_message_is_cut_between_characters(root: Path) -> None:
         stream(root / "s", f"/{HEALTH_SERVICES[0]}/NodeWatchResources") as lists,
     ):
         message = pb.NodeWatchResourcesResponse.FromString(await lists.read()).devices[0].message
-        assert message == "é" * 512
+        assert message == "é" * 510 + "..." and len(message.encode()) <= 1024

@@ -306,3 +306,10 @@ def test_what_cannot_be_written_is_told_with_the_claim_and_the_file(files: Metad
         Unavailable, match=r"claim default/my-claim: .*metadata.json cannot be written: Not a directory"
     ):
         files.write(claim(), [MODEL])
+
+
+@pytest.mark.parametrize("value", [1.5, None, {"string": "LX"}, [1.5], ["a", 1]])
+def test_an_attribute_of_no_known_type_is_named(files: MetadataFiles, value: Any) -> None:
+    """It is the author's mistake; containers start without metadata then."""
+    with pytest.raises(InvalidInput, match=r"device n1/gpu-0: metadata model: .* is no text, whole number"):
+        files.write(claim(), [prepared("gpu-0", metadata={"model": value})])

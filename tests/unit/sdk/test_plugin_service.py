@@ -1,9 +1,9 @@
 """The service is called as gRPC would: bytes in, bytes out."""
 
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
-import anyio
 import pytest
 from google.protobuf.message import Message
 from hypothesis import given
@@ -106,22 +106,6 @@ async def test_every_stream_begins_with_the_newest_list_and_goes_at_its_own_pace
     assert desk.board.readers == 0
 
 
-async def test_streams_end_when_the_service_is_closed() -> None:
-    desk = Desk("a")
-    stream = desk.stream()
-    await anext(stream)
-    async with anyio.create_task_group() as tasks:
-
-        async def ended() -> None:
-            with pytest.raises(StopAsyncIteration):
-                await anext(stream)
-
-        tasks.start_soon(ended)
-        await anyio.wait_all_tasks_blocked()
-        desk.service.close()
-    assert desk.board.readers == 0
-
-
 async def test_each_container_request_is_allocated_for_itself() -> None:
     desk = Desk("a", "b", "c")
     desk.leds.grant = Grant(env={"X": "1"})
@@ -160,6 +144,11 @@ async def test_a_grant_is_passed_on_with_paths_of_the_host_where_none_is_given()
     ("grant", "problem"),
     [
         ({"X": "1"}, "expected a Grant"),
+        (Grant(env={"X": cast(str, 1)}), r"gave a Grant in which .*env: Expected `str`, got `int`"),
+        (Grant(devices="/dev/null"), r"devices: Expected `array`, got `str`"),
+        (Grant(devices=[cast(str, Path("/dev/null"))]), r"devices\[0\]: Expected `str .*`, got `PosixPath`"),
+        (Grant(devices=[DeviceNode(cast(str, 3))]), r"devices\[0\].path: Expected `str`, got `int`"),
+        (Grant(mounts=[cast(Mount, "/x")]), r"mounts\[0\]: Expected"),
         (Grant(devices=["null"]), "'null' is not an absolute path"),
         (Grant(devices=[DeviceNode("/dev/a", permissions="rx")]), "permissions of /dev/a are 'rx', expected some of r"),
         (Grant(mounts=[Mount("/a", "b")]), "'b' is not an absolute path"),
@@ -270,3 +259,11 @@ async def test_any_bytes_get_an_answer_or_an_error_with_a_meaning(blob: bytes, m
         assert isinstance(await Desk("a").ask(method, blob), bytes)
     except DevletError as e:
         assert str(e)
+
+
+@pytest.mark.parametrize("chosen", [None, "a", [1]])
+async def test_a_preference_that_is_no_list_of_ids_is_told_as_such(chosen: Any) -> None:
+    desk = Desk("a")
+    desk.leds.choice = chosen
+    with pytest.raises(TypeError, match=r"prefer\(\) gave .*, expected a list of ids"):
+        await desk.prefer(["a"], [], 1)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from devlet.sdk import metadata, program
+from devlet.sdk.device_plugin import PluginOptions
 from devlet.testing.processes import line, process
 
 DRIVER = """
@@ -96,6 +97,19 @@ def test_variables_count_unless_there_is_a_flag() -> None:
 def test_device_metadata_are_written_if_somebody_wants_them(text: str, versions: tuple[str, ...]) -> None:
     parser = program._dra_parser("led.example.com", {"DEVICE_METADATA": text})
     assert program.dra_options(parser.parse_args([]), "led.example.com").metadata == versions
+
+
+def test_a_device_plugin_calls_the_kubelet_or_waits_to_be_found() -> None:
+    def options(*words: str, **environment: str) -> PluginOptions:
+        return program.plugin_options(program._plugin_parser("led", environment).parse_args(words))
+
+    assert options() == PluginOptions()
+    assert options("--kubelet-root", "/k").directory == Path("/k/device-plugins")
+    assert options("--device-plugin-path", "/d").directory == Path("/d")
+    assert options("--registry", "/r").registry == options(DEVICE_PLUGIN_REGISTRY="/r").registry == Path("/r")
+    assert options("--socket", "led.sock").socket == options(DEVICE_PLUGIN_SOCKET="led.sock").socket == "led.sock"
+    # Runners of drivers set this for any of them: it says where, and not that it should wait there.
+    assert options(KUBELET_REGISTRAR_DIRECTORY_PATH="/r").registry is None
 
 
 OWN_FLAGS = """

@@ -47,7 +47,7 @@ async def test_it_says_who_it_is_and_hears_that_it_is_registered(root: Path) -> 
 async def test_a_refusal_is_kept_and_answered_with_an_error(root: Path) -> None:
     one = registrar()
     async with SocketServer(root / "s", [one.methods]).serving():
-        with pytest.raises(grpc.aio.AioRpcError, match="no version in common"):
+        with pytest.raises(grpc.aio.AioRpcError, match="failed registration process: no version in common"):
             await notify(root / "s", registered=False, error="no version in common")
         assert one.status == RegistrationStatus(False, "no version in common")
         with pytest.raises(Unavailable, match=r"led.example.com was not registered: no version in common"):

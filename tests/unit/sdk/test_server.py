@@ -1,8 +1,10 @@
 """A socket of our own: what lies there before, what happens while it serves, what is left."""
 
+import asyncio
 import socket
 import stat
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import anyio
@@ -41,14 +43,14 @@ async def count(blob: bytes, context: Context) -> AsyncIterator[bytes]:
 METHODS = Methods({ECHO: echo}, {COUNT: count})
 
 
-def failing(error: Exception) -> Methods:
+def failing(error: BaseException) -> Methods:
     async def fail(blob: bytes, context: Context) -> bytes:
         raise error
 
     return Methods({ECHO: fail})
 
 
-async def refused(path: Path, error: Exception) -> tuple[grpc.StatusCode, str]:
+async def refused(path: Path, error: BaseException) -> tuple[grpc.StatusCode, str]:
     async with SocketServer(path, [failing(error)]).serving():
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             await call(path, ECHO, b"hello")
@@ -162,6 +164,64 @@ async def test_calls_under_way_may_end(root: Path) -> None:
             await begun.wait()
             tasks.start_soon(_later, go_on)
     assert answers == [b"done"]
+
+
+async def test_streams_end_at_once(root: Path) -> None:
+    """They last for ever: nobody would wait for their end but those who want to start the driver again."""
+
+    async def forever(blob: bytes, context: Context) -> AsyncIterator[bytes]:
+        yield b"first"
+        await anyio.sleep_forever()
+
+    path = root / "s"
+    async with AsyncExitStack() as stack:
+        with anyio.fail_after(15):
+            async with SocketServer(path, [Methods(streams={COUNT: forever})], Limits(grace=600)).serving():
+                messages = await stack.enter_async_context(stream(path, COUNT))
+                assert await messages.read() == b"first"
+        assert await messages.read() is grpc.aio.EOF
+
+
+async def test_a_stream_lasts_until_calls_under_way_have_ended(root: Path) -> None:
+    """A kubelet whose stream ends gives up its other calls, and the pod for which it made them."""
+    begun, go_on = anyio.Event(), anyio.Event()
+    ended: list[str] = []
+
+    async def slow(blob: bytes, context: Context) -> bytes:
+        begun.set()
+        await go_on.wait()
+        ended.append("call")
+        return b"done"
+
+    async def forever(blob: bytes, context: Context) -> AsyncIterator[bytes]:
+        yield b"first"
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("stream")
+
+    path = root / "s"
+    async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
+        async with SocketServer(path, [Methods({ECHO: slow}, {COUNT: forever})], Limits(grace=600)).serving():
+            messages = await stack.enter_async_context(stream(path, COUNT))
+            await messages.read()
+            tasks.start_soon(call, path, ECHO)
+            await begun.wait()
+            tasks.start_soon(_later, go_on)
+    assert ended == ["call", "stream"]
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ExceptionGroup("unhandled errors in a TaskGroup", [OSError("lamp")]), "OSError: lamp"),
+        (asyncio.CancelledError(), "RuntimeError: the driver was cancelled from within: CancelledError"),
+    ],
+)
+async def test_a_driver_that_cancels_its_own_tasks_says_what_went_wrong(
+    root: Path, error: BaseException, text: str
+) -> None:
+    assert await refused(root / "s", error) == (grpc.StatusCode.UNKNOWN, text)
 
 
 async def _later(event: anyio.Event) -> None:

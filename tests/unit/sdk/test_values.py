@@ -1,7 +1,9 @@
 """Values that authors write and read."""
 
 import pytest
+from msgspec import Struct
 
+from devlet.errors import InvalidInput
 from devlet.objects.claim import DeviceAllocationConfiguration, DeviceResult, ResourceClaim
 from devlet.objects.documents import Document, view
 from devlet.sdk.values import Claim, ClaimRef, Device, Grant, PluginDevice
@@ -29,6 +31,30 @@ def test_a_result_has_the_parameters_for_all_for_its_request_and_for_its_alterna
     claim = Claim(ClaimRef("default", "c", "u-1"), (result,), configs, view(ResourceClaim, {}), {})
     assert [each["color"] for each in claim.configs_for(result)] == colors
     assert claim.uid == "u-1"
+
+
+class Color(Struct, forbid_unknown_fields=True):
+    color: str
+
+
+def lit(*configs: DeviceAllocationConfiguration) -> tuple[Claim, DeviceResult]:
+    result = view(DeviceResult, {"request": "led", "driver": "led.example.com", "pool": "n1", "device": "red"})
+    return Claim(ClaimRef("default", "c", "u-1"), (result,), configs, view(ResourceClaim, {}), {}), result
+
+
+def test_parameters_are_of_the_type_that_the_driver_takes() -> None:
+    claim, result = lit(config("dim"), config("bright", "led"), config("other", "lamp"))
+    assert claim.parameters_for(result, Color) == [Color("dim"), Color("bright")]
+    assert claim.parameters_for(result, dict) == [{"color": "dim"}, {"color": "bright"}]
+    assert lit()[0].parameters_for(result, None) == []
+
+
+def test_parameters_that_the_driver_does_not_take_are_refused_by_the_name_of_their_request() -> None:
+    claim, result = lit(config("dim"))
+    with pytest.raises(InvalidInput, match=r"request led has parameters, and led\.example\.com takes none"):
+        claim.parameters_for(result, None)
+    with pytest.raises(InvalidInput, match=r"parameters of request led: .*`int`"):
+        claim.parameters_for(result, dict[str, int])
 
 
 def test_values_that_say_the_same_are_the_same() -> None:

@@ -56,7 +56,19 @@ def wanted(pools: Mapping[str, Pool], driver: str, node: str = "") -> dict[str, 
     return made
 
 
+def _check_types(name: object, pool: object) -> None:
+    """Nothing but this has checked what an author gives."""
+    if not isinstance(name, str):
+        raise InvalidInput(f"{name!r} is not the name of a pool, which is a text")
+    if not isinstance(pool, Pool):
+        raise InvalidInput(f"pool {name}: {pool!r} is not a Pool")
+    for each in pool.devices:
+        if not isinstance(each, Device):
+            raise InvalidInput(f"pool {name}: {each!r} is not a Device")
+
+
 def _wanted(name: str, pool: Pool) -> WantedPool:
+    _check_types(name, pool)
     sets = [_counter_set(name, set_name, pool.counters[set_name]) for set_name in pool.counters]
     devices = [_device(f"pool {name}, device {device.name}", device) for device in pool.devices]
     contents: list[Document] = [{"sharedCounters": each} for each in _chunks(sets)]

@@ -1,10 +1,20 @@
 """ResourceSlices in the version that the server has, seen as if they were all v1: servers from 1.32 on will do."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import cast
 
-from devlet.cluster.client import Cluster, DeleteOptions, ListOptions, Preconditions
+from devlet.cluster.client import (
+    Cluster,
+    DeleteOptions,
+    ListOptions,
+    ObjectList,
+    Preconditions,
+    WatchEvent,
+    WatchOptions,
+)
 from devlet.cluster.informer import Informer
-from devlet.errors import NotFound
+from devlet.errors import Expired, NotFound
 from devlet.kit.clock import Clock
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
@@ -31,28 +41,40 @@ class ServedSlices:
 
     async def find(self) -> None:
         """Look for a version that is served. NotFound if there is none."""
-        for resource in _VERSIONS:
+        await self._page(ListOptions(field_selector=self._selector, limit=1))
+
+    async def _page(self, options: ListOptions) -> ObjectList:
+        """In the version that was there last, or in another: a server may have been upgraded meanwhile."""
+        for resource in dict.fromkeys([self._resource, *_VERSIONS]):
             try:
-                await self._cluster.list(resource, options=ListOptions(field_selector=self._selector, limit=1))
+                page = await self._cluster.list(resource, options=options)
             except NotFound:
                 continue
             self._resource = resource
-            return
+            return page
         versions = ", ".join(RESOURCE_SLICES.kind.api_versions)
         raise NotFound(f"the cluster has ResourceSlices in none of {versions}", resource=RESOURCE_SLICES.kind.key)
 
     def informer(self, clock: Clock) -> Informer[Document]:
         """With the index `pool`. Slices of strangers are there, but empty."""
         indexes: dict[str, Callable[[Document], list[str]]] = {"pool": lambda each: [pool_of(each)] if each else []}
-        return Informer(
-            self._cluster, self._resource, self._seen, field_selector=self._selector, indexes=indexes, clock=clock
-        )
+        seen = cast(Cluster, _AnyVersion(self._page, self._watch))
+        return Informer(seen, self._resource, self._seen, field_selector=self._selector, indexes=indexes, clock=clock)
+
+    @asynccontextmanager
+    async def _watch(self, options: WatchOptions) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        """Expired if the version is gone: then a list has to tell which there is."""
+        try:
+            async with self._cluster.watch(self._resource, options=options) as events:
+                yield events
+        except NotFound as e:
+            raise Expired(str(e)) from e
 
     async def list(self) -> list[Document]:
         found: list[Document] = []
         options = ListOptions(field_selector=self._selector, limit=_PAGE)
         while True:
-            page = await self._cluster.list(self._resource, options=options)
+            page = await self._page(options)
             found += filter(None, map(self._seen, page.items))
             if not page.continue_:
                 return found
@@ -80,3 +102,22 @@ class ServedSlices:
 
     def _written(self, document: Document) -> Document:
         return convert(document, self._resource.api_version)
+
+
+class _AnyVersion:
+    """All of a cluster that an informer needs, whatever version it asks for."""
+
+    def __init__(self, page: "_Page", watch: "_Watch") -> None:
+        self._page = page
+        self._watch = watch
+
+    async def list(self, resource: Resource, namespace: str, options: ListOptions) -> ObjectList:
+        return await self._page(options)
+
+    def watch(self, resource: Resource, namespace: str, options: WatchOptions) -> "_Events":
+        return self._watch(options)
+
+
+_Events = AbstractAsyncContextManager[AsyncIterator[WatchEvent]]
+_Page = Callable[[ListOptions], Awaitable[ObjectList]]
+_Watch = Callable[[WatchOptions], _Events]

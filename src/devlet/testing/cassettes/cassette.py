@@ -18,6 +18,7 @@ __all__ = [
     "OWN_POOL",
     "Cassette",
     "DeviceEdits",
+    "DeviceHealth",
     "DeviceNode",
     "Driver",
     "Grant",
@@ -67,6 +68,15 @@ class DeviceEdits(_Part, frozen=True):
     device: str = ""
 
 
+class DeviceHealth(_Part, frozen=True):
+    """What the driver said of a device last: Healthy, Unhealthy or Unknown."""
+
+    pool: str
+    device: str
+    health: str = HEALTHY
+    message: str = ""
+
+
 class Driver(_Part, frozen=True):
     """`versions` are those of the services that it registered with; none if nobody knows."""
 
@@ -74,6 +84,7 @@ class Driver(_Part, frozen=True):
     versions: tuple[str, ...] = ()
     pools: tuple[Pool, ...] = ()
     prepared: tuple[DeviceEdits, ...] = ()
+    health: tuple[DeviceHealth, ...] = ()
 
 
 # Device plugins

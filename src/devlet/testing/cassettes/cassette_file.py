@@ -3,6 +3,7 @@
 Aliases are refused: with them a few lines can mean gigabytes.
 """
 
+import json
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -61,12 +62,12 @@ def document(cassette: Cassette) -> dict[str, Any]:
     return {key: value for key, value in (head | found | head).items() if value not in ({}, [])}
 
 
-def encode(cassette: Cassette, *, json: bool = False) -> bytes:
+def encode(cassette: Cassette, *, as_json: bool = False) -> bytes:
     """InvalidInput if nobody could read it."""
     if told := list(problems(cassette)):
         raise InvalidInput("; ".join(told[:_TOLD]))
     found = document(cassette)
-    if json:
+    if as_json:
         return msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n"
     text: str = yaml.dump(found, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     return text.encode()
@@ -75,8 +76,9 @@ def encode(cassette: Cassette, *, json: bool = False) -> bytes:
 def _parsed(content: bytes) -> Any:
     if content.lstrip()[:1] == b"{":
         try:
+            json.loads(content, object_pairs_hook=_check_keys)
             return msgspec.json.decode(content)
-        except (msgspec.DecodeError, RecursionError):
+        except (ValueError, RecursionError):
             pass  # may still be YAML, or its errors say more
     try:
         _check_events(content)
@@ -86,6 +88,11 @@ def _parsed(content: bytes) -> Any:
         raise InvalidInput(f"{line}neither YAML nor JSON: {e.problem}") from e
     except (yaml.YAMLError, ValueError, RecursionError) as e:
         raise InvalidInput(f"neither YAML nor JSON: {' '.join(str(e).split())[:200]}") from e
+
+
+def _check_keys(pairs: list[tuple[str, Any]]) -> None:
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("a key is twice")
 
 
 def _check_events(content: bytes) -> None:

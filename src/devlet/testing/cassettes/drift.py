@@ -17,13 +17,25 @@ from devlet.node.devices.order import natural
 from devlet.objects.documents import Document
 from devlet.objects.quantity import Quantity
 from devlet.runtime.cdi.spec import ContainerEdits
+from devlet.sdk.values import UNKNOWN
 from devlet.testing.cassettes import edits, grants
 from devlet.testing.cassettes.cassette import HEALTHY, Cassette, Driver, Plugin, PluginDevice, Pool
-from devlet.testing.cassettes.placeholders import DEVICE, changed, filled
+from devlet.testing.cassettes.placeholders import changed, filled
 
 __all__ = ["Change", "Difference", "differences"]
 
 _KEYED: Final = ("attributes", "capacity")
+_UNORDERED: Final = (
+    *("strings", "ints", "bools", "versions"),  # of an attribute with several values
+    *(
+        "env",
+        "deviceNodes",
+        "additionalGids",
+        "netDevices",
+        "devices",
+        "cdiDevices",
+    ),  # not mounts: one may hide another
+)
 _AMOUNTS: Final = ("value", "default", "min", "max", "step", "validValues")
 
 T = TypeVar("T")
@@ -97,15 +109,22 @@ def _devices(before: Driver, after: Driver, old_pool: Pool, new_pool: Pool) -> D
             yield _whole(where, old, new)
             continue
         yield from _fields(where, _flat(old, before.name), _flat(new, before.name))
+        if before.health and after.health:
+            yield from _field(where, "health", *(_health(each, old_pool.name, name) for each in (before, after)))
         seen = [edits.known(before, old_pool.name, name), edits.known(after, new_pool.name, name)]
         both = [_filled(each, name) for each in seen if each is not None]
         if len(both) == 2:
             yield from _field(where, "containerEdits", *both)
 
 
+def _health(driver: Driver, pool: str, device: str) -> str:
+    """What a driver says about it in words may be different each time."""
+    return next((each.health for each in driver.health if (each.pool, each.device) == (pool, device)), UNKNOWN)
+
+
 def _filled(seen: ContainerEdits, device: str) -> Document:
     """As it is for this device: with or without a placeholder is the same."""
-    found: Document = msgspec.to_builtins(changed(seen, lambda text: filled(text, {DEVICE: device})))
+    found: Document = msgspec.to_builtins(changed(seen, lambda text: filled(text, edits.names(device))))
     return found
 
 
@@ -234,17 +253,21 @@ def _field(where: str, name: str, before: Any, after: Any) -> Differences:
 
 
 def _normal(value: Any) -> Any:
-    """Amounts by what they are worth, and null the same as not there."""
+    """Amounts by what they are worth, lists without an order that counts, and null the same as not there."""
     match value:
         case dict():
-            return {
-                key: _amount(each) if key in _AMOUNTS else _normal(each)
-                for key, each in value.items()
-                if each is not None
-            }
+            return {key: _member(key, each) for key, each in value.items() if each is not None}
         case list() | tuple():
             return [_normal(each) for each in value]
     return value
+
+
+def _member(key: str, value: Any) -> Any:
+    if key in _AMOUNTS:
+        return _amount(value)
+    if key in _UNORDERED and isinstance(value, list | tuple):
+        return sorted((_normal(each) for each in value), key=repr)
+    return _normal(value)
 
 
 def _amount(value: Any) -> Any:

@@ -4,15 +4,25 @@ As with `grants`: edits that explain all that was seen are kept with placeholder
 gets a variable with its name.
 """
 
-import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from devlet.runtime.cdi.spec import ContainerEdits
 from devlet.testing.cassettes.cassette import DeviceEdits, Driver
-from devlet.testing.cassettes.placeholders import CLAIM, DEVICE, POOL, changed, filled, generalised
+from devlet.testing.cassettes.placeholders import (
+    CLAIM,
+    DEVICE,
+    POOL,
+    VARIABLE,
+    changed,
+    filled,
+    generalised,
+    variable,
+)
 
-__all__ = ["Given", "for_device", "known", "summarised"]
+__all__ = ["Given", "for_device", "known", "names", "summarised"]
+
+_NOTHING_KNOWN: Final = ContainerEdits(env=(f"DEVICE_{VARIABLE}={DEVICE}",))
 
 
 class Given(NamedTuple):
@@ -29,15 +39,15 @@ def summarised(seen: Iterable[DeviceEdits]) -> tuple[DeviceEdits, ...]:
     templates = [_template(each) for each in found.values()]
     if templates and all(template == templates[0] for template in templates):
         template = templates[0]
-        explained = all(_for(template, {DEVICE: each.device}) == each.container_edits for each in found.values())
+        explained = all(_for(template, names(each.device)) == each.container_edits for each in found.values())
         if explained and _is_sure(template, len(found)):
             return (DeviceEdits(template),)
     return tuple(found[key] for key in sorted(found))
 
 
 def for_device(driver: Driver, given: Given) -> ContainerEdits:
-    values = {POOL: given.pool, DEVICE: given.device, CLAIM: given.claim}
-    return _for(known(driver, given.pool, given.device) or _name(given), values)
+    values = {**names(given.device), POOL: given.pool, CLAIM: given.claim}
+    return _for(known(driver, given.pool, given.device) or _NOTHING_KNOWN, values)
 
 
 def known(driver: Driver, pool: str, device: str) -> ContainerEdits | None:
@@ -46,13 +56,13 @@ def known(driver: Driver, pool: str, device: str) -> ContainerEdits | None:
     return found.get((pool, device), found.get(("", "")))
 
 
-def _name(given: Given) -> ContainerEdits:
-    word = re.sub("[^A-Za-z0-9]", "_", given.device).upper()
-    return ContainerEdits(env=(f"DEVICE_{word}={given.device}",))
+def names(device: str) -> dict[str, str]:
+    """What stands for it."""
+    return {DEVICE: device, VARIABLE: variable(device)}
 
 
 def _template(seen: DeviceEdits) -> ContainerEdits:
-    return changed(seen.container_edits, lambda text: generalised(text, {DEVICE: seen.device}))
+    return changed(seen.container_edits, lambda text: generalised(text, names(seen.device)))
 
 
 def _for(template: ContainerEdits, values: Mapping[str, str]) -> ContainerEdits:

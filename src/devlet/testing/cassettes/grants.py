@@ -4,14 +4,13 @@ If one answer explains all that was seen, it is kept with placeholders, and hold
 kept as they were, and played for the same devices; others get a variable with their ids.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from devlet.testing.cassettes.cassette import Grant, Plugin
-from devlet.testing.cassettes.placeholders import ID, IDS, changed, filled, generalised
+from devlet.testing.cassettes.placeholders import ID, IDS, changed, filled, generalised, variable
 
 __all__ = ["for_devices", "summarised"]
 
@@ -42,7 +41,7 @@ def for_devices(plugin: Plugin, ids: Sequence[str]) -> Grant:
     single = [known[id,] for id in ids if (id,) in known]
     if ids and len(single) == len(ids):
         return _joined(single, ids)
-    return Grant(ids=tuple(ids), env={re.sub("[^A-Za-z0-9]", "_", plugin.resource).upper(): ",".join(ids)})
+    return Grant(ids=tuple(ids), env={variable(plugin.resource): ",".join(ids)})
 
 
 def _template(grant: Grant) -> Grant:

@@ -1,6 +1,7 @@
 """Placeholders in recorded texts, so that what was seen with one device can be played with another.
 
     {device} {pool}    the device of a claim            {id}     a device of a plugin; an entry with it is repeated
+    {DEVICE}           the same in a variable's name             (GPU_0 for gpu-0)
     {claim.uid}        the claim that it is for         {ids}    all that a container gets, with commas
     {node}             the node that it is played on
 
@@ -14,9 +15,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-__all__ = ["CLAIM", "DEVICE", "ID", "IDS", "NODE", "POOL", "changed", "filled", "generalised"]
+__all__ = ["CLAIM", "DEVICE", "ID", "IDS", "NODE", "POOL", "VARIABLE", "changed", "filled", "generalised", "variable"]
 
 DEVICE: Final = "{device}"
+VARIABLE: Final = "{DEVICE}"
 POOL: Final = "{pool}"
 CLAIM: Final = "{claim.uid}"
 NODE: Final = "{node}"
@@ -24,6 +26,11 @@ ID: Final = "{id}"
 IDS: Final = "{ids}"
 
 T = TypeVar("T")
+
+
+def variable(name: str) -> str:
+    """As a part of the name of an environment variable."""
+    return re.sub("[^A-Za-z0-9]", "_", name).upper()
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:

@@ -1,42 +1,46 @@
 """A cassette, served: each of its drivers and plugins on the sockets of a node, and its CDI specs in files.
 
-The node may be a devlet or a kubelet: both have the same directories below their root.
+The node may be a devlet or a kubelet: both have the same directories below their root. When the music ends nothing is
+left but what prepared claims need; a real driver leaves its slices, because it comes back after an update.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Set
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 from anyio.abc import TaskStatus
-from msgspec.structs import replace
 
 from devlet.cluster.client import Cluster, ListOptions, ObjectList
-from devlet.errors import DevletError, InvalidInput
-from devlet.kit import atomic_file
+from devlet.errors import DevletError, InUse, NotFound
 from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.facts import facts
 from devlet.kit.parts import running
 from devlet.objects.kinds import RESOURCE_SLICES
-from devlet.runtime.cdi import codec, spec_dir
-from devlet.runtime.cdi.spec import Spec
-from devlet.runtime.cdi.versions import minimum
+from devlet.plugins import introduction
+from devlet.plugins.introduction import greeted
 from devlet.sdk.device_plugin import PluginOptions
 from devlet.sdk.dra_driver import DraOptions
 from devlet.sdk.dra_services import DraService
-from devlet.testing.cassettes import absent
-from devlet.testing.cassettes.cassette import Cassette, Driver
-from devlet.testing.cassettes.virtual_drivers import VirtualDriver, virtual_plugin
+from devlet.sdk.registrar import DRA_PLUGIN
+from devlet.testing.cassettes.cassette import Cassette, Driver, Plugin
+from devlet.testing.cassettes.spec_files import spec_files
+from devlet.testing.cassettes.virtual_drivers import virtual_driver, virtual_plugin
 
 __all__ = ["Place", "play", "published"]
 
 log = logging.getLogger(__name__)
 
-_PREFIX = "devlet-play-"
 _LOOK = 0.1  # seconds between two looks
+_ASK = introduction.Settings(dial=1.0, get_info=1.0)
+_REMOVE_TIMEOUT = 5.0  # seconds
+_END_IT = "end it, or play the cassette on another node"
+
+Part = Callable[..., Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +63,93 @@ async def play(
 ) -> None:
     """A part: ready when all sockets are served. InvalidInput if something on it cannot be served, InUse if a driver
     of that name runs there."""
+    await _check_absent({driver.name for driver in cassette.drivers}, place.root / "plugins_registry")
     async with AsyncExitStack() as stack:
-        stack.enter_context(_cdi_files(cassette.cdi, place))
+        stack.enter_context(spec_files(cassette.cdi, place.cdi_root, strict=place.strict))
         for driver in cassette.drivers:
-            virtual = VirtualDriver(driver, place.node, strict=place.strict)
-            await stack.enter_async_context(running(partial(virtual.run, _options(driver, place), cluster)))
+            await stack.enter_async_context(_driver(driver, place, cluster))
         for plugin in cassette.plugins:
-            served = virtual_plugin(plugin, strict=place.strict)
-            options = PluginOptions(directory=place.root / "device-plugins")
-            await stack.enter_async_context(running(partial(served.run, options)))
+            await stack.enter_async_context(_plugin(plugin, place))
         task_status.started()
         await anyio.sleep_forever()
+
+
+@asynccontextmanager
+async def _driver(driver: Driver, place: Place, cluster: Cluster) -> AsyncIterator[None]:
+    options = _options(driver, place)
+    virtual = virtual_driver(driver, place.node, strict=place.strict)
+    was_served = False
+    try:
+        async with _serving(partial(virtual.run, options, cluster), f"driver {driver.name}"):
+            was_served = True
+            yield
+    finally:
+        if was_served:
+            with anyio.move_on_after(_REMOVE_TIMEOUT, shield=True):
+                await _remove_slices(driver.name, place.node, cluster)
+            with suppress(OSError):
+                options.data(driver.name).rmdir()
+
+
+def _plugin(plugin: Plugin, place: Place) -> AbstractAsyncContextManager[None]:
+    served = virtual_plugin(plugin, strict=place.strict)
+    options = PluginOptions(directory=place.root / "device-plugins")
+    return _serving(partial(served.run, options), f"device plugin {plugin.resource}")
+
+
+@asynccontextmanager
+async def _serving(part: Part, what: str) -> AsyncIterator[None]:
+    try:
+        async with running(part):
+            yield
+    except* InUse as e:
+        raise InUse(f"{what} runs on this node already: {_END_IT} ({_first(e)})") from e
+
+
+def _first(group: BaseExceptionGroup[InUse]) -> InUse:
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+
+
+async def _check_absent(names: Set[str], registry: Path) -> None:
+    """An instance may have sockets of any name, and two of them would write the same slices in turn."""
+    for socket in _sockets(registry):
+        if (name := await _driver_on(socket)) in names:
+            raise InUse(f"driver {name} runs on this node already: {_END_IT} ({socket})")
+
+
+def _sockets(registry: Path) -> list[Path]:
+    return sorted(registry.glob("*.sock"))
+
+
+async def _driver_on(socket: Path) -> str:
+    try:
+        async with greeted(socket, _ASK) as greeting:
+            found = await greeting.introduction()
+    except DevletError:
+        return ""  # nobody is there, or something else
+    return found.name if found.type == DRA_PLUGIN else ""
+
+
+async def _remove_slices(driver: str, node: str, cluster: Cluster) -> None:
+    try:
+        for each in (await cluster.list(RESOURCE_SLICES, options=_of(driver, node))).items:
+            with suppress(NotFound):
+                await cluster.delete(RESOURCE_SLICES, each["metadata"]["name"])
+    except DevletError as e:
+        log.warning("slices not removed, the node does it", extra=facts(driver=driver, err=e))
 
 
 async def published(cassette: Cassette, node: str, cluster: Cluster, clock: Clock = SystemClock()) -> None:
     """Until the cluster has as many devices of each driver on this node as are on the cassette."""
     counts = {driver.name: sum(len(pool.devices) for pool in driver.pools) for driver in cassette.drivers}
     for name, count in counts.items():
-        options = ListOptions(field_selector=f"spec.nodeName={node},spec.driver={name}")
-        while _devices(await cluster.list(RESOURCE_SLICES, options=options)) < count:
+        while _devices(await cluster.list(RESOURCE_SLICES, options=_of(name, node))) < count:
             await clock.sleep(_LOOK)
+
+
+def _of(driver: str, node: str) -> ListOptions:
+    return ListOptions(field_selector=f"spec.nodeName={node},spec.driver={driver}")
 
 
 def _devices(slices: ObjectList) -> int:
@@ -94,55 +165,3 @@ def _options(driver: Driver, place: Place) -> DraOptions:
         cdi_directory=place.cdi_root,
         services=services or tuple(DraService),
     )
-
-
-@contextmanager
-def _cdi_files(specs: Sequence[Spec], place: Place) -> Iterator[None]:
-    """There while the block runs. Devices that are in somebody else's file are left to that: in two files of a
-    directory they could not be used at all."""
-    files = [(place.cdi_root / f"{_PREFIX}{number}.json", spec) for number, spec in enumerate(specs)]
-    taken = set(_names(place.cdi_root)) if specs else set()
-    try:
-        for path, spec in files:
-            if left := _spec(spec, taken, strict=place.strict):
-                _write(path, left)
-                taken |= {f"{left.kind}={device.name}" for device in left.devices}
-        yield
-    finally:
-        for path, _ in files:
-            path.unlink(missing_ok=True)
-
-
-def _write(path: Path, spec: Spec) -> None:
-    try:
-        path.parent.mkdir(0o755, parents=True, exist_ok=True)
-        atomic_file.write(path, codec.encode(spec), 0o644, durable=False)
-    except OSError as e:
-        raise InvalidInput(f"{path} cannot be written: {e.strerror or e}") from e
-
-
-def _spec(spec: Spec, taken: set[str], *, strict: bool) -> Spec | None:
-    devices = []
-    for device in spec.devices:
-        edits = device.container_edits if strict else absent.present_edits(device.container_edits)
-        if f"{spec.kind}={device.name}" in taken:
-            log.warning("CDI device is there already", extra=facts(device=f"{spec.kind}={device.name}"))
-        elif edits:
-            devices.append(replace(device, container_edits=edits))
-    if not devices:
-        return None
-    shared = spec.container_edits if strict else absent.present_edits(spec.container_edits)
-    left = replace(spec, devices=tuple(devices), container_edits=shared)
-    return replace(left, cdi_version=minimum(left))
-
-
-def _names(directory: Path) -> Iterator[str]:
-    """Of devices in files that are not ours."""
-    for path in spec_dir.list_files(directory):
-        if path.name.startswith(_PREFIX):
-            continue
-        try:
-            spec = spec_dir.read(path)[1]
-        except DevletError:
-            continue  # the node says what is wrong with it
-        yield from (f"{spec.kind}={device.name}" for device in spec.devices)

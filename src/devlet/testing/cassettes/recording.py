@@ -25,6 +25,7 @@ from devlet.testing.cassettes.cassette import (
     OWN_POOL,
     Cassette,
     DeviceEdits,
+    DeviceHealth,
     Driver,
     Grant,
     Metadata,
@@ -39,6 +40,7 @@ from devlet.testing.cassettes.rules import MAX_DEVICES
 __all__ = ["Found", "SpecFile", "recorded", "renamed"]
 
 T = TypeVar("T")
+Seen = TypeVar("Seen", DeviceEdits, DeviceHealth)
 
 _UNHEALTHY: Final = "Unhealthy"
 _OPTIONS: Final = Plugin("").options
@@ -60,7 +62,8 @@ class SpecFile:
 class Found:
     """What there is to make a cassette from. `slices` are those of the node, in the newest version of the API;
     `capacity` and `allocatable` the node's, where nothing better is known of its plugins; the others are a devlet's
-    views. `answers` are what plugins granted, by resource, with the devices it was for."""
+    views. `health` is what drivers said last, by driver. `answers` are what plugins granted, by resource, with the
+    devices it was for."""
 
     node: str
     source: str = ""
@@ -69,6 +72,7 @@ class Found:
     plugins: Sequence[Document] = ()
     devices: Sequence[Document] = ()
     prepared_claims: Sequence[Document] = ()
+    health: Mapping[str, Sequence[DeviceHealth]] = field(default_factory=dict)
     answers: Mapping[str, Sequence[Grant]] = field(default_factory=dict)
     specs: Sequence[SpecFile] = ()
     capacity: Mapping[str, str] = field(default_factory=dict)
@@ -101,6 +105,7 @@ def _drivers(found: Found) -> Iterator[Driver]:
     pools = _pools(found)
     here = [each["spec"] for each in reversed(found.drivers) if each["spec"].get("endpoint")]
     versions = {str(spec["driver"]): tuple(spec.get("advertised") or ()) for spec in here}
+    telling = {spec["driver"] for spec in here if spec.get("healthService")}
     prepared = _prepared(found)
     for name in sorted(pools.keys() | versions.keys()):
         yield Driver(
@@ -108,6 +113,7 @@ def _drivers(found: Found) -> Iterator[Driver]:
             versions=versions.get(name, ()),
             pools=tuple(sorted(pools.get(name, ()), key=lambda pool: natural(pool.name))),
             prepared=edits.summarised(_still_there(prepared.get(name, ()), pools.get(name, ()))),
+            health=tuple(_health(found, name, pools.get(name, ()))) if name in telling else (),
         )
 
 
@@ -129,9 +135,8 @@ def _generation(slice: Document) -> int:
 
 
 def _pool(node: str, specs: Sequence[Document]) -> Pool:
-    name = specs[0]["pool"]["name"]
     return Pool(
-        name=OWN_POOL if name == node else name,
+        name=_pool_name(node, specs[0]["pool"]["name"]),
         devices=tuple(_device(device) for spec in specs for device in spec.get("devices") or ()),
         shared_counters=tuple(
             known_members(each, _COUNTERS) for spec in specs for each in spec.get("sharedCounters") or ()
@@ -148,7 +153,25 @@ def _device(device: Document) -> Document:
     return {**known, "taints": taints}
 
 
-def _still_there(seen: Iterable[DeviceEdits], pools: Iterable[Pool]) -> Iterator[DeviceEdits]:
+def _health(found: Found, driver: str, pools: Iterable[Pool]) -> Iterator[DeviceHealth]:
+    told = [
+        DeviceHealth(
+            _pool_name(found.node, each.pool), each.device, _unless(each.health, HEALTHY), _message(each, found.claims)
+        )
+        for each in found.health.get(driver, ())
+    ]
+    return _still_there(sorted(told, key=lambda each: (natural(each.pool), natural(each.device))), pools)
+
+
+def _message(told: DeviceHealth, claims: Collection[str]) -> str:
+    return secrets.REDACTED if secrets.is_secret("", told.message) else secrets.without_claims(told.message, claims)
+
+
+def _pool_name(node: str, pool: str) -> str:
+    return OWN_POOL if pool == node else pool
+
+
+def _still_there(seen: Iterable[Seen], pools: Iterable[Pool]) -> Iterator[Seen]:
     known = {(pool.name, device["name"]) for pool in pools for device in pool.devices}
     return (each for each in seen if (each.pool, each.device) in known)
 
@@ -164,7 +187,7 @@ def _prepared(found: Found) -> dict[str, list[DeviceEdits]]:
     for part in _parts(found):
         for device in part.get("devices") or ():
             merged = sum((by_name[cdi] for cdi in device.get("cdiDevices") or () if cdi in by_name), ContainerEdits())
-            pool = OWN_POOL if device["pool"] == found.node else device["pool"]
+            pool = _pool_name(found.node, device["pool"])
             if merged:
                 seen[part["driver"]].append(DeviceEdits(_clean(merged, found.claims), pool, device["device"]))
     return seen

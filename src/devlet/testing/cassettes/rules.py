@@ -6,7 +6,9 @@ Names become names of sockets and files when it is played, so nothing is played 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Final
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from devlet.errors import BadRequest, Cause
 from devlet.objects import names
@@ -15,7 +17,11 @@ from devlet.objects.kinds import RESOURCE_SLICES
 from devlet.objects.schema import message_of
 from devlet.objects.shape import conform
 from devlet.objects.validation import Rules, validate_create
+from devlet.runtime.cdi.spec import ContainerEdits, Spec
+from devlet.runtime.cdi.spec import Device as CdiDevice
 from devlet.runtime.cdi.validation import problems as spec_problems
+from devlet.runtime.cdi.versions import minimum
+from devlet.sdk.values import HEALTHY, UNHEALTHY, UNKNOWN
 from devlet.testing.cassettes.cassette import OWN_POOL, Cassette, Driver, Plugin, Pool
 
 __all__ = ["MAX_DEVICES", "MAX_DRIVERS", "problems"]
@@ -25,6 +31,8 @@ MAX_POOLS: Final = 100  # of one driver
 MAX_DEVICES: Final = 10_000  # on the whole
 _AT_ONCE: Final = 64
 _ID_BYTES: Final = 1024
+_NUMA_MAX: Final = (1 << 31) - 1
+_HEALTHS: Final = (HEALTHY, UNHEALTHY, UNKNOWN)
 
 Problems = Iterator[str]
 
@@ -65,11 +73,26 @@ def _driver(driver: Driver, path: str) -> Problems:
     for i, pool in enumerate(driver.pools):
         yield from (f"{path}.pools[{i}]{text}" for text in _pool(driver, pool))
     yield from _twice(f"{path}.pools", (pool.name for pool in driver.pools))
-    known = {(pool.name, device.get("name")) for pool in driver.pools for device in pool.devices}
+    known = {(pool.name, str(device.get("name"))) for pool in driver.pools for device in pool.devices}
     for i, each in enumerate(driver.prepared):
         if (each.pool or each.device) and (each.pool, each.device) not in known:
             yield f"{path}.prepared[{i}]: there is no device {each.device!r} in a pool {each.pool!r}"
+        yield from (f"{path}.prepared[{i}].{text}" for text in _edits(each.container_edits))
     yield from _twice(f"{path}.prepared", (f"{each.pool}/{each.device}" for each in driver.prepared))
+    for i, told in enumerate(driver.health):
+        if (told.pool, told.device) not in known:
+            yield f"{path}.health[{i}]: there is no device {told.device[:100]!r} in a pool {told.pool[:100]!r}"
+        if told.health not in _HEALTHS:
+            yield f"{path}.health[{i}].health: {told.health[:100]!r} is none of {', '.join(_HEALTHS)}"
+    yield from _twice(f"{path}.health", (f"{each.pool}/{each.device}" for each in driver.health))
+
+
+def _edits(edits: ContainerEdits) -> Problems:
+    """As those of a device in a CDI spec, which they become."""
+    if edits:
+        spec = Spec("", "a.b/c", (CdiDevice("x", edits),))
+        found = spec_problems(replace(spec, cdi_version=minimum(spec)))
+        yield from (text.removeprefix("devices[0].") for text in found)
 
 
 def _pool(driver: Driver, pool: Pool) -> Problems:
@@ -85,12 +108,24 @@ def _pool(driver: Driver, pool: Pool) -> Problems:
 
 def _unknown_counters(pool: Pool) -> Problems:
     """No API server sees this: it knows one slice at a time."""
-    known = {each.get("name"): each.get("counters") or {} for each in pool.shared_counters}
+    known = {str(each.get("name")): set(each.get("counters") or ()) for each in map(_typed, pool.shared_counters)}
     for i, device in enumerate(pool.devices):
-        for each in device.get("consumesCounters") or ():
-            name = each.get("counterSet") if isinstance(each, dict) else None
-            if isinstance(name, str) and name not in known:
+        for each in map(_typed, _typed(device).get("consumesCounters") or ()):
+            name = str(each.get("counterSet"))
+            if name not in known:
                 yield f".devices[{i}].consumesCounters: there is no counter set {name!r} in the pool"
+            elif unknown := set(each.get("counters") or ()) - known[name]:
+                yield (
+                    f".devices[{i}].consumesCounters: there is no counter {min(unknown)!r} in the counter set {name!r}"
+                )
+
+
+def _typed(document: Any) -> Document:
+    """Without members of a wrong type, of which more is told elsewhere."""
+    types: dict[str, type] = {"counters": dict, "consumesCounters": list}
+    if not isinstance(document, dict):
+        return {}
+    return {key: value for key, value in document.items() if isinstance(value, types.get(key, object))}
 
 
 def _slice(driver: Driver, pool: Pool, piece: Document) -> Document:
@@ -127,12 +162,16 @@ def _plugin(plugin: Plugin, path: str) -> Problems:
     ids = [device.id for device in plugin.devices]
     if any(not id or len(id.encode()) > _ID_BYTES or not id.isprintable() for id in ids):
         yield f"{path}.devices: an id must be printable and have 1 to {_ID_BYTES} bytes"
-    if any(node < 0 for device in plugin.devices for node in device.numa_nodes):
-        yield f"{path}.devices: a NUMA node is a number from 0"
+    if any(not 0 <= node <= _NUMA_MAX for device in plugin.devices for node in device.numa_nodes):
+        yield f"{path}.devices: a NUMA node is a number from 0 to {_NUMA_MAX}"
     yield from _twice(f"{path}.devices", ids)
     for i, grant in enumerate(plugin.grants):
         if unknown := set(grant.ids) - set(ids):
             yield f"{path}.grants[{i}].ids: there is no device {min(unknown)!r}"
+        for name in grant.env:
+            if not name or "=" in name or "\0" in name:
+                yield f"{path}.grants[{i}].env: {name[:100]!r} cannot be the name of a variable"
+    yield from _twice(f"{path}.grants", (",".join(sorted(grant.ids)) for grant in plugin.grants))
 
 
 def _named(name: str, rule: names.Rule) -> Problems:

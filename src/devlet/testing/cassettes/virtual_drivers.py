@@ -10,7 +10,8 @@ from devlet.objects.documents import Document
 from devlet.sdk.device_lists import ID_LENGTH
 from devlet.sdk.device_plugin import DevicePlugin
 from devlet.sdk.dra_driver import DraDriver
-from devlet.sdk.values import Claim, Device, DeviceNode, Grant, Mount, PluginDevice, Pool, Prepared
+from devlet.sdk.health import HEALTH_SERVICES
+from devlet.sdk.values import Claim, Device, DeviceHealth, DeviceNode, Grant, Mount, PluginDevice, Pool, Prepared
 from devlet.testing.cassettes import absent, edits, grants
 from devlet.testing.cassettes.cassette import OWN_POOL
 from devlet.testing.cassettes.cassette import Driver as RecordedDriver
@@ -18,15 +19,23 @@ from devlet.testing.cassettes.cassette import Plugin as RecordedPlugin
 from devlet.testing.cassettes.cassette import Pool as RecordedPool
 from devlet.testing.cassettes.placeholders import NODE, changed, filled
 
-__all__ = ["VirtualDriver", "virtual_plugin"]
+__all__ = ["VirtualDriver", "virtual_driver", "virtual_plugin"]
 
 log = logging.getLogger(__name__)
 
 _PERMISSIONS: Final = "rw"  # where a plugin granted a node without saying how, which the kubelet passes on as it is
 
 
+def virtual_driver(recorded: RecordedDriver, node: str, *, strict: bool = False) -> "VirtualDriver":
+    """One that tells the health of its devices if the real one did."""
+    tells = recorded.health or set(HEALTH_SERVICES) & set(recorded.versions)
+    return (_TellingDriver if tells else VirtualDriver)(recorded, node, strict=strict)
+
+
 class VirtualDriver(DraDriver):
     """`strict`: claims also get what this machine does not have, and runtimes may refuse them for it."""
+
+    parameters = dict  # whatever the real one may take
 
     def __init__(self, recorded: RecordedDriver, node: str, *, strict: bool = False) -> None:
         self.name = recorded.name
@@ -35,7 +44,10 @@ class VirtualDriver(DraDriver):
         self._strict = strict
 
     async def devices(self) -> AsyncIterator[Mapping[str, Pool]]:
-        yield {self._node if pool.name == OWN_POOL else pool.name: _pool(pool) for pool in self._recorded.pools}
+        yield {self._name(pool.name): _pool(pool) for pool in self._recorded.pools}
+
+    def _name(self, pool: str) -> str:
+        return self._node if pool == OWN_POOL else pool
 
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
         found = []
@@ -50,13 +62,21 @@ class VirtualDriver(DraDriver):
         return found
 
 
+class _TellingDriver(VirtualDriver):
+    async def health(self) -> AsyncIterator[Sequence[DeviceHealth]]:
+        yield [
+            DeviceHealth(self._name(each.pool), each.device, each.health, each.message)
+            for each in self._recorded.health
+        ]
+
+
 def _pool(pool: RecordedPool) -> Pool:
     counters = {each["name"]: _amounts(each) for each in pool.shared_counters}
     return Pool([Device(each["name"], more=_without_name(each)) for each in pool.devices], counters)
 
 
 def _amounts(counters: Document) -> dict[str, str | int]:
-    return {name: each["value"] for name, each in (counters.get("counters") or {}).items()}
+    return {name: (each or {}).get("value", "0") for name, each in (counters.get("counters") or {}).items()}
 
 
 def _without_name(device: Document) -> Document:

@@ -1,7 +1,7 @@
 """A publisher at work on a cluster in a file, with a server in between that refuses, loses and drops things."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from devlet.cluster.client import DeleteOptions, ListOptions, ObjectList, WatchE
 from devlet.cluster.store.store import Store, open_store
 from devlet.errors import NotFound
 from devlet.kit.parts import running
+from devlet.kit.race import first
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, RESOURCE_SLICES, Resource
 from devlet.sdk.slices.controller import Settings, SlicePublisher
@@ -39,6 +40,7 @@ class Server:
         self.leave_out: Callable[[Document], Document] = lambda spec: spec
         self.served: tuple[str, ...] = RESOURCE_SLICES.kind.api_versions
         self.calls: list[str] = []
+        self._cut = anyio.Event()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -50,21 +52,41 @@ class Server:
 
     async def list(self, resource: Resource, namespace: str = "", options: ListOptions = ListOptions()) -> ObjectList:
         await self.before("list", {})
-        if resource.kind == RESOURCE_SLICES.kind and resource.api_version not in self.served:
-            raise NotFound("the server could not find the requested resource")
+        self._check_served(resource)
         return await self._store.list(resource, namespace, options)
 
     @asynccontextmanager
     async def watch(
         self, resource: Resource, namespace: str = "", options: WatchOptions = WatchOptions()
     ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        self._check_served(resource)
         async with self._store.watch(resource, namespace, options) as events:
             yield self._heard(events)
 
+    def cut(self) -> None:
+        """End the watches that are open."""
+        self._cut.set()
+        self._cut = anyio.Event()
+
+    def _check_served(self, resource: Resource) -> None:
+        if resource.kind == RESOURCE_SLICES.kind and resource.api_version not in self.served:
+            raise NotFound("the server could not find the requested resource")
+
     async def _heard(self, events: AsyncIterator[WatchEvent]) -> AsyncIterator[WatchEvent]:
-        async for event in events:
+        cut, heard = self._cut, aiter(events)
+        while (event := await self._next(heard, cut)) is not None:
             await self.hearing(str(event.type), event.object)
             yield event
+
+    async def _next(self, events: AsyncIterator[WatchEvent], cut: anyio.Event) -> WatchEvent | None:
+        found: list[WatchEvent] = []
+
+        async def read() -> None:
+            with suppress(StopAsyncIteration):
+                found.append(await anext(events))
+
+        await first(read, cut.wait)
+        return found[0] if found else None
 
     async def create(self, resource: Resource, document: Document, namespace: str = "", **_: Any) -> Document:
         return await self._write("create", resource, document, self._store.create)

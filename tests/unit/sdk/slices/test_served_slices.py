@@ -8,6 +8,7 @@ from devlet.kit.parts import running
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_SLICES
 from devlet.sdk.slices.served_slices import ServedSlices, pool_of
+from devlet.testing.waiting import until
 
 if TYPE_CHECKING:
     from tests.unit.sdk.slices.conftest import World
@@ -54,6 +55,29 @@ async def test_whatever_version_is_served_slices_look_the_same(world: "World", v
         assert informer.by_index("pool", "p") == [updated]
     await slices.delete(updated)
     assert await slices.list() == []
+
+
+@pytest.mark.spec("DN-11.27")
+async def test_a_server_that_was_upgraded_meanwhile_is_followed(world: "World") -> None:
+    """Versions that are no longer served may have been the only ones when the driver started."""
+    old, new = RESOURCE_SLICES.kind.api_versions[1:], RESOURCE_SLICES.kind.api_versions[:1]
+    world.server.served = old
+    slices = ServedSlices(world.server, SELECTOR)
+    await slices.find()
+    made = await slices.create(document())
+    informer = slices.informer(SystemClock())
+    async with running(informer.run):
+        assert informer.by_index("pool", "p") == [made]
+        world.server.served = new
+        world.server.cut()
+        await world.store.create(RESOURCE_SLICES, document("q"))
+
+        async def seen() -> list[Document]:
+            return informer.by_index("pool", "q")
+
+        (found,) = await until(seen, within=10)
+        assert found["apiVersion"] == "resource.k8s.io/v1" and made in informer.all()
+    assert len(await slices.list()) == 2
 
 
 async def test_a_cluster_without_slices_says_so(world: "World") -> None:

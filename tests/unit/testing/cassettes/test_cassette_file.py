@@ -18,13 +18,13 @@ HEAD = "apiVersion: devlet.dev/v1alpha1\nkind: Cassette\nnode: n1\n"
 def test_what_is_written_is_read_again(name: str) -> None:
     found = library.shipped(name)
     assert decode(encode(found)) == found
-    assert decode(encode(found, json=True)) == found
+    assert decode(encode(found, as_json=True)) == found
 
 
 def test_the_head_comes_first() -> None:
     text = encode(library.shipped("led")).decode()
     assert [line.partition(":")[0] for line in text.splitlines()[:3]] == ["apiVersion", "kind", "metadata"]
-    assert list(json.loads(encode(Cassette("n1"), json=True))) == ["apiVersion", "kind", "node"]
+    assert list(json.loads(encode(Cassette("n1"), as_json=True))) == ["apiVersion", "kind", "node"]
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,7 @@ def test_the_head_comes_first() -> None:
         (b"{", "neither YAML nor JSON"),
         (b"a: [", "line 2: neither YAML nor JSON"),
         (b"a: b\na: c", "line 2: neither YAML nor JSON: a key is twice, or no text"),
+        (b'{"kind": "Cassette", "kind": "Pod"}', "line 1: neither YAML nor JSON: a key is twice, or no text"),
         (b"\xff\xfe\x00", "neither YAML nor JSON"),
         (b"a: &x [1]\nb: *x", "aliases are not allowed: *x"),
         (b"[" * 60_000, "nested more than 50 levels deep"),

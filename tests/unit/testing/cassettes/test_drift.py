@@ -5,7 +5,17 @@ import pytest
 from devlet.runtime.cdi.spec import ContainerEdits, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
 from devlet.testing.cassettes import library
-from devlet.testing.cassettes.cassette import Cassette, DeviceEdits, Driver, Grant, Options, Plugin, PluginDevice, Pool
+from devlet.testing.cassettes.cassette import (
+    Cassette,
+    DeviceEdits,
+    DeviceHealth,
+    Driver,
+    Grant,
+    Options,
+    Plugin,
+    PluginDevice,
+    Pool,
+)
 from devlet.testing.cassettes.drift import Difference, differences
 
 DEVICE = "device gpu.example.com/{node}/gpu-0"
@@ -50,6 +60,22 @@ def test_a_cassette_does_not_differ_from_itself(name: str) -> None:
             plugin(PluginDevice("a"), grants=(Grant((), {"L": "{ids}"}),)),
         ),
         (plugin(PluginDevice("a"), ids_unknown=True), plugin(PluginDevice("b"))),
+        (driver({"name": "gpu-0"}, health=(DeviceHealth("{node}", "gpu-0", "Unhealthy"),)), driver({"name": "gpu-0"})),
+        (
+            driver({"name": "gpu-0"}, health=(DeviceHealth("{node}", "gpu-0", "Unhealthy", "81 °C"),)),
+            driver({"name": "gpu-0"}, health=(DeviceHealth("{node}", "gpu-0", "Unhealthy", "82 °C"),)),
+        ),
+        (driver({"name": "b"}, {"name": "a"}), driver({"name": "a"}, {"name": "b"})),
+        (
+            device(taints=[{"key": "a", "effect": "NoSchedule"}, {"key": "b", "effect": "NoExecute"}]),
+            device(taints=[{"key": "b", "effect": "NoExecute"}, {"key": "a", "effect": "NoSchedule"}]),
+        ),
+        (device(attributes={"x": {"strings": ["a", "b"]}}), device(attributes={"x": {"strings": ["b", "a"]}})),
+        (plugin(PluginDevice("a"), PluginDevice("b")), plugin(PluginDevice("b"), PluginDevice("a"))),
+        (
+            driver({"name": "gpu-0"}, prepared=(DeviceEdits(ContainerEdits(env=("A=1", "B=2"))),)),
+            driver({"name": "gpu-0"}, prepared=(DeviceEdits(ContainerEdits(env=("B=2", "A=1"))),)),
+        ),
     ],
 )
 def test_what_means_the_same_is_no_difference(before: Cassette, after: Cassette) -> None:
@@ -155,4 +181,14 @@ def test_a_whole_that_came_has_nothing_else_to_tell() -> None:
     before, after = Cassette("n", drivers=(Driver("gpu.example.com"),)), device()
     assert differences(before, after) == [
         Difference("added", "pool gpu.example.com/{node}", after="1 device"),  # type: ignore[arg-type]
+    ]
+
+
+def test_health_is_compared_where_both_know_it() -> None:
+    devices = ({"name": "gpu-0"}, {"name": "gpu-1"})
+    before = driver(*devices, health=(DeviceHealth("{node}", "gpu-0"), DeviceHealth("{node}", "gpu-1", "Unhealthy")))
+    after = driver(*devices, health=(DeviceHealth("{node}", "gpu-0", "Unhealthy"),))
+    assert told(before, after) == [
+        ("changed", DEVICE, "health", "Healthy", "Unhealthy"),
+        ("changed", "device gpu.example.com/{node}/gpu-1", "health", "Unhealthy", "Unknown"),
     ]

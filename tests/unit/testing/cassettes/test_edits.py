@@ -35,3 +35,11 @@ def test_an_entry_of_its_own_goes_first() -> None:
     assert known(driver, "p", "x") == env("A=own")
     assert known(driver, "p", "y") == env("A=any")
     assert known(Driver("d"), "p", "x") is None
+
+
+def test_a_variable_may_be_named_after_its_device() -> None:
+    seen = [DeviceEdits(env(f"GPU_{i}=gpu-{i}"), "p", f"gpu-{i}") for i in (0, 1)]
+    assert summarised(seen) == (DeviceEdits(env("{DEVICE}={device}")),)
+    assert for_device(Driver("d", prepared=summarised(seen)), Given("p", "mig-1g.5gb", "u")) == env(
+        "MIG_1G_5GB=mig-1g.5gb"
+    )

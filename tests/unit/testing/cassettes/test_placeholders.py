@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.runtime.cdi.spec import ContainerEdits, DeviceNode
-from devlet.testing.cassettes.placeholders import DEVICE, ID, NODE, changed, filled, generalised
+from devlet.testing.cassettes.placeholders import DEVICE, ID, NODE, changed, filled, generalised, variable
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,11 @@ def test_texts_change_and_names_of_members_do_not() -> None:
     new = changed(edits, lambda text: text.replace("path", "x"))
     assert new == ContainerEdits(env=("x=x",), device_nodes=(DeviceNode("/dev/x", type="c", major=1),))
     assert changed({"key": ["key"]}, str.upper) == {"key": ["KEY"]}
+
+
+def test_any_name_can_be_a_part_of_a_variables_name() -> None:
+    assert [variable(name) for name in ("gpu-0", "example.com/led", "0000:3b:02.0")] == [
+        "GPU_0",
+        "EXAMPLE_COM_LED",
+        "0000_3B_02_0",
+    ]

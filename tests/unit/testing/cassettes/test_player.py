@@ -13,11 +13,14 @@ from devlet.kit.parts import running
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, RESOURCE_SLICES
 from devlet.runtime.cdi import spec_dir
-from devlet.runtime.cdi.spec import ContainerEdits, DeviceNode, Spec
+from devlet.runtime.cdi.spec import ContainerEdits, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
+from devlet.sdk.dra_driver import DraOptions
 from devlet.testing.cassettes import library
-from devlet.testing.cassettes.cassette import Cassette, Driver
+from devlet.testing.cassettes.cassette import Cassette, Driver, Plugin, Pool
 from devlet.testing.cassettes.player import Place, play, published
+from devlet.testing.cassettes.virtual_drivers import VirtualDriver
+from devlet.testing.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -61,32 +64,45 @@ async def test_what_is_shipped_can_be_played(name: str, root: Path, cluster: Clu
     assert not sockets(root)
 
 
-async def test_specs_are_there_while_it_is_played_and_leave_those_of_others_alone(root: Path, cluster: Cluster) -> None:
-    gone = ContainerEdits(device_nodes=(DeviceNode("/dev/no-such-node"),))
-    devices = (
-        CdiDevice("mine", ContainerEdits(env=("A=b",)) + gone),
-        CdiDevice("theirs", ContainerEdits(env=("A=b",))),
-        CdiDevice("empty", gone),
-    )
-    cassette = Cassette("n1", cdi=(Spec("0.3.0", "a.b/c", devices),))
-    theirs = root / "cdi" / "theirs.yaml"
-    theirs.parent.mkdir()
-    theirs.write_text("{cdiVersion: 0.3.0, kind: a.b/c, devices: [{name: theirs, containerEdits: {env: [X=y]}}]}")
-    (root / "cdi" / "broken.json").write_text("{")
-    async with playing(cassette, root, cluster):
-        _, made = spec_dir.read(root / "cdi" / "devlet-play-0.json")
-        assert made.devices == (CdiDevice("mine", ContainerEdits(env=("A=b",))),)
-    async with playing(cassette, root, cluster, strict=True):
-        _, made = spec_dir.read(root / "cdi" / "devlet-play-0.json")
-        assert [device.name for device in made.devices] == ["mine", "empty"]
-    assert sorted(path.name for path in (root / "cdi").iterdir()) == ["broken.json", "theirs.yaml"]
+async def test_specs_are_there_while_it_is_played(root: Path, cluster: Cluster) -> None:
+    devices = (CdiDevice("x", ContainerEdits(env=("A=b",))),)
+    async with playing(Cassette("n1", cdi=(Spec("0.3.0", "a.b/c", devices),)), root, cluster):
+        (file,) = (root / "cdi").glob("*.json")
+        assert spec_dir.read(file)[1].devices == devices
+    assert not list((root / "cdi").iterdir())
 
 
-async def test_a_driver_that_runs_already_is_not_disturbed(root: Path, cluster: Cluster) -> None:
+async def test_nothing_is_left_when_it_ends(root: Path, cluster: Cluster) -> None:
+    led = library.shipped("led")
+    async with playing(led, root, cluster):
+        await published(led, "n2", cluster)
+    assert await slices(cluster) == []
+    assert not sockets(root) and not list((root / "plugins").iterdir())
+
+
+@pytest.mark.parametrize("instance", ["", "7f3a"])
+async def test_a_driver_that_runs_already_is_not_disturbed(instance: str, root: Path, cluster: Cluster) -> None:
+    """Whatever the names of its sockets are."""
+    driver = VirtualDriver(Driver("led.example.com", pools=(Pool("{node}", ({"name": "red"},)),)), "n2")
     cassette = Cassette("n1", drivers=(Driver("led.example.com"),))
+    options = DraOptions("n2", root, cdi_directory=root / "cdi", instance=instance)
+    async with running(partial(driver.run, options, cluster)):
+        await until(lambda: slices(cluster))
+        with pytest.raises(ExceptionGroup) as refused:
+            async with playing(cassette, root, cluster):
+                await anyio.sleep_forever()
+        assert refused.group_contains(
+            InUse, match=r"^driver led\.example\.com runs on this node already: end it, or play"
+        )
+        assert options.service_socket(driver.name).is_socket()
+        assert len(await slices(cluster)) == 1
+
+
+async def test_a_plugin_that_runs_already_is_not_disturbed(root: Path, cluster: Cluster) -> None:
+    cassette = Cassette("n1", plugins=(Plugin("example.com/led"),))
     async with playing(cassette, root, cluster):
         with pytest.raises(ExceptionGroup) as refused:
             async with playing(cassette, root, cluster):
                 await anyio.sleep_forever()
-        assert refused.group_contains(InUse, match="is served by another process")
-        assert (root / "plugins/led.example.com/dra.sock").is_socket()
+        assert refused.group_contains(InUse, match="^device plugin example.com/led runs on this node already: end it")
+        assert (root / "device-plugins/example.com_led.sock").is_socket()

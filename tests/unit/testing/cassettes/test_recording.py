@@ -5,7 +5,7 @@ import pytest
 from devlet.errors import InvalidInput
 from devlet.runtime.cdi.spec import ContainerEdits, Hook, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
-from devlet.testing.cassettes.cassette import DeviceEdits, Grant, Options, PluginDevice, Pool
+from devlet.testing.cassettes.cassette import DeviceEdits, DeviceHealth, Grant, Options, PluginDevice, Pool
 from devlet.testing.cassettes.recording import Found, SpecFile, recorded, renamed
 
 DRIVER, RESOURCE = "gpu.example.com", "example.com/led"
@@ -126,3 +126,26 @@ def test_another_name_of_the_node_changes_nothing_else() -> None:
     cassette = recorded(Found("n1", slices=[slice_of({"name": "a"})]), "file")
     new = renamed(cassette, "laptop")
     assert (new.node, new.drivers, new.metadata.name) == ("laptop", cassette.drivers, "file")
+
+
+def test_health_is_that_of_devices_whose_driver_tells_it_now() -> None:
+    views: list[dict[str, Any]] = [
+        {"spec": {"driver": DRIVER, "endpoint": "/x", "healthService": "v1.DRAResourceHealth"}},
+        {"spec": {"driver": "silent.example.com", "endpoint": "/y"}},
+    ]
+    told = [
+        DeviceHealth("n1", "gpu-10", "Unhealthy", f"too hot since {UID}"),
+        DeviceHealth("n1", "gpu-9"),
+        DeviceHealth("n1", "gone", "Unhealthy"),
+        DeviceHealth("other", "gpu-1", "Unknown", "see https://me:secret@example.com"),
+    ]
+    slices = [slice_of({"name": "gpu-9"}, {"name": "gpu-10"}), slice_of({"name": "gpu-1"}, pool="other")]
+    health = {DRIVER: told, "silent.example.com": told, "left.example.com": told}
+    found = Found("n1", slices=slices, drivers=views, health=health, prepared_claims=[prepared()])
+    gpu, silent = recorded(found).drivers
+    assert gpu.health == (
+        DeviceHealth("other", "gpu-1", "Unknown", "redacted"),
+        DeviceHealth("{node}", "gpu-9"),
+        DeviceHealth("{node}", "gpu-10", "Unhealthy", "too hot since {claim.uid}"),
+    )
+    assert silent.health == ()

@@ -3,15 +3,29 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from devlet.runtime.cdi.spec import ContainerEdits, Spec
+from devlet.runtime.cdi.spec import ContainerEdits, Hook, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
 from devlet.testing.cassettes import library
-from devlet.testing.cassettes.cassette import Cassette, DeviceEdits, Driver, Grant, Plugin, PluginDevice, Pool
+from devlet.testing.cassettes.cassette import (
+    Cassette,
+    DeviceEdits,
+    DeviceHealth,
+    Driver,
+    Grant,
+    Plugin,
+    PluginDevice,
+    Pool,
+)
 from devlet.testing.cassettes.rules import MAX_DEVICES, MAX_DRIVERS, problems
 
 
 def driver(*devices: dict[str, Any], pool: str = "{node}", **rest: Any) -> Cassette:
     return Cassette("n1", drivers=(Driver("gpu.example.com", pools=(Pool(pool, devices),), **rest),))
+
+
+def counting(*devices: dict[str, Any]) -> Cassette:
+    counters = {"name": "c", "counters": {"m": {"value": "1"}}}
+    return Cassette("n1", drivers=(Driver("gpu.example.com", pools=(Pool("{node}", devices, (counters,)),)),))
 
 
 def plugin(*devices: PluginDevice, **rest: Any) -> Cassette:
@@ -39,6 +53,31 @@ def test_what_is_shipped_is_good(name: str) -> None:
         (driver({"name": "a", "attributes": {"x": {"int": "no"}}}), "drivers[0].pools[0]: cannot unmarshal"),
         (driver({"name": "a", "attributes": {"x": {"int": 1, "bool": True}}}), "devices[0].attributes[x]"),
         (driver({"name": "a"}, prepared=(DeviceEdits(ContainerEdits(), "p", "b"),)), "no device 'b' in a pool 'p'"),
+        (driver({"name": "a"}, health=(DeviceHealth("p", "a"),)), "drivers[0].health[0]: there is no device 'a' in a"),
+        (driver({"name": "a"}, health=(DeviceHealth("{node}", "a", "Well"),)), "'Well' is none of Healthy, Unhealthy"),
+        (driver({"name": "a"}, health=(DeviceHealth("{node}", "a"),) * 2), "drivers[0].health: '{node}/a' is there 2"),
+        (driver({"name": ["a"]}), "drivers[0].pools[0]: cannot unmarshal array into field devices[0].name"),
+        (
+            driver({"name": "a", "consumesCounters": 5}),
+            "cannot unmarshal number into field devices[0].consumesCounters",
+        ),
+        (
+            driver({"name": "a", "consumesCounters": [{"counterSet": ["c"]}]}),
+            "cannot unmarshal array into field devices[0].consumesCounters[0].counterSet",
+        ),
+        (
+            counting({"name": "a", "consumesCounters": [{"counterSet": "c", "counters": {"n": {"value": "1"}}}]}),
+            "drivers[0].pools[0].devices[0].consumesCounters: there is no counter 'n' in the counter set 'c'",
+        ),
+        (driver(prepared=(DeviceEdits(ContainerEdits(env=("A",))),)), "drivers[0].prepared[0].containerEdits.env[0]"),
+        (
+            driver(prepared=(DeviceEdits(ContainerEdits(hooks=(Hook("no", "x"),))),)),
+            "drivers[0].prepared[0].containerEdits.hooks[0]",
+        ),
+        (plugin(PluginDevice("a", numa_nodes=(1 << 31,))), "plugins[0].devices: a NUMA node is a number from 0 to"),
+        (plugin(grants=(Grant(env={"A": "1"}), Grant(env={"A": "2"}))), "plugins[0].grants: '' is there 2 times"),
+        (plugin(grants=(Grant(env={"": "1"}),)), "plugins[0].grants[0].env: '' cannot be the name of a variable"),
+        (plugin(grants=(Grant(env={"A=B": "1"}),)), "plugins[0].grants[0].env: 'A=B' cannot be the name"),
         (plugin(PluginDevice("")), "plugins[0].devices: an id must be printable"),
         (plugin(PluginDevice("a\n")), "plugins[0].devices: an id must be printable"),
         (plugin(PluginDevice("a"), PluginDevice("a")), "plugins[0].devices: 'a' is there 2 times"),

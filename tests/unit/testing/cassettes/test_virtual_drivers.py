@@ -7,9 +7,19 @@ from devlet.objects.claim import DeviceResult, ResourceClaim
 from devlet.runtime.cdi.spec import ContainerEdits, DeviceNode
 from devlet.sdk import values
 from devlet.sdk.device_plugin import DevicePlugin
+from devlet.sdk.dra_driver import DraDriver
 from devlet.testing.cassettes import cassette
-from devlet.testing.cassettes.cassette import DeviceEdits, Driver, Grant, Options, Plugin, PluginDevice, Pool
-from devlet.testing.cassettes.virtual_drivers import VirtualDriver, virtual_plugin
+from devlet.testing.cassettes.cassette import (
+    DeviceEdits,
+    DeviceHealth,
+    Driver,
+    Grant,
+    Options,
+    Plugin,
+    PluginDevice,
+    Pool,
+)
+from devlet.testing.cassettes.virtual_drivers import VirtualDriver, virtual_driver, virtual_plugin
 
 pytestmark = pytest.mark.anyio
 
@@ -28,13 +38,13 @@ def driver(edits: ContainerEdits) -> Driver:
 
 
 async def test_the_nodes_own_pool_has_the_name_of_this_node() -> None:
-    counters = ({"name": "c", "counters": {"m": {"value": "4"}}},)
+    counters = ({"name": "c", "counters": {"m": {"value": "4"}, "none": {}, "null": None}},)
     devices = ({"name": "a", "attributes": {"x": {"int": 1}}},)
     recorded = Driver("d.e", pools=(Pool("{node}", devices, counters), Pool("rack")))
     pools = await first(VirtualDriver(recorded, "n2").devices())
     assert list(pools) == ["n2", "rack"]
     assert pools["n2"].devices == [values.Device("a", more={"attributes": {"x": {"int": 1}}})]
-    assert pools["n2"].counters == {"c": {"m": "4"}}
+    assert pools["n2"].counters == {"c": {"m": "4", "none": "0", "null": "0"}}
 
 
 async def test_a_claim_gets_what_was_recorded() -> None:
@@ -76,3 +86,15 @@ async def test_a_plugin_offers_the_calls_that_were_offered() -> None:
 def test_an_id_that_no_plugin_may_have_is_refused() -> None:
     with pytest.raises(InvalidInput, match="has more than 63 characters"):
         virtual_plugin(Plugin("example.com/led", (PluginDevice("x" * 64),)))
+
+
+async def test_health_is_told_if_it_was_told() -> None:
+    sick = DeviceHealth("{node}", "a", "Unhealthy", "too hot")
+    told = virtual_driver(Driver("d.e", health=(sick, DeviceHealth("rack", "b"))), "n2").health()
+    assert await first(told) == [
+        values.DeviceHealth("n2", "a", values.UNHEALTHY, "too hot"),
+        values.DeviceHealth("rack", "b", values.HEALTHY),
+    ]
+    assert await first(virtual_driver(Driver("d.e", versions=("v1.DRAResourceHealth",)), "n2").health()) == []
+    silent = virtual_driver(Driver("d.e", versions=("v1.DRAPlugin",)), "n2")
+    assert type(silent).health is DraDriver.health

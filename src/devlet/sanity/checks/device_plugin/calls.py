@@ -1,15 +1,15 @@
 """Calls that do not go as they should: cancelled, cut off, not understood."""
 
-from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, cast
+from functools import partial
 
 import anyio
-from google.protobuf.unknown_fields import UnknownFieldSet
 
-from devlet.errors import PluginError, PluginUnavailable, PluginUnimplemented
-from devlet.sanity.check import Checks, Failed, Outcome, Passed, Warned
+from devlet.errors import PluginError
+from devlet.sanity.check import Checks, Failed, Outcome, Passed
+from devlet.sanity.checks import leaks, wire
 from devlet.sanity.checks.device_plugin.every import every_plugin
+from devlet.sanity.checks.moments import duration, moments
 from devlet.sanity.plugin_client import PluginClient, connected
 from devlet.sanity.rig_device_plugin import DevicePluginRig
 
@@ -38,8 +38,9 @@ async def _still_good(rig: DevicePluginRig, plugin: PluginClient, after: str) ->
 @every_plugin
 async def cancelled(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     ids = await plugin.healthy()
-    for _ in range(30):
-        with anyio.move_on_after(rig.dice.number(0, 20) / 10_000):
+    took = await duration(lambda: plugin.allocate(ids))
+    for moment in moments(took, 30, rig.dice):
+        with anyio.move_on_after(moment):
             await plugin.allocate(ids)
     return await _still_good(rig, plugin, "30 calls of Allocate that were cancelled")
 
@@ -53,14 +54,16 @@ async def cancelled(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 @every_plugin
 async def cut_off(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     ids = await plugin.healthy()
-    for _ in range(10):
+    took = await duration(lambda: plugin.allocate(ids))
+    for moment in moments(took, 10, rig.dice):
         async with (
             connected(plugin.resource, plugin.path, rig.tasks, dial=rig.settings.dial, answer=5.0) as other,
             anyio.create_task_group() as tasks,
         ):
-            other.follow()
+            stream = other.follow()
+            await stream.until(lambda watch: watch.count > 0, rig.settings.answer)
             tasks.start_soon(_cut_off, other, ids)
-            await anyio.sleep(rig.dice.number(0, 20) / 10_000)
+            await anyio.sleep(moment)
             tasks.cancel_scope.cancel()
     return await _still_good(rig, plugin, "10 connections that were closed in the middle of calls")
 
@@ -78,13 +81,7 @@ async def _cut_off(plugin: PluginClient, ids: list[str]) -> None:
 )
 @every_plugin
 async def garbage(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
-    try:
-        await plugin.raw("Allocate", b"\xff" * 16)
-    except PluginUnavailable as e:
-        return Failed(f"sixteen bytes 0xff were sent as an AllocateRequest: {e.message}; {rig.trouble}".rstrip("; "))
-    except PluginError:
-        return await _still_good(rig, plugin, "a message that is no protobuf")
-    return Failed("sixteen bytes 0xff were sent as an AllocateRequest, and it answered with success")
+    return await wire.refuses_garbage(rig, plugin, "Allocate", partial(_still_good, rig, plugin))
 
 
 @checks.add(
@@ -95,13 +92,7 @@ async def garbage(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 )
 @every_plugin
 async def no_such_method(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
-    try:
-        await plugin.raw("NoSuchMethod", b"")
-    except PluginUnimplemented:
-        return Passed()
-    except PluginError as e:
-        return Failed(f"a method that does not exist is answered with: {e.message}")
-    return Failed("a method that does not exist is answered with success")
+    return await wire.no_such_method(plugin)
 
 
 @checks.add(
@@ -115,12 +106,7 @@ async def known_fields(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     ids = await plugin.healthy()
     devices = await plugin.devices()
     granted = await plugin.allocate(ids[:1])
-    answers = [await plugin.options(), granted, *granted.container_responses, *devices]
-    for answer in answers:
-        if numbers := sorted({unknown.field_number for unknown in cast(Iterable[Any], UnknownFieldSet(answer))}):
-            name = answer.DESCRIPTOR.name
-            return Warned(f"{name} has fields that v1beta1 does not know: number {', '.join(map(str, numbers))}")
-    return Passed()
+    return wire.known_fields([await plugin.options(), granted, *granted.container_responses, *devices])
 
 
 @checks.add(
@@ -133,20 +119,12 @@ async def known_fields(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 @every_plugin
 async def no_leaks(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     ids = await plugin.healthy()
-    await _allocations(plugin, ids, 50)
-    before = rig.usage()
-    await _allocations(plugin, ids, 200)
-    after = rig.usage()
-    if (more := after.files - before.files) > 100:
-        return Failed(f"{more} more open files after 200 calls of Allocate")
-    if (more := after.threads - before.threads) > 100:
-        return Failed(f"{more} more threads after 200 calls of Allocate")
-    return Passed()
 
+    async def allocate(times: int) -> None:
+        for number in range(times):
+            await plugin.allocate([ids[number % len(ids)]])
 
-async def _allocations(plugin: PluginClient, ids: list[str], times: int) -> None:
-    for number in range(times):
-        await plugin.allocate([ids[number % len(ids)]])
+    return await leaks.uses_up(rig, allocate, 100, "calls of Allocate")
 
 
 @checks.add(
@@ -156,12 +134,4 @@ async def _allocations(plugin: PluginClient, ids: list[str], times: int) -> None
     how="start it and look at how much it writes",
 )
 async def quiet_log(rig: DevicePluginRig) -> Outcome:
-    before = rig.log_bytes()
-    await anyio.sleep(rig.settings.quiet)
-    rate = (rig.log_bytes() - before) / rig.settings.quiet
-    return (
-        Failed(f"it writes {rate / 1e6:.1f} MB of log in a second, while nothing happens") if rate > _LOG else Passed()
-    )
-
-
-_LOG = 256 << 10  # bytes in a second
+    return await leaks.quiet_log(rig, rig.settings.quiet)

@@ -136,7 +136,7 @@ async def after_restart(rig: DevicePluginRig) -> Outcome:
     await rig.restart_kubelet()
     if not await rig.ready_again(resources, before):
         raise CannotTell("it did not register again")
-    await rig.kubelet.settle(rig.settings.settle)
+    await rig.kubelet.registrations.settle(rig.settings.settle)
     if await _changed(rig, await _started(rig.plugins)):
         return Passed()
     return _untold(rig, "the kubelet was restarted and the devices changed")

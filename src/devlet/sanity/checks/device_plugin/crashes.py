@@ -25,7 +25,7 @@ async def _killed(rig: DevicePluginRig) -> Outcome | None:
     stale = [path.name for path in rig.leftovers()]
     await rig.driver.start()
     if await rig.ready_again(resources, before):
-        await rig.kubelet.settle(rig.settings.settle)
+        await rig.kubelet.registrations.settle(rig.settings.settle)
         return None
     left = f", with {', '.join(stale)} left over" if stale else ""
     return Failed(f"it was killed and started again{left}, and was not registered within {rig.settings.wait:g} s")

@@ -3,6 +3,7 @@
 import anyio
 
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed
+from devlet.sanity.rig import until
 from devlet.sanity.rig_device_plugin import DevicePluginRig
 
 checks = Checks[DevicePluginRig]()
@@ -103,6 +104,9 @@ async def first_of_all(rig: DevicePluginRig) -> Outcome:
     await rig.kubelet.stop()
     rig.remove_sockets()
     await rig.driver.start()
+    await until(
+        lambda: bool(rig.leftovers() or rig.driver.ending), rig.settings.dial
+    )  # some wait for the kubelet first
     await anyio.sleep(rig.settings.late)
     await rig.kubelet.start(clean=True)
     if not await rig.ready_again(resources, before):

@@ -1,12 +1,13 @@
 """What a plugin sends on ListAndWatch while nothing changes."""
 
-from itertools import pairwise
+from functools import partial
 
 import anyio
 import anyio.lowlevel
 
 from devlet.errors import PluginUnavailable
 from devlet.sanity.check import Checks, Failed, Outcome, Passed, Warned
+from devlet.sanity.checks import leaks
 from devlet.sanity.checks.device_plugin.every import every_plugin
 from devlet.sanity.plugin_client import PluginClient
 from devlet.sanity.rig_device_plugin import DevicePluginRig
@@ -235,20 +236,8 @@ async def _together(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 )
 @every_plugin
 async def closed_streams(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
-    await _open_and_close(rig, plugin, 50)
-    used = [rig.usage()]
-    for _ in range(3):
-        await _open_and_close(rig, plugin, 200)
-        used.append(rig.usage())
-    first, last = used[0], used[-1]
-    if last.files - first.files > 100:
-        return Failed(f"{last.files - first.files} more open files after 600 streams were opened and closed")
-    if last.threads - first.threads > 100:
-        return Failed(f"{last.threads - first.threads} more threads after 600 streams were opened and closed")
-    growth = min(after.memory - before.memory for before, after in pairwise(used)) // 200
-    if growth > _LEAK:
-        return Warned(f"each closed stream left about {growth // 1024} KiB of memory in use")
-    return Passed()
+    opened = partial(_open_and_close, rig, plugin)
+    return await leaks.uses_up(rig, opened, 200, "streams were opened and closed", memory=_LEAK)
 
 
 _LEAK = 4 << 10  # bytes for each closed stream
@@ -273,7 +262,7 @@ async def _open_and_close(rig: DevicePluginRig, plugin: PluginClient, times: int
 @every_plugin
 async def unread_stream(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     ids = await plugin.healthy()
-    with plugin.unread_streams(3):
+    async with plugin.unread_streams(3):
         await plugin.options()
         await plugin.allocate(ids[:1])
     return Passed()

@@ -33,8 +33,8 @@ def _own(rig: DevicePluginRig) -> list[Registration]:
     how="start it beside a kubelet and wait for its resource in the node's capacity",
 )
 async def registers(rig: DevicePluginRig) -> Outcome:
-    if rig.is_hopeless:
-        return Failed(rig.trouble)
+    if rig.unready:
+        return Failed(rig.unready)
     return Passed(f"registered {', '.join(sorted(rig.resources))}")
 
 
@@ -125,13 +125,15 @@ def _words(options: object) -> str:
     how="count calls of Register while nothing happens",
 )
 async def registers_once(rig: DevicePluginRig) -> Outcome:
-    before = rig.kubelet.count
+    before = {each.resource for each in rig.registrations}
+    count = rig.kubelet.count
     await anyio.sleep(rig.settings.quiet)
-    taken = [each for each in rig.registrations if not each.problem]
-    counts = Counter(each.resource for each in taken)
-    again = rig.kubelet.count - before
+    again = [
+        each for each in rig.kubelet.registrations.since(count) if each.resource in before
+    ]  # others are merely late
     if again:
-        return Failed(f"it registered {again} more times in {rig.settings.quiet:g} s in which nothing happened")
+        return Failed(f"it registered {len(again)} more times in {rig.settings.quiet:g} s in which nothing happened")
+    counts = Counter(each.resource for each in rig.registrations if not each.problem)
     if not rig.by_registry and counts and max(counts.values()) > 1:
         name, times = counts.most_common(1)[0]
         return Failed(f"it registered {name} {times} times, though the first was answered with success")

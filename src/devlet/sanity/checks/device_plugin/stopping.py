@@ -9,9 +9,7 @@ _HOW = "send it SIGTERM"
 
 
 async def _terminated(rig: DevicePluginRig) -> bool:
-    rig.plugins  # noqa: B018  there must have been something to end
-    rig.stopped = True
-    return await rig.driver.terminate(rig.settings.stop)
+    return await rig.terminate(rig.settings.stop)
 
 
 @checks.add(
@@ -80,8 +78,7 @@ async def ends_with_streams(rig: DevicePluginRig) -> Outcome:
 async def starts_again(rig: DevicePluginRig) -> Outcome:
     resources, before = rig.resources, rig.kubelet.count
     await _terminated(rig)
-    rig.stopped = False
-    await rig.driver.start()
+    await rig.start_again()
     if not await rig.ready_again(resources, before):
         return Failed(f"it was stopped and started again, and was not registered within {rig.settings.wait:g} s")
     return Passed()

@@ -1,5 +1,7 @@
 """Calls for several claims, and several calls at a time."""
 
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from uuid import uuid4
 
 import anyio
@@ -105,8 +107,8 @@ async def partial(rig: DraRig) -> Outcome:
             devices = await rig.client.prepared(claim.ref)
         except PluginError as e:
             return Failed(f"a claim that was in a call with a bad one cannot be prepared alone: {e.message}")
-        if missing := rig.cdi.now().resolve(ids_of(devices)).missing:
-            return Failed(f"after a call with a bad claim, CDI devices are missing: {', '.join(missing)}")
+        if missing := rig.cdi.missing(ids_of(devices)):
+            return Failed(f"after a call with a bad claim, CDI devices are missing: {missing}")
     return Passed(note)
 
 
@@ -126,8 +128,8 @@ async def concurrent(rig: DraRig) -> Outcome:
             answered = {(each.pool_name, each.device_name) for each in devices}
             if answered - claim.devices:
                 found.append(Failed(f"{claim.name} has {claim.devices}, and was answered with {answered}"))
-            elif missing := rig.cdi.now().resolve(ids_of(devices)).missing:
-                found.append(Failed(f"{claim.name}: no CDI device {', '.join(missing)}"))
+            elif missing := rig.cdi.missing(ids_of(devices)):
+                found.append(Failed(f"{claim.name}: no CDI device {missing}"))
             await rig.client.unprepared(claim.ref)
 
     async with rig.claims(count) as claims, anyio.create_task_group() as tasks:
@@ -147,10 +149,16 @@ async def opposed(rig: DraRig) -> Outcome:
         for _ in range(5):
             await rig.client.prepared(claim.ref)
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(rig.client.unprepare, claim.ref)
-                tasks.start_soon(rig.client.prepare, claim.ref)
+                tasks.start_soon(_tried, rig.client.unprepare, claim.ref)
+                tasks.start_soon(_tried, rig.client.prepare, claim.ref)
         devices = await rig.client.prepared(claim.ref)
         await anyio.sleep(rig.settings.quiet)
-        if missing := rig.cdi.now().resolve(ids_of(devices)).missing:
-            return Failed(f"prepared last of all, and yet there is no CDI device {', '.join(missing)}")
+        if missing := rig.cdi.missing(ids_of(devices)):
+            return Failed(f"prepared last of all, and yet there is no CDI device {missing}")
         return same(devices, await rig.client.prepared(claim.ref), "one call after the other")
+
+
+async def _tried(call: Callable[[Ref], Awaitable[object]], ref: Ref) -> None:
+    """Either may be told to come again."""
+    with suppress(PluginError):
+        await call(ref)

@@ -1,20 +1,19 @@
 """Calls that do not go as they should: cancelled, cut off, not understood."""
 
-from collections.abc import Iterable
 from contextlib import aclosing, suppress
-from typing import Any, cast
+from functools import partial
 
 import anyio
-from google.protobuf.unknown_fields import UnknownFieldSet
 
-from devlet.errors import PluginError, PluginUnavailable, PluginUnimplemented
-from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
-from devlet.sanity.dra_client import HEALTH_SERVICES, Ref, connected
+from devlet.errors import PluginError
+from devlet.sanity.check import Checks, Failed, Outcome, Passed
+from devlet.sanity.checks import leaks, wire
+from devlet.sanity.checks.dra.health import health_service
+from devlet.sanity.checks.moments import duration, moments
+from devlet.sanity.dra_client import DraClient, Ref, connected
 from devlet.sanity.rig_dra import DraRig
 
 checks = Checks[DraRig]()
-
-_LOG = 256 << 10  # bytes in a second
 
 
 async def _still_good(rig: DraRig, ref: Ref, after: str) -> Outcome:
@@ -38,9 +37,12 @@ async def _still_good(rig: DraRig, ref: Ref, after: str) -> Outcome:
 )
 async def cancelled(rig: DraRig) -> Outcome:
     async with rig.claim() as claim:
-        for number in range(20):
-            with anyio.move_on_after(rig.dice.number(0, 50) / 10_000):
-                await (rig.client.prepare if number % 2 else rig.client.unprepare)(claim.ref)
+        calls = (rig.client.prepare, rig.client.unprepare)
+        times = [await duration(partial(call, claim.ref)) for call in calls]
+        for call, took in zip(calls, times, strict=True):
+            for moment in moments(took, 10, rig.dice):
+                with anyio.move_on_after(moment):
+                    await call(claim.ref)
         return await _still_good(rig, claim.ref, "20 calls that were cancelled")
 
 
@@ -52,21 +54,23 @@ async def cancelled(rig: DraRig) -> Outcome:
 )
 async def cut_off(rig: DraRig) -> Outcome:
     async with rig.claim() as claim:
-        for _ in range(8):
-            client = rig.client
+        client = rig.client
+        took = await duration(partial(client.prepare, claim.ref))
+        await client.unprepare(claim.ref)
+        for moment in moments(took, 8, rig.dice):
             async with (
                 connected(client.driver, client.path, client.service, dial=rig.settings.dial, answer=5.0) as other,
                 anyio.create_task_group() as tasks,
             ):
-                tasks.start_soon(_cut_off, other.prepare, claim.ref)
-                await anyio.sleep(rig.dice.number(0, 50) / 10_000)
+                tasks.start_soon(_cut_off, other, claim.ref)
+                await anyio.sleep(moment)
                 tasks.cancel_scope.cancel()
         return await _still_good(rig, claim.ref, "8 connections that were closed in the middle of calls")
 
 
-async def _cut_off(call: Any, ref: Ref) -> None:
+async def _cut_off(client: DraClient, ref: Ref) -> None:
     with suppress(PluginError):
-        await call(ref)
+        await client.prepare(ref)
 
 
 @checks.add(
@@ -77,13 +81,8 @@ async def _cut_off(call: Any, ref: Ref) -> None:
 )
 async def garbage(rig: DraRig) -> Outcome:
     async with rig.claim() as claim:
-        try:
-            await rig.client.raw("NodePrepareResources", b"\xff" * 16)
-        except PluginUnavailable as e:
-            return Failed(f"sixteen bytes 0xff were sent as a request: {e.message}; {rig.trouble}".rstrip("; "))
-        except PluginError:
-            return await _still_good(rig, claim.ref, "a message that is no protobuf")
-    return Failed("sixteen bytes 0xff were sent as a NodePrepareResourcesRequest, and it answered with success")
+        still_good = partial(_still_good, rig, claim.ref)
+        return await wire.refuses_garbage(rig, rig.client, "NodePrepareResources", still_good)
 
 
 @checks.add(
@@ -93,13 +92,7 @@ async def garbage(rig: DraRig) -> Outcome:
     how="call NoSuchMethod of its service",
 )
 async def no_such_method(rig: DraRig) -> Outcome:
-    try:
-        await rig.client.raw("NoSuchMethod", b"")
-    except PluginUnimplemented:
-        return Passed()
-    except PluginError as e:
-        return Failed(f"a method that does not exist is answered with: {e.message}")
-    return Failed("a method that does not exist is answered with success")
+    return await wire.no_such_method(rig.client)
 
 
 @checks.add(
@@ -111,12 +104,8 @@ async def no_such_method(rig: DraRig) -> Outcome:
 async def known_fields(rig: DraRig) -> Outcome:
     async with rig.claim() as claim:
         answer = await rig.client.prepare(claim.ref)
-    messages = [answer, *answer.claims.values(), *(each for one in answer.claims.values() for each in one.devices)]
-    for message in messages:
-        if numbers := sorted({unknown.field_number for unknown in cast(Iterable[Any], UnknownFieldSet(message))}):
-            name = message.DESCRIPTOR.name
-            return Warned(f"{name} has fields that nobody knows: number {', '.join(map(str, numbers))}")
-    return Passed()
+    claims = answer.claims.values()
+    return wire.known_fields([answer, *claims, *(device for each in claims for device in each.devices)])
 
 
 @checks.add(
@@ -128,21 +117,13 @@ async def known_fields(rig: DraRig) -> Outcome:
 )
 async def no_leaks(rig: DraRig) -> Outcome:
     async with rig.claim() as claim:
-        await _rounds(rig, claim.ref, 10)
-        before = rig.usage()
-        await _rounds(rig, claim.ref, 60)
-        after = rig.usage()
-    if (more := after.files - before.files) > 30:
-        return Failed(f"{more} more open files after 60 times prepare and unprepare")
-    if (more := after.threads - before.threads) > 30:
-        return Failed(f"{more} more threads after 60 times prepare and unprepare")
-    return Passed()
 
+        async def rounds(times: int) -> None:
+            for _ in range(times):
+                await rig.client.prepared(claim.ref)
+                await rig.client.unprepared(claim.ref)
 
-async def _rounds(rig: DraRig, ref: Ref, times: int) -> None:
-    for _ in range(times):
-        await rig.client.prepared(ref)
-        await rig.client.unprepared(ref)
+        return await leaks.uses_up(rig, rounds, 20, "times prepare and unprepare")
 
 
 @checks.add(
@@ -152,12 +133,7 @@ async def _rounds(rig: DraRig, ref: Ref, times: int) -> None:
     how="start it and look at how much it writes",
 )
 async def quiet_log(rig: DraRig) -> Outcome:
-    before = rig.log_bytes()
-    await anyio.sleep(rig.settings.quiet)
-    rate = (rig.log_bytes() - before) / rig.settings.quiet
-    return (
-        Failed(f"it writes {rate / 1e6:.1f} MB of log in a second, while nothing happens") if rate > _LOG else Passed()
-    )
+    return await leaks.quiet_log(rig, rig.settings.quiet)
 
 
 @checks.add(
@@ -167,12 +143,10 @@ async def quiet_log(rig: DraRig) -> Outcome:
     how="call NodeWatchResources, keep it open, and call NodePrepareResources on the same connection",
 )
 async def beside_streams(rig: DraRig) -> Outcome:
-    offered = [each for each in rig.greeting.versions if each in HEALTH_SERVICES]
-    if not offered:
-        raise CannotTell("it does not offer to tell the health of its devices")
-    async with rig.claim() as claim, aclosing(rig.client.health(offered[0])) as lists:
-        await anext(lists)
-        with anyio.move_on_after(rig.settings.late):
+    async with rig.claim() as claim, aclosing(rig.client.health(health_service(rig))) as lists:
+        with anyio.move_on_after(rig.settings.answer):
+            await anext(lists)
             await rig.client.prepared(claim.ref)
             return Passed()
-    return Failed(f"while a health stream is open NodePrepareResources is not answered within {rig.settings.late:g} s")
+    limit = f"within {rig.settings.answer:g} s"
+    return Failed(f"while a health stream is open NodePrepareResources is not answered {limit}")

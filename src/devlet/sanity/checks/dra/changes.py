@@ -1,6 +1,6 @@
 """Devices that come and go, as `--change` makes them."""
 
-from devlet.sanity.check import Checks, Failed, Outcome, Passed
+from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed
 from devlet.sanity.checks.dra import slices
 from devlet.sanity.rig_dra import DraRig
 
@@ -9,12 +9,19 @@ checks = Checks[DraRig]()
 _HOW = "make other devices be there, and look at its slices"
 
 
-async def _changed(rig: DraRig) -> bool:
+async def _is_told(rig: DraRig) -> bool:
+    """Make its devices change; whether its slices have."""
     before = [each.device for each in rig.offers()]
     await rig.change_devices()
     return await rig.history.until(
         lambda: bool(rig.history.of(rig.name)) and [each.device for each in rig.offers()] != before, rig.settings.wait
     )
+
+
+async def _changed(rig: DraRig) -> None:
+    """CannotTell if its slices have not."""
+    if not await _is_told(rig):
+        raise CannotTell("a change of its devices is not published: see DRA-CHANGE-1")
 
 
 @checks.add(
@@ -25,7 +32,7 @@ async def _changed(rig: DraRig) -> bool:
     fresh=True,
 )
 async def published(rig: DraRig) -> Outcome:
-    if not await _changed(rig):
+    if not await _is_told(rig):
         return Failed(f"its devices changed, and {rig.settings.wait:g} s later its slices are as before")
     return Passed()
 
@@ -39,18 +46,8 @@ async def published(rig: DraRig) -> Outcome:
 )
 async def complete(rig: DraRig) -> Outcome:
     await _changed(rig)
-
-    def holds() -> bool:
-        found = rig.pools()
-        alone = len(rig.slices) == sum(map(len, found.values()))
-        return alone and all(
-            each["spec"]["pool"]["resourceSliceCount"] == len(pool) for pool in found.values() for each in pool
-        )
-
-    if not await rig.history.until(holds, rig.settings.wait):
-        problems = [await slices.complete(rig), await slices.no_old_ones(rig)]
-        return next((each for each in problems if isinstance(each, Failed)), Failed("its pools are not complete"))
-    return Passed()
+    found = await slices.complete(rig)
+    return found if isinstance(found, Failed) else await slices.no_old_ones(rig)
 
 
 @checks.add(
@@ -64,7 +61,8 @@ async def generations(rig: DraRig) -> Outcome:
     highest = {name: pool[0]["spec"]["pool"]["generation"] for name, pool in rig.pools().items()}
     before = rig.history.count
     await _changed(rig)
-    for change in list(rig.history.changes)[-(rig.history.count - before) or len(rig.history.changes) :]:
+    await rig.history.changes.settle(rig.settings.settle)
+    for change in rig.history.changes.since(before):
         pool = change.slice["spec"]["pool"]
         if change.type != "DELETED" and change.slice["spec"]["driver"] == rig.name:
             if pool["generation"] < highest.get(pool["name"], 0):

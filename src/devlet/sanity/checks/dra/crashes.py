@@ -2,13 +2,15 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 import anyio
 
 from devlet.errors import PluginError
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed
 from devlet.sanity.checks.dra.answers import ids_of, same
-from devlet.sanity.dra_client import DraClient
+from devlet.sanity.checks.dra.slices import settled
+from devlet.sanity.checks.moments import duration, moments
 from devlet.sanity.rig_dra import DraRig
 
 checks = Checks[DraRig]()
@@ -31,7 +33,7 @@ async def _back(rig: DraRig) -> None:
     fresh=True,
 )
 async def killed(rig: DraRig) -> Outcome:
-    rig.client  # noqa: B018  it has to be able to
+    rig.need_driver()
     before = rig.kubelet.count
     await rig.driver.kill()
     stale = ", ".join(path.name for path in rig.leftovers())
@@ -50,8 +52,7 @@ async def killed(rig: DraRig) -> Outcome:
     fresh=True,
 )
 async def same_slices(rig: DraRig) -> Outcome:
-    rig.slices  # noqa: B018  there must be some
-    before = rig.versions()
+    before = await settled(rig)
     await _back(rig)
     await anyio.sleep(rig.settings.quiet)
     if (after := rig.versions()) != before:
@@ -74,8 +75,8 @@ async def same_answer(rig: DraRig) -> Outcome:
             second = await rig.client.prepared(claim.ref)
         except PluginError as e:
             return Failed(f"prepared before it was killed; then {e.message}")
-        if missing := rig.cdi.now().resolve(ids_of(second)).missing:
-            return Failed(f"prepared again, and there is no CDI device {', '.join(missing)}")
+        if missing := rig.cdi.missing(ids_of(second)):
+            return Failed(f"prepared again, and there is no CDI device {missing}")
         return same(first, second, "before and after it was killed")
 
 
@@ -91,8 +92,8 @@ async def stays(rig: DraRig) -> Outcome:
         ids = ids_of(await rig.client.prepared(claim.ref))
         await _back(rig)
         await anyio.sleep(rig.settings.quiet)
-        if missing := rig.cdi.now().resolve(ids).missing:
-            return Failed(f"prepared before it was started again; now there is no CDI device {', '.join(missing)}")
+        if missing := rig.cdi.missing(ids):
+            return Failed(f"prepared before it was started again; now there is no CDI device {missing}")
     return Passed()
 
 
@@ -126,16 +127,20 @@ async def unprepares(rig: DraRig) -> Outcome:
 async def during_prepare(rig: DraRig) -> Outcome:
     before = rig.cdi.files()
     async with rig.claim() as claim:
-        await _interrupted(rig, lambda client: client.prepare(claim.ref))
-        try:
-            devices = await rig.client.prepared(claim.ref)
-            if missing := rig.cdi.now().resolve(ids_of(devices)).missing:
-                return Failed(f"killed while it prepared; then there is no CDI device {', '.join(missing)}")
-            await rig.client.unprepared(claim.ref)
-        except PluginError as e:
-            return Failed(f"killed while it prepared; then {e.message}")
-        left = {path for path in rig.cdi.files() - before if path.suffix in (".json", ".yaml")}
-    return Failed(f"killed while it prepared; left over: {', '.join(map(str, left))}") if left else Passed()
+        took = await duration(lambda: rig.client.prepared(claim.ref))
+        await rig.client.unprepared(claim.ref)
+        for moment in moments(took, _KILLS, rig.dice):
+            await _interrupted(rig, partial(rig.client.prepare, claim.ref), moment)
+            try:
+                devices = await rig.client.prepared(claim.ref)
+                if missing := rig.cdi.missing(ids_of(devices)):
+                    return Failed(f"killed while it prepared; then there is no CDI device {missing}")
+                await rig.client.unprepared(claim.ref)
+            except PluginError as e:
+                return Failed(f"killed while it prepared; then {e.message}")
+            if left := [str(path) for path in rig.cdi.files() - before if path.suffix in (".json", ".yaml")]:
+                return Failed(f"killed while it prepared; left over: {', '.join(left)}")
+    return Passed()
 
 
 @checks.add(
@@ -149,33 +154,35 @@ async def during_unprepare(rig: DraRig) -> Outcome:
     before = rig.cdi.files()
     async with rig.claim() as claim:
         await rig.client.prepared(claim.ref)
-        await _interrupted(rig, lambda client: client.unprepare(claim.ref))
-        try:
-            await rig.client.unprepared(claim.ref)
-        except PluginError as e:
-            return Failed(f"killed while it unprepared; then {e.message}")
-        if left := rig.cdi.files() - before:
-            return Failed(f"killed while it unprepared; left over: {', '.join(map(str, left))}")
-        try:
-            await rig.client.prepared(claim.ref)
-        except PluginError as e:
-            return Failed(f"killed while it unprepared; prepared again {e.message}")
+        took = await duration(lambda: rig.client.unprepared(claim.ref))
+        await rig.client.prepared(claim.ref)
+        for moment in moments(took, _KILLS, rig.dice):
+            await _interrupted(rig, partial(rig.client.unprepare, claim.ref), moment)
+            try:
+                await rig.client.unprepared(claim.ref)
+            except PluginError as e:
+                return Failed(f"killed while it unprepared; then {e.message}")
+            if left := rig.cdi.files() - before:
+                return Failed(f"killed while it unprepared; left over: {', '.join(map(str, left))}")
+            try:
+                await rig.client.prepared(claim.ref)
+            except PluginError as e:
+                return Failed(f"killed while it unprepared; prepared again {e.message}")
     return Passed()
 
 
-_MOMENTS = ((1, 10), (20, 60), (100, 300))  # milliseconds after the call, from and to
+_KILLS = 3  # early, later, and close to the answer
 
 
-async def _interrupted(rig: DraRig, call: Callable[[DraClient], Awaitable[object]]) -> None:
-    """Early, later, and perhaps too late."""
+async def _interrupted(rig: DraRig, call: Callable[[], Awaitable[object]], moment: float) -> None:
+    """Killed so many seconds after the call, and back again."""
 
     async def ask() -> None:
         with suppress(PluginError):
-            await call(rig.client)
+            await call()
 
-    for moment in _MOMENTS:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask)
-            await anyio.sleep(rig.dice.number(*moment) / 1_000)
-            await rig.driver.kill()
-        await _back(rig)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        await anyio.sleep(moment)
+        await rig.driver.kill()
+    await _back(rig)

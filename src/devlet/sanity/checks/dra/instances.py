@@ -5,8 +5,10 @@ import anyio
 from devlet.errors import PluginError
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed
 from devlet.sanity.checks.dra.answers import ids_of, same
+from devlet.sanity.checks.dra.slices import settled
 from devlet.sanity.claim_maker import MadeClaim
 from devlet.sanity.dra_client import DraClient
+from devlet.sanity.rig import until
 from devlet.sanity.rig_dra import DraRig
 
 checks = Checks[DraRig]()
@@ -14,12 +16,17 @@ checks = Checks[DraRig]()
 _HOW = "start a second instance with another pod UID in the names of its sockets"
 
 
-async def _both(rig: DraRig) -> list[DraClient]:
-    """CannotTell if they cannot be registered side by side: another check says so."""
-    rig.client  # noqa: B018  the first one has to be there
+async def _second_registered(rig: DraRig) -> bool:
+    """Start it beside the first."""
+    rig.need_driver()
     before = rig.kubelet.count
     await rig.start_second()
-    if not await rig.ready_again(before, drivers=2):
+    return await rig.ready_again(before, drivers=2)
+
+
+async def _both(rig: DraRig) -> list[DraClient]:
+    """CannotTell if they cannot be registered side by side: another check says so."""
+    if not await _second_registered(rig):
         raise CannotTell("two instances could not be registered: see DRA-TWO-1")
     return [client for _, client in rig.kubelet.drivers.values()]
 
@@ -32,10 +39,7 @@ async def _both(rig: DraRig) -> list[DraClient]:
     fresh=True,
 )
 async def registered(rig: DraRig) -> Outcome:
-    rig.client  # noqa: B018  the first one has to be there
-    before = rig.kubelet.count
-    await rig.start_second()
-    if not await rig.ready_again(before, drivers=2):
+    if not await _second_registered(rig):
         found = ", ".join(path.name for path in rig.kubelet.drivers) or "none"
         ending = f"; the second one {rig.second.ending}" if rig.second and rig.second.ending else ""
         return Failed(f"of two instances these are registered: {found}{ending}")
@@ -65,8 +69,8 @@ async def shared_state(rig: DraRig) -> Outcome:
         if left := rig.cdi.files() - before:
             return Failed(f"prepared by one and unprepared by the other; left over: {', '.join(map(str, left))}")
         devices = await first.prepared(claim.ref)
-        if missing := rig.cdi.now().resolve(ids_of(devices)).missing:
-            return Failed(f"unprepared by one, prepared by the other; no CDI device {', '.join(missing)}")
+        if missing := rig.cdi.missing(ids_of(devices)):
+            return Failed(f"unprepared by one, prepared by the other; no CDI device {missing}")
     return Passed()
 
 
@@ -78,8 +82,7 @@ async def shared_state(rig: DraRig) -> Outcome:
     fresh=True,
 )
 async def same_slices(rig: DraRig) -> Outcome:
-    rig.slices  # noqa: B018  there must be some
-    before = rig.versions()
+    before = await settled(rig)
     await _both(rig)
     await anyio.sleep(rig.settings.quiet)
     if (after := rig.versions()) != before:
@@ -95,9 +98,10 @@ async def same_slices(rig: DraRig) -> Outcome:
     fresh=True,
 )
 async def one_ends(rig: DraRig) -> Outcome:
+    first = set(rig.kubelet.drivers)
     await _both(rig)
-    rig.stopped = True
-    await rig.driver.terminate(rig.settings.stop)
+    await rig.terminate(rig.settings.stop)
+    await until(lambda: first.isdisjoint(rig.kubelet.drivers), rig.settings.wait)
     await anyio.sleep(rig.settings.quiet)
     if len(rig.kubelet.drivers) != 1:
         left = ", ".join(path.name for path in rig.kubelet.drivers) or "none"
@@ -106,8 +110,8 @@ async def one_ends(rig: DraRig) -> Outcome:
         return Failed("one of two instances was stopped, and the slices of both are gone")
     async with rig.claim() as claim:
         devices = await rig.client.prepared(claim.ref)
-        if missing := rig.cdi.now().resolve(ids_of(devices)).missing:
-            return Failed(f"one instance was stopped; the other answers without CDI device {', '.join(missing)}")
+        if missing := rig.cdi.missing(ids_of(devices)):
+            return Failed(f"one instance was stopped; the other answers without CDI device {missing}")
     return Passed()
 
 
@@ -131,8 +135,8 @@ async def concurrent(rig: DraRig) -> Outcome:
             for number, claim in enumerate(claims):
                 tasks.start_soon(one, both[number % 2], claim)
         for name, ids in answers.items():
-            if missing := rig.cdi.now().resolve(ids).missing:
-                return Failed(f"prepared by two instances at a time: {name} has no CDI device {', '.join(missing)}")
+            if missing := rig.cdi.missing(ids):
+                return Failed(f"prepared by two instances at a time: {name} has no CDI device {missing}")
         for claim in claims:
             await both[0].unprepared(claim.ref)
         left = rig.cdi.files() - before

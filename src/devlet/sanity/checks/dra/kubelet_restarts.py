@@ -5,6 +5,7 @@ import anyio
 from devlet.errors import PluginError
 from devlet.sanity.check import Checks, Failed, Outcome, Passed
 from devlet.sanity.checks.dra.answers import same
+from devlet.sanity.checks.dra.slices import settled
 from devlet.sanity.rig_dra import DraRig
 
 checks = Checks[DraRig]()
@@ -65,8 +66,7 @@ async def still_prepared(rig: DraRig) -> Outcome:
     fresh=True,
 )
 async def same_slices(rig: DraRig) -> Outcome:
-    rig.slices  # noqa: B018  there must be some
-    before = rig.versions()
+    before = await settled(rig)
     if found := await _again(rig):
         return found
     await anyio.sleep(rig.settings.quiet)
@@ -98,7 +98,7 @@ async def again_and_again(rig: DraRig) -> Outcome:
 )
 async def first_of_all(rig: DraRig) -> Outcome:
     before = rig.kubelet.count
-    rig.client  # noqa: B018  it has to be able to
+    rig.need_driver()
     await rig.driver.kill()
     await rig.kubelet.stop()
     for path in rig.leftovers():

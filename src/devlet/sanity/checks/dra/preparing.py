@@ -1,5 +1,6 @@
 """What a driver answers when a claim is to be prepared, and which claims it refuses."""
 
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -8,7 +9,7 @@ from devlet.objects.documents import Document
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks.dra.answers import ids_of, line, same
 from devlet.sanity.claim_maker import Want
-from devlet.sanity.dra_client import Ref
+from devlet.sanity.dra_client import SERVICES, Ref
 from devlet.sanity.rig_dra import DraRig
 
 checks = Checks[DraRig]()
@@ -132,7 +133,8 @@ async def _refused(rig: DraRig, ref: Ref, what: str) -> Outcome:
     except PluginError as e:
         return Passed(e.message[:200])
     finally:
-        await rig.client.unprepare(ref)
+        with suppress(PluginError):
+            await rig.client.unprepare(ref)
     return Failed(f"{what} was prepared, with {[line(each) for each in devices] or 'no devices'}")
 
 
@@ -245,7 +247,7 @@ async def shares(rig: DraRig) -> Outcome:
     how=f"{_HOW} of both services, and compare",
 )
 async def same_by_all(rig: DraRig) -> Outcome:
-    services = [each for each in rig.greeting.versions if each.endswith(".DRAPlugin")]
+    services = [each for each in rig.greeting.versions if each in SERVICES]
     if len(services) < 2:
         raise CannotTell("it offers one service only")
     async with rig.claim() as claim:
@@ -272,7 +274,8 @@ async def long_names(rig: DraRig) -> Outcome:
     async with rig.claim(Want("r" * 63), name=name, namespace="n" * 63) as claim:
         try:
             devices = await rig.client.prepared(claim.ref)
-            rig.cdi.devices(ids_of(devices))
+            if missing := rig.cdi.missing(ids_of(devices)):
+                return Failed(f"a claim whose name has {len(name)} characters: no CDI device {missing}")
             await rig.client.unprepared(claim.ref)
         except PluginError as e:
             return Failed(f"a claim whose name has {len(name)} characters: {e.message}")
@@ -296,8 +299,8 @@ async def namespaces(rig: DraRig) -> Outcome:
                 return Failed(f"{claim.ref.namespace}/{claim.name} was answered with the devices of its twin")
         await rig.client.unprepared(first.ref)
         devices = await rig.client.prepared(second.ref)
-        if missing := rig.cdi.now().resolve(ids_of(devices)).missing:
-            return Failed(f"one twin was unprepared, and the other's CDI device is gone: {_some(set(missing))}")
+        if missing := rig.cdi.missing(ids_of(devices)):
+            return Failed(f"one twin was unprepared, and the other's CDI device is gone: {missing}")
     return Passed()
 
 
@@ -316,8 +319,8 @@ async def replaced(rig: DraRig) -> Outcome:
             if {(each.pool_name, each.device_name) for each in devices} - second.devices:
                 return Failed(f"it was given {_names(second.devices)}, and is answered as the one before it")
             await rig.client.unprepared(first.ref)
-            if missing := rig.cdi.now().resolve(ids_of(devices)).missing:
-                return Failed(f"the old claim was unprepared, and the new one lost {_some(set(missing))}")
+            if missing := rig.cdi.missing(ids_of(devices)):
+                return Failed(f"the old claim was unprepared, and the new one lost {missing}")
     return Passed()
 
 

@@ -1,5 +1,6 @@
 """How a driver makes itself known: a socket in `plugins_registry`, and what it answers there."""
 
+from contextlib import aclosing
 from pathlib import Path
 
 import anyio
@@ -119,7 +120,8 @@ async def serves(rig: DraRig) -> Outcome:
                 await rig.client.by(version).prepare()
             elif version in HEALTH_SERVICES:
                 with anyio.move_on_after(rig.settings.quiet):
-                    await anext(rig.client.health(version))
+                    async with aclosing(rig.client.health(version)) as lists:
+                        await anext(lists)
         except PluginUnimplemented as e:
             return Failed(f"it offers {version}, and {e.message}")
         except PluginError:

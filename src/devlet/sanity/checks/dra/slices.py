@@ -1,10 +1,13 @@
 """What a driver publishes: its ResourceSlices, and when it writes them."""
 
 from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
 
 import anyio
 
 from devlet.cluster.client import EventType
+from devlet.errors import NotFound
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_SLICES
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
@@ -87,12 +90,34 @@ def _owner_problem(rig: DraRig, slice: Document) -> str:
     how=f"{_GET}; compare spec.pool of all slices",
 )
 async def complete(rig: DraRig) -> Outcome:
+    problem = await _lasting(rig, _incomplete)
+    return Failed(problem) if problem else Passed()
+
+
+def _incomplete(rig: DraRig) -> str:
     for name, slices in rig.pools().items():
         wanted = {each["spec"]["pool"]["resourceSliceCount"] for each in slices}
         if wanted != {len(slices)}:
             counts = " and ".join(map(str, sorted(wanted)))
-            return Failed(f"pool {name} has {len(slices)} slices of its newest generation, and says {counts}")
-    return Passed()
+            return f"pool {name} has {len(slices)} slices of its newest generation, and says {counts}"
+    return ""
+
+
+async def _lasting(rig: DraRig, problem: Callable[[DraRig], str]) -> str:
+    """Many slices take a while: what is wrong with them counts if it does not pass."""
+    rig.need_slices()
+
+    def holds() -> bool:
+        return bool(rig.history.of(rig.name)) and not problem(rig)
+
+    return "" if await rig.history.until(holds, rig.settings.wait) else problem(rig)
+
+
+async def settled(rig: DraRig) -> dict[str, str]:
+    """Versions of its slices, once it has published all of them."""
+    await _lasting(rig, _incomplete)
+    await rig.history.changes.settle(rig.settings.settle)
+    return rig.versions()
 
 
 @checks.add(
@@ -102,9 +127,14 @@ async def complete(rig: DraRig) -> Outcome:
     how=f"{_GET}; compare spec.pool.generation",
 )
 async def no_old_ones(rig: DraRig) -> Outcome:
+    problem = await _lasting(rig, _old_ones)
+    return Failed(problem) if problem else Passed()
+
+
+def _old_ones(rig: DraRig) -> str:
     newest = {each["metadata"]["name"] for slices in rig.pools().values() for each in slices}
     old = [each["metadata"]["name"] for each in rig.slices if each["metadata"]["name"] not in newest]
-    return Failed(f"of an older generation than others of their pool: {', '.join(old)}") if old else Passed()
+    return f"of an older generation than others of their pool: {', '.join(old)}" if old else ""
 
 
 @checks.add(
@@ -143,8 +173,7 @@ async def accepted(rig: DraRig) -> Outcome:
     how="kubectl get resourceslices --watch",
 )
 async def quiet(rig: DraRig) -> Outcome:
-    rig.slices  # noqa: B018  there must be some
-    before, count = rig.versions(), rig.history.count
+    before, count = await settled(rig), rig.history.count
     await anyio.sleep(rig.settings.quiet)
     if rig.versions() != before:
         return Failed(f"{rig.history.count - count} changes in {rig.settings.quiet:g} s in which nothing happened")
@@ -160,15 +189,19 @@ async def quiet(rig: DraRig) -> Outcome:
 )
 async def comes_back(rig: DraRig) -> Outcome:
     devices = {(each.pool, each.name) for each in rig.offers()}
+    deleted = {each["metadata"]["uid"] for each in rig.slices}
     await rig.delete_slices()
-    await rig.history.until(lambda: not rig.history.of(rig.name), rig.settings.answer)
+
+    def new_ones() -> list[Document]:
+        return [each for each in rig.history.of(rig.name) if each["metadata"]["uid"] not in deleted]
 
     def back() -> bool:
-        return bool(rig.history.of(rig.name)) and {(each.pool, each.name) for each in rig.offers()} == devices
+        found = rig.history.of(rig.name)
+        is_new = bool(found) and len(new_ones()) == len(found)
+        return is_new and {(each.pool, each.name) for each in rig.offers()} == devices
 
     if not await rig.history.until(back, rig.settings.repair):
-        found = len(rig.history.of(rig.name))
-        return Failed(f"its slices were deleted; {rig.settings.repair:g} s later {found} are back")
+        return Failed(f"its slices were deleted; {rig.settings.repair:g} s later {len(new_ones())} are back")
     return Passed()
 
 
@@ -182,11 +215,16 @@ async def comes_back(rig: DraRig) -> Outcome:
 async def leaves_others(rig: DraRig) -> Outcome:
     foreign = [_slice(rig.name, "sanity-other-node"), _slice("other.example.com", rig.places.node)]
     made = [await rig.cluster.create(RESOURCE_SLICES, each) for each in foreign]
-    if not await rig.restart():
-        raise CannotTell("it could not be registered again after it was started again")
-    await anyio.sleep(rig.settings.quiet)
     names = {each["metadata"]["name"] for each in made}
-    touched = [each for each in rig.history.changes if each.slice["metadata"]["name"] in names]
+    try:
+        if not await rig.restart():
+            raise CannotTell("it could not be registered again after it was started again")
+        await anyio.sleep(rig.settings.quiet)
+        touched = [each for each in rig.history.changes if each.slice["metadata"]["name"] in names]
+    finally:
+        for name in names:
+            with suppress(NotFound):
+                await rig.cluster.delete(RESOURCE_SLICES, name)
     for each in touched:
         if each.type is not EventType.ADDED:
             spec = each.slice["spec"]

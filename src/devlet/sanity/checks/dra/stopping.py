@@ -7,7 +7,9 @@ import anyio
 from devlet.errors import PluginError
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks.dra.answers import ids_of
-from devlet.sanity.dra_client import HEALTH_SERVICES
+from devlet.sanity.checks.dra.health import health_service
+from devlet.sanity.checks.dra.slices import settled
+from devlet.sanity.checks.moments import duration
 from devlet.sanity.rig_dra import DraRig
 
 checks = Checks[DraRig]()
@@ -16,15 +18,12 @@ _HOW = "send it SIGTERM"
 
 
 async def _terminated(rig: DraRig) -> bool:
-    rig.client  # noqa: B018  there must have been something to end
-    rig.stopped = True
-    return await rig.driver.terminate(rig.settings.stop)
+    return await rig.terminate(rig.settings.stop)
 
 
 async def _started_again(rig: DraRig) -> bool:
-    rig.stopped = False
     before = rig.kubelet.count
-    await rig.driver.start()
+    await rig.start_again()
     return await rig.ready_again(before)
 
 
@@ -60,14 +59,11 @@ async def removes_sockets(rig: DraRig) -> Outcome:
     fresh=True,
 )
 async def ends_with_streams(rig: DraRig) -> Outcome:
-    offered = [each for each in rig.greeting.versions if each in HEALTH_SERVICES]
-    if not offered:
-        raise CannotTell("it has no streams: it does not offer to tell the health of its devices")
-    client, opened = rig.client, anyio.Event()
+    service, client, opened = health_service(rig), rig.client, anyio.Event()
 
     async def listen() -> None:
         with suppress(PluginError):
-            async for _ in client.health(offered[0]):
+            async for _ in client.health(service):
                 opened.set()
 
     async with anyio.create_task_group() as tasks:
@@ -105,8 +101,8 @@ async def stays_prepared(rig: DraRig) -> Outcome:
     async with rig.claim() as claim:
         ids = ids_of(await rig.client.prepared(claim.ref))
         await _terminated(rig)
-        if missing := rig.cdi.now().resolve(ids).missing:
-            return Failed(f"after SIGTERM there is no CDI device {', '.join(missing)}, and its pod still runs")
+        if missing := rig.cdi.missing(ids):
+            return Failed(f"after SIGTERM there is no CDI device {missing}, and its pod still runs")
     return Passed()
 
 
@@ -118,8 +114,7 @@ async def stays_prepared(rig: DraRig) -> Outcome:
     fresh=True,
 )
 async def keeps_slices(rig: DraRig) -> Outcome:
-    rig.slices  # noqa: B018  there must be some
-    before = rig.versions()
+    before = await settled(rig)
     await _terminated(rig)
     after_stop = rig.versions()
     if set(before) - set(after_stop):
@@ -148,9 +143,11 @@ async def repeated(rig: DraRig) -> Outcome:
             with suppress(PluginError):
                 await client.prepare(claim.ref)
 
+        took = await duration(ask)
+        await client.unprepare(claim.ref)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask)
-            await anyio.sleep(0.002 + rig.dice.number(0, 40) / 10_000)
+            await anyio.sleep(took * rig.dice.number(20, 80) / 100)
             if not await _terminated(rig):
                 return Failed(f"with a call under way it still runs {rig.settings.stop:g} s after SIGTERM")
         if not await _started_again(rig):
@@ -159,6 +156,6 @@ async def repeated(rig: DraRig) -> Outcome:
             devices = await rig.client.prepared(claim.ref)
         except PluginError as e:
             return Failed(f"a call was under way when it was stopped; then {e.message}")
-        if missing := rig.cdi.now().resolve(ids_of(devices)).missing:
-            return Failed(f"a call was under way when it was stopped; then no CDI device {', '.join(missing)}")
+        if missing := rig.cdi.missing(ids_of(devices)):
+            return Failed(f"a call was under way when it was stopped; then no CDI device {missing}")
     return Passed()

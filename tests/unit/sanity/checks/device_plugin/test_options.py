@@ -10,7 +10,7 @@ from devlet.sanity.checks.device_plugin import options
 if TYPE_CHECKING:
     from tests.unit.sanity.conftest import Runs
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(300)]
 
 CHECKS = [pytest.param(check, id=check.id) for check in options.checks]
 

@@ -10,7 +10,7 @@ from devlet.sanity.checks.dra import changes
 if TYPE_CHECKING:
     from tests.unit.sanity.checks.dra.conftest import Runs
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(300)]
 
 CHECKS = [pytest.param(check, id=check.id) for check in changes.checks]
 
@@ -21,3 +21,11 @@ async def test_the_bug_is_found(check: Check[Any], faulty: "Runs") -> None:
     [result] = report.results
     assert isinstance(result.outcome, Failed | Warned), f"{result.text}; {report.trouble}"
     assert result.text and result.how
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("id", ["DRA-CHANGE-2", "DRA-CHANGE-3"])
+async def test_without_a_change_there_is_nothing_to_tell_of_it(id: str, faulty: "Runs") -> None:
+    [check] = [check for check in changes.checks if check.id == id]
+    [result] = (await faulty(check, "DRA-CHANGE-1")).results
+    assert (result.word, result.text) == ("skipped", "a change of its devices is not published: see DRA-CHANGE-1")

@@ -10,7 +10,7 @@ from devlet.testing.faulty_dra_driver import BUGS
 if TYPE_CHECKING:
     from tests.unit.sanity.checks.dra.conftest import Runs
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(900)]
 
 
 def test_there_is_a_bug_for_every_check_and_no_other() -> None:

@@ -10,7 +10,7 @@ from devlet.sanity.checks.dra import stopping
 if TYPE_CHECKING:
     from tests.unit.sanity.checks.dra.conftest import Runs
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(300)]
 
 CHECKS = [pytest.param(check, id=check.id) for check in stopping.checks]
 

@@ -1,0 +1,43 @@
+"""What a driver uses up, little by little: files, threads, memory, and the disk."""
+
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+
+import anyio
+
+from devlet.sanity.check import Failed, Outcome, Passed, Warned
+from devlet.sanity.rig import Rig
+
+__all__ = ["quiet_log", "uses_up"]
+
+_LOG = 256 << 10  # bytes in a second
+_ROUNDS = 3
+
+
+async def uses_up(
+    rig: Rig, act: Callable[[int], Awaitable[None]], times: int, what: str, *, memory: int | None = None
+) -> Outcome:
+    """Do it so many times, three times over, after it has been done a while. A leak of memory, of more than so many
+    bytes each, is one that is there in each of the three: a heap grows by leaps."""
+    await act(times // 4)
+    used = [rig.usage()]
+    for _ in range(_ROUNDS):
+        await act(times)
+        used.append(rig.usage())
+    first, last, done = used[0], used[-1], _ROUNDS * times
+    for thing, more in (("open files", last.files - first.files), ("threads", last.threads - first.threads)):
+        if more > done // 2:
+            return Failed(f"{more} more {thing} after {done} {what}")
+    growth = min(after.memory - before.memory for before, after in pairwise(used)) // times
+    if memory is not None and growth > memory:
+        return Warned(f"{done} {what}: each left about {growth // 1024} KiB of memory in use")
+    return Passed()
+
+
+async def quiet_log(rig: Rig, quiet: float) -> Outcome:
+    before = rig.log_bytes()
+    await anyio.sleep(quiet)
+    rate = (rig.log_bytes() - before) / quiet
+    if rate > _LOG:
+        return Failed(f"it writes {rate / 1e6:.1f} MB of log in a second, while nothing happens")
+    return Passed()

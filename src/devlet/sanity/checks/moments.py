@@ -1,0 +1,25 @@
+"""When to interrupt a call: at moments that are spread over what it takes, on this machine and in this driver.
+
+A moment that is a number of milliseconds comes before the call on a slow machine, and after its answer on a fast one.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+
+import anyio
+
+from devlet.testing.dice import Dice
+
+__all__ = ["duration", "moments"]
+
+
+async def duration(call: Callable[[], Awaitable[object]]) -> float:
+    """Seconds until it is answered."""
+    began = anyio.current_time()
+    await call()
+    return anyio.current_time() - began
+
+
+def moments(took: float, count: int, dice: Dice) -> Iterator[float]:
+    """Seconds after the beginning of a call, one in each of `count` equal parts of what it takes."""
+    for number in range(count):
+        yield took * (number + dice.number(1, 99) / 100) / count

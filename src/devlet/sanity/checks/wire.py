@@ -1,0 +1,51 @@
+"""What any gRPC server has to bear, and may not say, whatever its API is."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Protocol, cast
+
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from devlet.errors import PluginError, PluginUnavailable, PluginUnimplemented
+from devlet.sanity.check import Failed, Outcome, Passed, Warned
+from devlet.sanity.rig import Rig
+
+__all__ = ["known_fields", "no_such_method", "refuses_garbage"]
+
+_GARBAGE = b"\xff" * 16
+
+
+class Client(Protocol):
+    async def raw(self, method: str, blob: bytes) -> bytes: ...
+
+
+async def refuses_garbage(
+    rig: Rig, client: Client, method: str, still_good: Callable[[str], Awaitable[Outcome]]
+) -> Outcome:
+    """`still_good` says whether it answers afterwards."""
+    what = f"sixteen bytes 0xff were sent as a request of {method}"
+    try:
+        await client.raw(method, _GARBAGE)
+    except PluginUnavailable as e:
+        return Failed(f"{what}: {e.message}; {rig.trouble}".rstrip("; "))
+    except PluginError:
+        return await still_good("a message that is no protobuf")
+    return Failed(f"{what}, and it answered with success")
+
+
+async def no_such_method(client: Client) -> Outcome:
+    try:
+        await client.raw("NoSuchMethod", b"")
+    except PluginUnimplemented:
+        return Passed()
+    except PluginError as e:
+        return Failed(f"a method that does not exist is answered with: {e.message}")
+    return Failed("a method that does not exist is answered with success")
+
+
+def known_fields(messages: Iterable[Message]) -> Outcome:
+    for message in messages:
+        if numbers := sorted({unknown.field_number for unknown in cast(Iterable[Any], UnknownFieldSet(message))}):
+            name = message.DESCRIPTOR.name
+            return Warned(f"{name} has fields that nobody knows: number {', '.join(map(str, numbers))}")
+    return Passed()

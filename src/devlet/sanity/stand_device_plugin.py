@@ -1,0 +1,94 @@
+"""Where device plugins under test are started, each with directories and a kubelet of its own.
+
+Without a command nothing is started: a plugin is waited for that runs already, on `directory`.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskGroup
+
+from devlet.errors import PluginError
+from devlet.plugins.registration_server import SOCKET
+from devlet.sanity.driver import AttachedDriver, Driver, DriverProcess
+from devlet.sanity.kubelet import Kubelet
+from devlet.sanity.kubelet import Settings as KubeletSettings
+from devlet.sanity.rig_device_plugin import DevicePluginRig, Places, Settings
+from devlet.sanity.stand import BaseStand
+
+__all__ = ["DevicePluginStand"]
+
+
+@dataclass(slots=True)
+class DevicePluginStand(BaseStand):
+    directory: Path | None = None
+    registry: Path | None = None
+    settings: Settings = field(default=Settings())
+    kind: str = "device-plugin"
+
+    @property
+    def driver(self) -> str:
+        return str(self.command) if self.command else f"attached, on {self.directory}"
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[DevicePluginRig]:
+        with self._root() as root:
+            async with anyio.create_task_group() as tasks:
+                rig = self._rig(self._places(root), tasks)
+                try:
+                    await self._begin(rig)
+                    yield rig
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await rig.kubelet.stop()
+                        if isinstance(rig.driver, DriverProcess):
+                            await rig.driver.close()
+                    tasks.cancel_scope.cancel()
+
+    def _places(self, root: Path) -> Places:
+        places = Places.below(root)
+        if self.directory:
+            places = Places(root, self.directory.absolute(), (self.registry or places.registry).absolute())
+        for folder in (places.device_plugins, places.registry, places.cdi):
+            folder.mkdir(parents=True, exist_ok=True)
+        return places
+
+    def _rig(self, places: Places, tasks: TaskGroup) -> DevicePluginRig:
+        driver: Driver = AttachedDriver()
+        if self.command:
+            driver = DriverProcess(self.command.filled(places.words), places.root, places.root / "driver.log")
+        settings = KubeletSettings(dial=self.settings.dial, answer=self.settings.answer)
+        return DevicePluginRig(
+            places=places,
+            driver=driver,
+            kubelet=Kubelet(places.device_plugins, places.registry, tasks, settings),
+            tasks=tasks,
+            settings=self.settings,
+            change_command=self.change_command,
+            cdi_directories=self.cdi_directories,
+        )
+
+    async def _begin(self, rig: DevicePluginRig) -> None:
+        rig.unready = self._unready
+        await rig.kubelet.start()
+        if self._unready:
+            return
+        await rig.come_up(rig.settings.start)
+        self._unready = rig.unready
+        if self._unready:
+            await _find_unregistered(rig)
+        else:
+            await rig.kubelet.registrations.settle(rig.settings.settle)
+
+
+async def _find_unregistered(rig: DevicePluginRig) -> None:
+    """It may still serve: then most of what it does can be looked at."""
+    for path in sorted(rig.places.device_plugins.iterdir()):
+        if path.is_socket() and path.name != SOCKET:
+            try:
+                await rig.kubelet.connect(f"(unregistered {path.name})", path)
+            except PluginError:
+                continue

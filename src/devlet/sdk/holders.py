@@ -1,0 +1,97 @@
+"""Which claim has which device, so that a second one is refused: schedulers make mistakes, and two of them more.
+
+    held/4be1….json     {"claim": {"namespace": "default", "name": "training", "uid": "4be1…"}, "devices": ["n1/gpu-0"]}
+
+A file for each claim, written before its devices are touched, and removed once it is unprepared: that must be possible
+on a full disk, too. Shares of a device are told apart; who has admin access has nothing, and takes it from nobody.
+"""
+
+import logging
+from pathlib import Path
+
+import anyio
+import msgspec
+from anyio import to_thread
+from msgspec import Struct
+
+from devlet.errors import InUse
+from devlet.kit import atomic_file
+from devlet.kit.facts import facts
+from devlet.objects.claim import DeviceResult
+from devlet.sdk import file_names
+from devlet.sdk.disk_errors import told
+from devlet.sdk.values import Claim, ClaimRef
+
+__all__ = ["Holders"]
+
+log = logging.getLogger(__name__)
+
+FILE_MODE, DIRECTORY_MODE = 0o600, 0o750
+
+
+class Holding(Struct, frozen=True):
+    claim: ClaimRef
+    devices: tuple[str, ...]
+
+
+class Holders:
+    """Instances of a driver share the directory. They have to take turns, or may miss each other."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._turn = anyio.Lock()
+
+    async def take(self, claim: Claim) -> None:
+        """Its devices belong to the claim from now on, also if it had them before. InUse if another claim has one."""
+        async with self._turn:
+            await to_thread.run_sync(self._take, claim)
+
+    async def release(self, uid: str) -> None:
+        """No error if it has none."""
+        await to_thread.run_sync(self._release, uid)
+
+    def _take(self, claim: Claim) -> None:
+        wanted = Holding(claim.ref, tuple(_key(each) for each in claim.results if not each.admin_access))
+        path = self._path(claim.uid)
+        with told(f"what claims have cannot be read in {self.directory}"):
+            found = {each: _read(each) for each in self.directory.glob("*.json")}
+        self._check_free(wanted, found)
+        if found.get(path) == wanted:
+            return
+        with told(f"{path} cannot be written"):
+            self.directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+            atomic_file.write(path, msgspec.json.encode(wanted), FILE_MODE)
+
+    def _check_free(self, wanted: Holding, found: dict[Path, Holding | None]) -> None:
+        for path, other in found.items():
+            if other is None or other.claim.uid == wanted.claim.uid:
+                continue
+            if both := [each for each in wanted.devices if each in other.devices]:
+                holder = f"claim {other.claim.namespace}/{other.claim.name} with UID {other.claim.uid}"
+                remedy = f"if no pod has that claim any more and it still stays so, remove {path}"
+                raise InUse(f"{', '.join(both)} is prepared for {holder}, which has to be unprepared first; {remedy}")
+
+    def _release(self, uid: str) -> None:
+        path = self._path(uid)
+        with told(f"{path} cannot be removed"):
+            path.unlink(missing_ok=True)
+            if self.directory.is_dir():
+                atomic_file.remove_leftovers(path)
+
+    def _path(self, uid: str) -> Path:
+        return self.directory / f"{file_names.check_uid(uid)}.json"
+
+
+def _read(path: Path) -> Holding | None:
+    """None if it is gone in the meantime, or damaged: that keeps nobody from working."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Holding)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as e:
+        log.warning("damaged file passed over", extra=facts(path=str(path), err=e))
+        return None
+
+
+def _key(result: DeviceResult) -> str:
+    return "/".join(part for part in (result.pool, result.device, result.share_id) if part)
