@@ -74,6 +74,7 @@ async def test_the_device_plugin_gives_a_pod_an_led(node: NodeProcess) -> None:
         assert (await until(environment))["LEDS"] == "red"
 
 
+@pytest.mark.long
 async def test_the_driver_with_parameters_takes_what_fits_and_refuses_the_rest(node: NodeProcess) -> None:
     flags = ["--node-name", NODE, "--kubeconfig", str(node.root / "kubeconfig"), "--cdi-root", str(node.root / "cdi")]
     argv = command(node, programs(PAGE)[2], *flags)

@@ -68,6 +68,7 @@ class FakeGpus(DraDriver):
     """A DRA driver with GPUs that do not exist."""
 
     name = "gpu.example.com"
+    parameters = Parameters
 
     def __init__(
         self, gpus: Sequence[Gpu] = (), *, shared: bool = False, partitions: int = 0, sick: Path | None = None
@@ -202,11 +203,7 @@ class FakeGpus(DraDriver):
 
 def _parameters(claim: Claim, result: DeviceResult) -> Parameters:
     """Those of the claim win over those of its class."""
-    try:
-        found = [msgspec.convert(each, Parameters) for each in claim.configs_for(result)]
-    except msgspec.ValidationError as e:
-        raise InvalidInput(f"parameters of request {result.request}: {e}") from e
-    return found[-1] if found else Parameters()
+    return [Parameters(), *claim.parameters_for(result, Parameters)][-1]
 
 
 def _texts(directory: Path) -> dict[str, str]:

@@ -95,8 +95,9 @@ class FakeGpus(DevicePlugin):
 
 
 def _empty(directory: Path) -> None:
+    """It may be asked for the same GPU twice at once: what is left then is empty all the same."""
     shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
+    directory.mkdir(parents=True, exist_ok=True)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,11 @@ __all__ = ["devlet_node", "devlet_node_async", "devlet_nodes"]
 MARKER = "devlet"
 _ABOUT = f"{MARKER}(**options): options of Node.start for the fixtures devlet_node and devlet_node_async"
 
+_NOT_ANYIO = (
+    "devlet_node_async is for tests that are marked with pytest.mark.anyio and run on asyncio. Elsewhere use"
+    " `async with Node.start() as node` in the test, or the fixture devlet_node: see docs/testing.md of devlet."
+)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _ABOUT)
@@ -65,6 +70,8 @@ async def devlet_node_async(request: pytest.FixtureRequest) -> "AsyncIterator[No
     """The same for an async test, in its event loop. It needs the pytest plugin of anyio, and the backend asyncio."""
     from devlet.testing.node import Node
 
+    if "anyio_backend" not in request.fixturenames or request.getfixturevalue("anyio_backend_name") != "asyncio":
+        pytest.fail(_NOT_ANYIO, pytrace=False)
     async with Node.start(**_options(request)) as node:
         yield node
 

@@ -71,3 +71,12 @@ async def test_flags_say_what_it_is() -> None:
     assert (plugin.cache, plugin.sick) == (Path("/k/fake-gpu"), None)
     with pytest.raises(InvalidInput, match="at least 1"):
         plugin.configure(parser.parse_args(["--num-devices", "0"]))
+
+
+async def test_a_gpu_that_is_given_out_twice_at_once_does_no_harm(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def other_call_comes_between(directory: Path, **how: bool) -> None:
+        directory.mkdir(parents=True)
+
+    monkeypatch.setattr("shutil.rmtree", other_call_comes_between)
+    await FakeGpus(cache=root / "cache").allocate(["gpu-0"])
+    assert (root / "cache/gpu-0").is_dir()
