@@ -1,8 +1,9 @@
-"""All drivers that devlet ships pass `devlet sanity`: the bundled examples, and what `devlet driver new` makes.
+"""All drivers that devlet ships pass `devlet sanity`: examples, the README's, and what `devlet driver new` makes.
 
 A run takes a minute or two and mostly waits, so a few of them go on at the same time."""
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from devlet.testing.fake_usb import FakeUsb
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
+README = (Path(__file__).parents[2] / "README.md").read_text()
 AT_ONCE = 3
 EXAMPLES = [sys.executable, "-m"]
 PLUGIN = ["--device-plugin-path={device_plugins}", "--kubelet-root={root}"]
@@ -86,6 +88,12 @@ def project(place: Path, kind: Kind) -> list[str]:
     return ["--", sys.executable, str(place / "led/src/led_driver/driver.py"), *flags]
 
 
+def readme(place: Path) -> list[str]:
+    (source,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (place / "leds.py").write_text(source)
+    return ["--", sys.executable, str(place / "leds.py"), *DRA]
+
+
 PLUGINS: Mapping[str, tuple[Command, str]] = {
     "fake_gpu_plugin": (lambda place: sick("fake_gpu_plugin", *PLUGIN), PLAIN),
     "fake_gpu_plugin, found": (lambda place: sick("fake_gpu_plugin", *FOUND), f"{NO_PRE_START} {NO_CDI} {WAITS}"),
@@ -108,6 +116,7 @@ DRIVERS: Mapping[str, tuple[Command, str]] = {
     "dev_nodes": (lambda place: files("dra", *DRA), f"{NO_SHARES} {SIMPLE}"),
     "dev_nodes, several users": (lambda place: files("dra", *DRA, "--users=2"), f"{ALL_SHARED} {SIMPLE}"),
     "driver new": (lambda place: project(place, Kind.DRA), f"{NO_SHARES} {SIMPLE} {NO_CHANGE}"),
+    "README": (readme, f"{NO_SHARES} {SIMPLE} {NO_CHANGE}"),
 }
 
 

@@ -59,7 +59,7 @@ async def test_the_dra_driver_gives_a_pod_an_led(node: NodeProcess, page: str) -
         wanted["spec"]["containers"][0]["resources"] = {"claims": [{"name": "led"}]}
         await node.create(wanted)
         await node.until_phase("lamp", "Running")
-        assert (await node.environment("lamp"))["LED"] == "green"
+        assert (await node.environment("lamp"))["LED_GREEN"] == "on"
 
 
 async def test_the_device_plugin_gives_a_pod_an_led(node: NodeProcess) -> None:
@@ -83,7 +83,7 @@ async def test_the_driver_with_parameters_takes_what_fits_and_refuses_the_rest(n
         await use(node, "lamp", {"brightness": "half"})
         await use(node, "night", {"brightnes": "half"})
         await node.until_phase("lamp", "Running")
-        assert (await node.environment("lamp"))["BRIGHTNESS"] == "half"
+        assert list((await node.environment("lamp")).values()) == ["half"]
 
         async def told() -> list[str]:
             return [each["message"] for each in await node.events() if "unknown field" in each["message"]]

@@ -1,7 +1,6 @@
 """`devlet capture`."""
 
 import os
-import sys
 from pathlib import Path
 
 import click
@@ -46,7 +45,7 @@ def command(file: str, name: str, rename: str, force: bool, output: str, origin:
     cassette = _captured(origin, name or (path.stem if path else ""))
     content = cassette_file.encode(renamed(cassette, rename) if rename else cassette, as_json=_is_json(output, path))
     if path is None:
-        _print(content)
+        click.echo(content, nl=False)
     else:
         _write(path, content)
 
@@ -71,16 +70,6 @@ def _captured(origin: Origin, name: str) -> Cassette:
 
 def _is_json(output: str, path: Path | None) -> bool:
     return output == "json" or (not output and path is not None and path.suffix == ".json")
-
-
-def _print(content: bytes) -> None:
-    try:
-        click.echo(content, nl=False)
-    except BrokenPipeError:
-        raise
-    except OSError as e:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where the rest goes when Python ends
-        raise InvalidInput(f"standard output: {e.strerror or e}") from e
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -3,6 +3,7 @@
 Nothing is imported here that a simple `get` does not need: click alone takes as long to load as the whole of kubectl.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,14 +20,23 @@ def run(arguments: Sequence[str], program: str = PROGRAM) -> int:
         result = _run(arguments, program)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
-    except BrokenPipeError:
-        # Nobody reads any more. Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # nobody reads any more
+        _discard_output()
         return 1
+    except OSError as e:
+        if e.errno != errno.ENOSPC:
+            raise
+        _discard_output()
+        return _print(f"error: {e.filename or 'standard output'}: {e.strerror}")
     except KeyboardInterrupt:
         return 130
     except (DevletError, BaseExceptionGroup) as e:
         return _report(e)
+
+
+def _discard_output() -> None:
+    """Python would complain again when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main() -> None:

@@ -53,11 +53,14 @@ Examples:
 """
 
 
-@click.group(cls=_Suite, epilog=_SUITE_EXAMPLES)
-def command() -> None:
+@click.group(cls=_Suite, invoke_without_command=True, epilog=_SUITE_EXAMPLES)
+@click.pass_context
+def command(context: click.Context) -> None:
     """Check that a driver keeps its contract with Kubernetes.
 
     Exits with 0 if nothing was found, 1 if something was, 2 if it could not be looked at."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def run_options(function: Function) -> Function:

@@ -115,7 +115,7 @@ def _dra_parser(about: str, environment: Mapping[str, str]) -> argparse.Argument
         **_DIRECTORY,
         help="below which the driver has its directory, KUBELET_ROOT/plugins unless given",
     )
-    add("--cdi-root", "CDI_ROOT", **_DIRECTORY, default=CDI, help="where CDI files go")
+    add("--cdi-root", "CDI_ROOT", **_DIRECTORY, default=CDI, help="where CDI files go, %(default)s unless given")
     add(
         "--device-metadata",
         "DEVICE_METADATA",
@@ -170,7 +170,14 @@ def _parser(about: str, environment: Mapping[str, str]) -> tuple[argparse.Argume
         value = environment.get(variable) or default  # argparse reads a text as if it had been given
         group.add_argument(flag, *more, default=value, help=f"{help} [{variable}]", **how)
 
-    add("--kubelet-root", "KUBELET_ROOT", dest="kubelet", **_DIRECTORY, default=KUBELET, help="the kubelet's directory")
+    add(
+        "--kubelet-root",
+        "KUBELET_ROOT",
+        dest="kubelet",
+        **_DIRECTORY,
+        default=KUBELET,
+        help="the kubelet's directory, %(default)s unless given",
+    )
     add("--log-format", "LOG_FORMAT", choices=("text", "json"), default="text", help="form of the log on stderr")
     add("-v", "VERBOSITY", "--verbosity", metavar="LEVEL", type=int, default=0, help="more than 0: every call")
     return parser, add

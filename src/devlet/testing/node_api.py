@@ -124,12 +124,17 @@ class NodeApi:
         return {each["metadata"]["name"]: each["status"] for each in found}
 
     async def containers(self, pod: str) -> dict[str, Document]:
-        """What each container of the pod has, by name."""
+        """What each container of the pod has, by name. NotFound if there is no such pod."""
+        await self.call("GET", f"{PODS}/{pod}")
         found = [each for each in await self.items(f"{VIEWS}/holders") if each["metadata"]["name"] == pod]
         return {one["name"]: one for each in found for one in each["status"]["containers"]}
 
     async def environment(self, pod: str, container: str = "main") -> dict[str, str]:
-        """The variables that devices bring to a container."""
+        """The variables that devices bring to a container. NotFound if there is no such pod, or container."""
+        spec = (await self.call("GET", f"{PODS}/{pod}"))["spec"]
+        names = [each["name"] for each in (*spec.get("initContainers", ()), *spec["containers"])]
+        if container not in names:
+            raise NotFound(f"pod {pod} has no container {container!r}, only {', '.join(names)}")
         oci = (await self.containers(pod)).get(container, {}).get("oci", {})
         return dict(each.split("=", 1) for each in oci.get("process", {}).get("env", []))
 

@@ -1,5 +1,11 @@
-"""Directories for nodes: short, because sockets go below them, and in memory if possible."""
+"""Directories for nodes: short, because sockets go below them, and in memory if possible.
 
+Whoever uses one holds a lock in it. One whose lock nobody holds is left over from a process that was killed, and
+removed by the next that needs one: what is in memory would stay there until the machine is restarted.
+"""
+
+import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +18,7 @@ from devlet.kit import socket_paths
 __all__ = ["temporary_root"]
 
 PREFIX = "dv"
+LOCK = ".devlet-test-root"
 SHORT = Path("/tmp")
 MEMORY = Path("/dev/shm")
 ROOM = 64 << 20  # bytes; a node needs less than one of them
@@ -19,11 +26,13 @@ ROOM = 64 << 20  # bytes; a node needs less than one of them
 
 @contextmanager
 def temporary_root(memory: Path = MEMORY) -> Iterator[Path]:
-    """Empty, of our own, and removed afterwards. In memory if there is room: in a short life a node syncs to the
-    disk some sixty times, and on a busy one that takes longer than all the rest."""
+    """Empty but for a lock, of our own, and removed afterwards. In memory if there is room: in a short life a node
+    syncs to the disk some sixty times, and on a busy one that takes longer than all the rest."""
     path = _made(memory)
+    _remove_leftovers(path.parent)
     try:
-        yield path
+        with _held(path):
+            yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
 
@@ -41,3 +50,31 @@ def _disk() -> Path:
     usual = Path(tempfile.gettempdir())
     fits = longest_socket_path(usual / f"{PREFIX}12345678") <= socket_paths.MAX_BYTES
     return usual if fits else SHORT
+
+
+@contextmanager
+def _held(root: Path) -> Iterator[None]:
+    """The lock appears when it is held already, or somebody could take the root for a leftover."""
+    unseen = root / f"{LOCK}-new"
+    fd = os.open(unseen, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        unseen.rename(root / LOCK)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    for lock in folder.glob(f"{PREFIX}*/{LOCK}"):
+        try:
+            fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue  # it has just gone, or is somebody else's
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parent, ignore_errors=True)
+        except BlockingIOError:
+            pass  # a test uses it
+        finally:
+            os.close(fd)

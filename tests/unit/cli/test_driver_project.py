@@ -79,6 +79,12 @@ def test_all_files_are_there_and_nothing_is_left_to_fill_in(root: Path, kind: Ki
 
 
 @pytest.mark.parametrize("kind", Kind)
+def test_no_name_makes_a_package_that_one_of_its_tests_hides(root: Path, kind: Kind) -> None:
+    create(root / "test", kind, names_of("test", kind))
+    assert {each.stem for each in (root / "test/tests").iterdir()}.isdisjoint({"test_driver"})
+
+
+@pytest.mark.parametrize("kind", Kind)
 def test_it_depends_on_devlet_and_nothing_else(root: Path, kind: Kind) -> None:
     project = tomllib.loads((made(root, kind) / "pyproject.toml").read_text())["project"]
     assert project["dependencies"] == ["devlet>=0.1.0"]

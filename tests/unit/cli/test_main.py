@@ -96,6 +96,14 @@ def test_a_closed_pipe_is_no_traceback() -> None:
         assert process.wait(15) == 1
 
 
+def test_a_full_disk_is_no_traceback() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "devlet", "--help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, "error: standard output: No space left on device\n")
+
+
 def test_choosing_a_command_imports_little() -> None:
     code = "import sys; from devlet.cli.main import run; run(['version']); print(*sys.modules)"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -75,6 +75,11 @@ def test_wrong_usage_is_2_and_no_finding(words: list[str], error: str, capfd: py
     assert error in capfd.readouterr().err
 
 
+def test_without_a_kind_it_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["sanity"]) == 0
+    assert "Exits with 0 if nothing was found" in capsys.readouterr().out
+
+
 def test_the_checks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["sanity", "device-plugin", "--list"]) == 0
     assert capsys.readouterr().out.startswith("DP-REG-1     It registers soon after it was started\n")

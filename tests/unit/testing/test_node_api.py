@@ -27,6 +27,8 @@ async def test_it_sees_what_a_node_has_and_who_holds_it(root: Path) -> None:
         assert (await api.plugin_states())["vendor.com:gpu"]["state"] == "Connected"
         assert list(await api.containers("train")) == ["main"]
         assert await api.environment("train") == {"VENDOR_COM_GPU": held}
+        with pytest.raises(NotFound, match="pod train has no container 'mian', only main"):
+            await api.environment("train", "mian")
         assert (await api.until_event("Scheduled"))["involvedObject"]["name"] == "train"
         assert (await api.driver_states(), await api.prepared(), await api.slices()) == ({}, {}, {})
         await api.annotate("train", "devlet.dev/exit-code", "0")
@@ -49,6 +51,9 @@ async def test_a_pod_that_does_not_get_there_is_told_with_its_reasons(root: Path
 async def test_a_pod_that_is_not_there_is_told_as_such(root: Path) -> None:
     async with Node.start(root) as node:
         assert await node.pod("train") is None
+        for ask in (node.containers, node.environment):
+            with pytest.raises(NotFound, match='"train" not found'):
+                await ask("train")
         with pytest.raises(AssertionError, match="there is no such pod"):
             await node.until_phase("train", "Running", within=0.2)
 

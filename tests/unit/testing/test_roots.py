@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,18 @@ def test_a_root_is_private_short_and_removed_with_all_that_is_in_it() -> None:
         assert root.name.startswith("dv") and len(str(root)) < 30
         (root / "file").write_text("")
     assert not root.exists()
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_and_nothing_else(root: Path) -> None:
+    program = "import os, sys; from devlet.testing.roots import temporary_root as made; from pathlib import Path"
+    program += "\nwith made(Path(sys.argv[1])) as root:\n    print(root, flush=True); os.kill(os.getpid(), 9)"
+    killed = subprocess.run([sys.executable, "-c", program, str(root)], stdout=subprocess.PIPE, text=True, check=False)
+    left, other = Path(killed.stdout.strip()), root / "dvd"
+    other.mkdir()
+    assert killed.returncode == -9 and left.is_dir()
+    with temporary_root(root) as one, temporary_root(root) as two:
+        assert {one, two, other} == set(root.iterdir())
+    assert list(root.iterdir()) == [other]
 
 
 def test_two_roots_are_two_directories() -> None:

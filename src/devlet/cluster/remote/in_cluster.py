@@ -14,7 +14,9 @@ HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 def in_cluster(environment: Mapping[str, str] = os.environ, folder: Path = FOLDER) -> Connection:
     host, port = environment.get(HOST, ""), environment.get(PORT, "")
     if not host or not port:
-        raise InvalidInput(f"not in a pod: {HOST} and {PORT} are not both set")
+        raise InvalidInput(
+            f"not in a pod, as {HOST} and {PORT} are not both set: give a kubeconfig (--kubeconfig, or KUBECONFIG)"
+        )
     name = f"[{host}]" if ":" in host else host
     namespace = folder / "namespace"
     return Connection(
