@@ -92,6 +92,7 @@ async def namespaces(root: Path) -> set[str]:
         return {item["metadata"]["name"] for item in (await store.list(NAMESPACES)).items}
 
 
+@pytest.mark.long
 def test_after_kill_9_it_starts_again_and_nothing_is_lost(root: Path) -> None:
     anyio.run(create_namespace, root)
     with daemon("--root", root) as node:

@@ -212,6 +212,7 @@ async def test_devices_of_pods_that_were_deleted_meanwhile_are_free(node: NodePr
         assert await run(node, "next") == {"dev-0", "dev-1"} - kept
 
 
+@pytest.mark.long
 @pytest.mark.spec("DP-8.80")
 async def test_cdi_names_are_what_the_container_gets_also_after_a_restart(node: NodeProcess) -> None:
     write_specs(node, "dev-0", "dev-1")

@@ -90,6 +90,7 @@ async def test_a_moment_in_which_two_claims_had_a_device_is_not_missed(root: Pat
     assert list(doubles.found.values()) == [1]
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 @pytest.mark.timeout(60)
 async def test_a_node_is_looked_at(root: Path) -> None:

@@ -10,7 +10,7 @@ from devlet.testing.dra_driver_process import DraDriverProcess, Fault, dra_drive
 from devlet.testing.dra_script import PREPARE
 from devlet.wire.dra_v1 import api_pb2 as pb
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 V1 = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
 

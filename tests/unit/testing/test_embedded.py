@@ -13,7 +13,7 @@ import pytest
 from devlet.errors import InvalidInput, Unavailable
 from devlet.testing.embedded import EmbeddedApi, embedded_api
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 def namespaces(api: EmbeddedApi) -> list[str]:

@@ -14,7 +14,7 @@ from devlet.testing.embedded import embedded_api
 from devlet.testing.processes import RunningProcess, line, process
 from devlet.wire.pluginregistration import api_pb2 as pb
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 def program(root: Path, *flags: str | Path) -> AbstractAsyncContextManager[RunningProcess]:
