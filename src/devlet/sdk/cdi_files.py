@@ -22,7 +22,7 @@ from devlet.runtime.cdi import spec as cdi
 from devlet.runtime.cdi.validation import problems
 from devlet.sdk import file_names
 from devlet.sdk.disk_errors import told
-from devlet.sdk.mistakes import type_problem
+from devlet.sdk.mistakes import env_problems, type_problem
 from devlet.sdk.values import ClaimRef, DeviceNode, Mount, Prepared
 
 __all__ = ["CdiFiles", "edits_of"]
@@ -65,8 +65,8 @@ class CdiFiles:
         """No error if there is none."""
         path = self.path(uid)
         with told(f"claim {uid}: CDI file {path} cannot be removed"):
-            path.unlink(missing_ok=True)
             if self.directory.is_dir():
+                path.unlink(missing_ok=True)
                 atomic_file.remove_leftovers(path)
 
     def leftovers(self) -> set[str]:
@@ -136,7 +136,7 @@ def _devices(claim: ClaimRef, prepared: Iterable[Prepared]) -> Iterator[cdi.Devi
 
 
 def _problems(kind: str, prepared: Prepared, device: cdi.Device) -> Iterator[str]:
-    yield from (f"env: {name!r} is not the name of a variable" for name in prepared.env if not name or "=" in name)
+    yield from env_problems(prepared.env)
     for path in _paths(prepared):
         if path and not path.startswith("/"):
             yield f"{path!r} is not an absolute path"

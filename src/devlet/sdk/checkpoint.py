@@ -94,7 +94,7 @@ class Checkpoint(Generic[T]):
     def _content(self) -> bytes | None:
         try:
             return checkpoint_file.read(self.path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
     def _tidy(self) -> None:

@@ -19,7 +19,7 @@ from devlet.sdk.cdi_files import CdiFiles
 from devlet.sdk.claim_reader import ClaimReader
 from devlet.sdk.holders import Holders
 from devlet.sdk.metadata_files import MetadataFiles
-from devlet.sdk.mistakes import contained, described
+from devlet.sdk.mistakes import asked, described, listed
 from devlet.sdk.values import Claim, ClaimRef, Prepared
 
 __all__ = ["Author", "ClaimDesk"]
@@ -82,9 +82,7 @@ class ClaimDesk:
                 claim.parameters_for(result, self._parameters)
             if self._holders is not None:
                 await self._holders.take(claim)
-            with contained("prepare()"):
-                given = await self._author.prepare(claim)
-            prepared = _checked(claim, given)
+            prepared = _checked(claim, await asked(self._author.prepare, claim))
             ids = await anyio.to_thread.run_sync(self._write, claim, prepared)
         except Exception as e:
             return _failed("claim not prepared", claim.ref, e)
@@ -93,8 +91,7 @@ class ClaimDesk:
 
     async def _unprepare(self, ref: ClaimRef) -> Exception | None:
         try:
-            with contained("unprepare()"):
-                await self._author.unprepare(ref)
+            await asked(self._author.unprepare, ref)
             await anyio.to_thread.run_sync(self._remove, ref)
             if self._holders is not None:
                 await self._holders.release(ref.uid)
@@ -141,15 +138,21 @@ async def _at_once(acts: Iterable[Callable[[], Coroutine[Any, Any, None]]]) -> N
 
 def _checked(claim: Claim, given: object) -> tuple[Prepared, ...]:
     """The node refuses devices that were not given to the claim, with less to say about it."""
-    if not isinstance(given, Iterable) or isinstance(given, str):
-        raise InvalidInput(f"prepare() gave {given!r}, expected a list of Prepared")
-    prepared = tuple(given)
+    prepared = listed(given, "prepare()", "Prepared")
     for each in prepared:
         if not isinstance(each, Prepared):
             raise InvalidInput(f"prepare() gave {each!r}, expected a Prepared for each result")
         if each.result not in claim.results:
             raise InvalidInput(f"{each.result.pool}/{each.result.device} is not a result of claim {_text(claim.ref)}")
+    _warn_of_missing(claim, prepared)
     return prepared
+
+
+def _warn_of_missing(claim: Claim, prepared: Sequence[Prepared]) -> None:
+    given = [each.result for each in prepared]
+    if missing := [f"{each.pool}/{each.device}" for each in claim.results if each not in given]:
+        told = facts(claim=_text(claim.ref), results=", ".join(missing))
+        log.warning("prepare() left out results, containers get nothing with them", extra=told)
 
 
 def _answer(prepared: Prepared, cdi_devices: Sequence[str]) -> PreparedDevice:

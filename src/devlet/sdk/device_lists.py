@@ -13,7 +13,8 @@ from msgspec import Struct
 from devlet.errors import InvalidInput
 from devlet.kit.facts import facts
 from devlet.objects.names import extended_resource_name
-from devlet.sdk.values import PluginDevice
+from devlet.sdk.mistakes import listed
+from devlet.sdk.values import HEALTHY, UNHEALTHY, PluginDevice
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 
 __all__ = ["ID_LENGTH", "KUBELET_LIMIT", "DeviceList", "check_resource", "device_list"]
@@ -32,8 +33,10 @@ class DeviceList(Struct, frozen=True):
     message: bytes
 
 
-def check_resource(name: str) -> None:
+def check_resource(name: str, plugin: str) -> None:
     """InvalidInput if nobody could register it."""
+    if not name or not isinstance(name, str):
+        raise InvalidInput(f'{plugin} has no resource: set resource = "example.com/led"')
     if extended_resource_name(name):
         rule = "expected domain/name outside of kubernetes.io, such as example.com/led"
         raise InvalidInput(f"{name!r} is not the name of an extended resource: {rule}")
@@ -41,23 +44,17 @@ def check_resource(name: str) -> None:
 
 def device_list(resource: str, devices: Iterable[PluginDevice]) -> DeviceList:
     """InvalidInput if one of them cannot be listed; it says which."""
-    listed = _listed(resource, devices)
+    found: tuple[PluginDevice, ...] = listed(devices, f"devices() of {resource}", "PluginDevice")
     ids: set[str] = set()
-    for device in listed:
+    for device in found:
         if problem := _problem(device, ids):
             raise InvalidInput(f"the device list of {resource} is not sent: {problem}")
         ids.add(device.id)
-    message = pb.ListAndWatchResponse(devices=map(_message, listed)).SerializeToString()
+    message = pb.ListAndWatchResponse(devices=map(_message, found)).SerializeToString()
     if len(message) > KUBELET_LIMIT:
-        told = facts(resourceName=resource, bytes=len(message), devices=len(listed))
+        told = facts(resourceName=resource, bytes=len(message), devices=len(found))
         log.warning("device list too large for a kubelet, which accepts 4 MiB: use shorter ids", extra=told)
-    return DeviceList(listed, frozenset(ids), message)
-
-
-def _listed(resource: str, devices: object) -> tuple[PluginDevice, ...]:
-    if not isinstance(devices, Iterable):
-        raise InvalidInput(f"devices() of {resource} gave {devices!r}, expected a list of PluginDevice")
-    return tuple(devices)
+    return DeviceList(found, frozenset(ids), message)
 
 
 def _problem(device: object, before: set[str]) -> str:
@@ -68,9 +65,9 @@ def _problem(device: object, before: set[str]) -> str:
         return problem
     if device.id in before:
         return f"two devices have the id {device.id!r}"
-    if not _is_text(device.health):
+    if device.health not in (HEALTHY, UNHEALTHY):
         return f"the health of {device.id!r} is {device.health!r}, expected Healthy or Unhealthy"
-    if not all(_is_node(node) for node in device.numa_nodes):
+    if not _are_nodes(device.numa_nodes):
         return f"the NUMA nodes of {device.id!r} are {device.numa_nodes}, expected numbers from 0, or none"
     return ""
 
@@ -79,8 +76,8 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and value != ""
 
 
-def _is_node(value: object) -> bool:
-    return isinstance(value, int) and 0 <= value < 1 << 63
+def _are_nodes(value: object) -> bool:
+    return isinstance(value, Iterable) and all(isinstance(each, int) and 0 <= each < 1 << 63 for each in value)
 
 
 def _id_problem(id: str) -> str:

@@ -18,7 +18,6 @@ that is told of no devices at all refuses pods that had some.
 import logging
 from argparse import ArgumentParser, Namespace
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -37,7 +36,7 @@ from devlet.sdk.board import Board
 from devlet.sdk.device_lists import DeviceList, check_resource, device_list
 from devlet.sdk.feed import follow
 from devlet.sdk.kubelet_registration import KUBELET_SOCKET, FoundRegistration, KubeletRegistration, Registration
-from devlet.sdk.mistakes import answers
+from devlet.sdk.mistakes import heard
 from devlet.sdk.plugin_service import Optional, PluginService
 from devlet.sdk.server import SocketServer
 from devlet.sdk.values import HEALTHY, Grant, PluginDevice
@@ -47,6 +46,8 @@ __all__ = ["DIRECTORY", "DevicePlugin", "PluginOptions"]
 log = logging.getLogger(__name__)
 
 DIRECTORY: Final = Path("/var/lib/kubelet/device-plugins")
+
+_SILENCE = "devices() has said nothing yet: nothing is registered before its first list"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class DevicePlugin:
         exception keeps the container from starting. Without this method nobody asks."""
 
     def error(self, error: Exception, doing: str) -> None:
-        """Something went wrong in the background; it is tried again. An exception from here ends the plugin."""
+        """Something went wrong in the background; it is tried again."""
         known = isinstance(error, DevletError)
         log.error(doing, extra=facts(resourceName=self.resource, err=error), exc_info=None if known else error)
 
@@ -122,7 +123,7 @@ class DevicePlugin:
     ) -> None:
         """Serve until cancelled; ready when its devices are known and its socket is served. `InvalidInput` if it cannot
         be registered under its name, `InUse` if another process has the socket."""
-        check_resource(self.resource)
+        check_resource(self.resource, type(self).__name__)
         life = _Life(self, options, clock)
         async with running(life.follow):
             await life.serve(task_status)
@@ -151,16 +152,8 @@ class _Life:
 
     async def follow(self, *, task_status: TaskStatus[None]) -> None:
         task_status.started()
-        await follow(self._devices, self._take, self._report, self._clock, self._retry)
+        await follow(self._plugin.devices, self._take, self._report, self._clock, self._retry, _SILENCE)
         await anyio.sleep_forever()
-
-    async def _devices(self) -> AsyncIterator[Sequence[PluginDevice]]:
-        async with aclosing(answers(self._plugin.devices)) as lists:
-            async for devices in lists:
-                yield devices
-        if self._board.value is None:
-            told = "ended without a list: yield [] if there are none"
-            raise InvalidInput(f"devices() of {self._plugin.resource} {told}")
 
     def _take(self, devices: Sequence[PluginDevice]) -> None:
         newest = device_list(self._plugin.resource, devices)
@@ -171,7 +164,7 @@ class _Life:
         log.info("devices listed", extra=self._facts(devices=len(newest.devices), healthy=healthy))
 
     def _report(self, error: Exception) -> None:
-        self._plugin.error(error, "devices not listed, the last list stays")
+        heard(self._plugin.error)(error, "devices not listed, the last list stays")
 
     async def serve(self, task_status: TaskStatus[None]) -> None:
         await self._board.shown()

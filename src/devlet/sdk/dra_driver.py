@@ -20,7 +20,7 @@ in the claim.
 import logging
 import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +46,7 @@ from devlet.sdk.feed import follow
 from devlet.sdk.health import HEALTH_SERVICES, HealthService
 from devlet.sdk.holders import Holders
 from devlet.sdk.metadata_files import MetadataFiles
+from devlet.sdk.mistakes import heard, listed
 from devlet.sdk.registrar import DRA_PLUGIN, Registrar
 from devlet.sdk.server import Limits, SocketServer
 from devlet.sdk.slices.controller import SlicePublisher
@@ -58,6 +59,7 @@ log = logging.getLogger(__name__)
 KUBELET: Final = Path("/var/lib/kubelet")
 CDI: Final = Path("/var/run/cdi")
 
+_SILENCE = "devices() has said nothing yet: nothing is published before its first list"
 _POD_UID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 Devices = Sequence[Device] | Mapping[str, Pool]
@@ -202,9 +204,10 @@ class _Life:
         self._clock = clock
         self._options = options
         self._publisher = SlicePublisher(
-            cluster, driver.name, options.node_name, driver.error, clock, single_pool=driver.single_pool
+            cluster, driver.name, options.node_name, heard(driver.error), clock, single_pool=driver.single_pool
         )
         self._health = HealthService()
+        self._strange: set[tuple[str, str]] = set()  # devices with a health that are not published
         desk = _desk(driver, options, cluster)
         methods = [dra_methods(each, desk.prepare, desk.unprepare) for each in options.services]
         versions: list[str] = list(options.services)
@@ -240,7 +243,8 @@ class _Life:
     async def publish(self, *, task_status: TaskStatus[None]) -> None:
         async with running(self._publisher.run):
             task_status.started()
-            await follow(self._driver.devices, self._take, self._reporter("devices not published"), self._clock)
+            report = self._reporter("devices not published")
+            await follow(self._driver.devices, self._take, report, self._clock, silence=_SILENCE)
             await anyio.sleep_forever()
 
     def _take(self, devices: Devices) -> None:
@@ -248,8 +252,18 @@ class _Life:
 
     async def tell_health(self, *, task_status: TaskStatus[None]) -> None:
         task_status.started()
-        await follow(self._driver.health, self._health.show, self._reporter("health not told"), self._clock)
+        await follow(self._driver.health, self._show_health, self._reporter("health not told"), self._clock)
         await anyio.sleep_forever()
+
+    def _show_health(self, reports: Sequence[DeviceHealth]) -> None:
+        self._health.show(reports)
+        if (published := self._publisher.devices) is None:
+            return
+        for each in self._health.board.value or ():
+            if (device := (each.pool, each.device)) not in published and device not in self._strange:
+                self._strange.add(device)
+                told = facts(driver=self._driver.name, device="/".join(device))
+                log.warning("health() names a device that is not published: check its pool and name", extra=told)
 
     async def tidy(self, *, task_status: TaskStatus[None]) -> None:
         """Instances that were killed leave sockets behind that no other instance has the name of."""
@@ -257,16 +271,14 @@ class _Life:
         await sweep(self._options.sockets_of_instances(self._driver.name), self._clock)
 
     def _reporter(self, doing: str) -> Callable[[Exception], None]:
-        return lambda error: self._driver.error(error, doing)
+        return lambda error: heard(self._driver.error)(error, doing)
 
 
 def _pools(devices: object, name: str) -> Mapping[str, Pool]:
     """What is in them is checked where they are published."""
     if isinstance(devices, Mapping):
         return devices
-    if not isinstance(devices, Iterable) or isinstance(devices, str):
-        raise InvalidInput(f"devices() gave {devices!r}, expected a list of Device, or pools by name")
-    return {name: Pool(tuple(devices))}
+    return {name: Pool(listed(devices, "devices()", "Device, or pools by name"))}
 
 
 def _desk(driver: DraDriver, options: DraOptions, cluster: Cluster) -> ClaimDesk:
@@ -285,6 +297,8 @@ def _has(driver: DraDriver, method: str) -> bool:
 
 
 def _check(driver: DraDriver, options: DraOptions) -> None:
+    if not driver.name or not isinstance(driver.name, str):
+        raise InvalidInput(f'{type(driver).__name__} has no name: set name = "gpu.example.com"')
     if problems := names.driver_name(driver.name):
         raise InvalidInput(f"{type(driver).__name__}: {driver.name!r} cannot be the name of a driver: {problems[0]}")
     if driver.name != driver.name.lower():

@@ -10,6 +10,7 @@ from typing import Final
 
 from devlet.errors import InvalidInput
 from devlet.sdk.board import Board
+from devlet.sdk.mistakes import listed
 from devlet.sdk.server import Context, Methods
 from devlet.sdk.values import HEALTHY, UNHEALTHY, UNKNOWN, DeviceHealth
 from devlet.wire.dra_health import api_pb2 as pb
@@ -33,7 +34,7 @@ class HealthService:
 
     def show(self, reports: Iterable[DeviceHealth]) -> None:
         """InvalidInput for a report that the node could not understand; the list before it stays."""
-        self.board.show(check(tuple(reports)))
+        self.board.show(check(listed(reports, "health()", "DeviceHealth")))
 
     @property
     def methods(self) -> Methods:

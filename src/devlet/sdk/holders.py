@@ -74,8 +74,8 @@ class Holders:
     def _release(self, uid: str) -> None:
         path = self._path(uid)
         with told(f"{path} cannot be removed"):
-            path.unlink(missing_ok=True)
             if self.directory.is_dir():
+                path.unlink(missing_ok=True)
                 atomic_file.remove_leftovers(path)
 
     def _path(self, uid: str) -> Path:

@@ -78,7 +78,7 @@ class MetadataFiles:
         with told(f"claim {uid}: device metadata cannot be removed"):
             for path in self._specs(uid):
                 path.unlink(missing_ok=True)
-            if folder.exists():
+            if folder.is_dir():
                 shutil.rmtree(folder)
 
     def leftovers(self) -> set[str]:
@@ -134,7 +134,7 @@ class MetadataFiles:
 
     def _specs(self, uid: str) -> list[Path]:
         """Unfinished ones, too."""
-        if not self._cdi.exists():
+        if not self._cdi.is_dir():
             return []
         start = f"{self._driver}_metadata_{uid}_"
         return [path for path in self._cdi.iterdir() if path.name.removeprefix(".").startswith(start)]

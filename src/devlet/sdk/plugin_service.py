@@ -16,7 +16,7 @@ from devlet.errors import InvalidInput, NotFound
 from devlet.runtime.cdi import names
 from devlet.sdk.board import Board
 from devlet.sdk.device_lists import DeviceList
-from devlet.sdk.mistakes import type_problem
+from devlet.sdk.mistakes import asked, env_problems, type_problem
 from devlet.sdk.server import Context, Methods
 from devlet.sdk.values import DeviceNode, Grant, Mount
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
@@ -95,7 +95,7 @@ class PluginService:
         available = tuple(id for id in dict.fromkeys(request.available_deviceIDs) if id in known)
         if problem := _size_problem(available, must, size):
             raise InvalidInput(f"{self._plugin.resource}: {problem}")
-        chosen = _ids_of(await self._plugin.prefer(available, must, size))
+        chosen = _ids_of(await asked(self._plugin.prefer, available, must, size))
         if problem := _choice_problem(chosen, available, must, size):
             raise ValueError(f"prefer() of {self._plugin.resource} gave {_listed(chosen)}: {problem}")
         return pb.ContainerPreferredAllocationResponse(deviceIDs=chosen)
@@ -104,13 +104,13 @@ class PluginService:
         requests = [tuple(each.devices_ids) for each in _decoded(pb.AllocateRequest, blob).container_requests]
         for ids in requests:  # all of them before the plugin does anything
             self._check_ids(ids)
-        answers = [_granted(await self._plugin.allocate(ids)) for ids in requests]
+        answers = [_granted(await asked(self._plugin.allocate, ids)) for ids in requests]
         return pb.AllocateResponse(container_responses=answers).SerializeToString(deterministic=True)
 
     async def _pre_start(self, blob: bytes, context: Context) -> bytes:
         ids = tuple(_decoded(pb.PreStartContainerRequest, blob).devices_ids)
         self._check_ids(ids)
-        await self._plugin.pre_start(ids)
+        await asked(self._plugin.pre_start, ids)
         return pb.PreStartContainerResponse().SerializeToString()
 
     def _ids(self) -> frozenset[str]:
@@ -166,6 +166,8 @@ def _granted(grant: Grant) -> pb.ContainerAllocateResponse:
         raise TypeError(f"allocate() gave {grant!r}, expected a Grant")
     if problem := type_problem(grant, grant.__struct_fields__):
         raise TypeError(f"allocate() gave a Grant in which something is wrong: {problem}")
+    if problems := env_problems(grant.env):
+        raise ValueError(f"allocate() gave a Grant in which something is wrong: {problems[0]}")
     for name in grant.cdi_devices:
         names.parse(name)
     return pb.ContainerAllocateResponse(

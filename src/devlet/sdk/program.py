@@ -22,7 +22,7 @@ from devlet.errors import DevletError, InvalidInput
 from devlet.kit import facts
 from devlet.kit.parts import running
 from devlet.kit.stopping import Stop
-from devlet.sdk import metadata
+from devlet.sdk import metadata, stalls
 from devlet.sdk.device_plugin import DevicePlugin, PluginOptions
 from devlet.sdk.dra_driver import CDI, KUBELET, DraDriver, DraOptions
 
@@ -34,6 +34,7 @@ _DIRECTORY = {"metavar": "DIR", "type": Path}
 _FILE = {"metavar": "FILE", "type": Path}
 
 STOP_TIMEOUT = 10.0  # seconds in which calls that are under way may end
+STALLS = stalls.Settings()
 
 
 def run_driver(driver: DraDriver, argv: Sequence[str] | None = None) -> None:
@@ -194,7 +195,7 @@ def _run(serve: Callable[[], Coroutine[Any, Any, None]], arguments: argparse.Nam
     async def until_stopped() -> None:
         stop = Stop(STOP_TIMEOUT)
         async with running(stop.listen):
-            with stop.scope:
+            with stalls.watched(STALLS), stop.scope:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(serve)
                     await stop.asked()

@@ -65,8 +65,8 @@ class Mount(Struct, frozen=True, gc=False):
 
 
 class PluginDevice(Struct, frozen=True, gc=False):
-    """The id is opaque to everybody else and has at most 63 characters. Anything but Healthy keeps it from being given
-    to new containers. `numa_nodes` are those that it is near to; none means that it does not matter."""
+    """The id is opaque to everybody else and has at most 63 characters. While it is Unhealthy it is not given to new
+    containers. `numa_nodes` are those that it is near to; none means that it does not matter."""
 
     id: str
     health: str = HEALTHY

@@ -193,6 +193,13 @@ def test_to_remove_twice_is_no_error_and_neither_is_a_missing_directory(files: C
     assert files.leftovers() == set()
 
 
+def test_where_a_file_is_in_the_place_of_the_directory_there_is_nothing_to_remove(files: CdiFiles) -> None:
+    files.directory.parent.mkdir(parents=True, exist_ok=True)
+    files.directory.touch()
+    files.remove(UID)
+    assert files.directory.is_file()
+
+
 @pytest.mark.parametrize("uid", ["", "..", "../x", "a/b", "a_b", "a\0b"])
 def test_a_uid_that_could_be_a_path_is_refused_before_anything_is_touched(files: CdiFiles, uid: str) -> None:
     with pytest.raises(InvalidInput, match="is not a claim's UID"):

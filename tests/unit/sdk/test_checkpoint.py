@@ -206,6 +206,7 @@ def test_what_is_in_the_way_is_told(tmp_path: Path) -> None:
     below = Checkpoint(tmp_path / "file" / "state", int)
     with pytest.raises(Unavailable, match=r"state cannot be written: .*; "):
         below.save(1)
+    assert below.load() is None, "nothing can have been saved there"
     (tmp_path / "directory").mkdir()
     with pytest.raises(DevletError, match=r"directory"):
         Checkpoint(tmp_path / "directory", int).load()

@@ -119,6 +119,8 @@ class Mistaken(Author):
                 return cast(Sequence[Prepared], None)
             case "text":
                 return cast(Sequence[Prepared], ["red"])
+            case "exit":
+                raise SystemExit("no lamp")
         return await super().prepare(claim)
 
     async def unprepare(self, claim: ClaimRef) -> None:
@@ -133,6 +135,7 @@ class Mistaken(Author):
         ("group", "^OSError: the lamp is gone$"),
         ("nothing", r"prepare\(\) gave None, expected a list of Prepared"),
         ("text", r"prepare\(\) gave 'red', expected a Prepared"),
+        ("exit", r"prepare\(\) called sys.exit: raise an error instead: SystemExit: no lamp"),
     ],
 )
 async def test_an_authors_mistake_is_the_claims_answer_and_says_what_is_wrong(
@@ -146,6 +149,43 @@ async def test_an_authors_mistake_is_the_claims_answer_and_says_what_is_wrong(
 async def test_an_unprepare_that_cancels_itself_is_an_error_of_each_claim(root: Path) -> None:
     answers = await desk(root, Mistaken(), Exclusion()).unprepare([ref("red"), ref("green")])
     assert ["unprepare() was cancelled from within" in str(each) for each in answers.values()] == [True, True]
+
+
+class NotAsync(Author):
+    def prepare(self, claim: Claim) -> Any:
+        return [Prepared(result) for result in claim.results]
+
+    def unprepare(self, claim: ClaimRef) -> Any:
+        return None
+
+
+async def test_a_method_without_async_is_named(root: Path) -> None:
+    one = desk(root, NotAsync())
+    answers = await one.prepare([ref("red")]) | await one.unprepare([ref("green")])
+    expected = "expected `async def` and `return`"
+    assert f"NotAsync.prepare() gave a list, {expected}" in str(answers["red-0000"])
+    assert f"NotAsync.unprepare() gave a NoneType, {expected}" in str(answers["green-0000"])
+
+
+class Forgetful(Author):
+    async def prepare(self, claim: Claim) -> Sequence[Prepared]:
+        return []
+
+
+async def test_results_that_are_left_out_are_named_in_a_warning(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Drivers may do so: with some devices there is nothing to get."""
+    assert await desk(root, Forgetful()).prepare([ref("red")]) == {"red-0000": []}
+    [warning] = [each for each in caplog.records if each.levelname == "WARNING"]
+    assert "left out" in warning.getMessage() and warning.__dict__["facts"]["results"] == "n1/red"
+
+
+async def test_a_claim_can_be_unprepared_whatever_lies_where_its_files_should_be(root: Path) -> None:
+    (root / "cdi").touch()
+    (root / "held").touch()
+    reader: Any = Reader()
+    one = ClaimDesk(Author(), reader, CdiFiles(root / "cdi", DRIVER), holders=Holders(root / "held"))
+    assert isinstance((await one.prepare([ref("red")]))["red-0000"], Unavailable)
+    assert (await one.unprepare([ref("red")]))["red-0000"] is None
 
 
 @pytest.mark.spec("DN-5.1c")

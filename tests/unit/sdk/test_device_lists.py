@@ -37,6 +37,8 @@ def test_an_empty_list_is_a_list() -> None:
         ([PluginDevice("tty\udcff")], "is not valid Unicode"),
         ([PluginDevice("a", "")], "the health of 'a' is '', expected Healthy or Unhealthy"),
         ([PluginDevice("a", numa_nodes=(-1,))], r"the NUMA nodes of 'a' are \(-1,\), expected numbers from 0, or none"),
+        ([PluginDevice("a", "Sick")], "the health of 'a' is 'Sick', expected Healthy or Unhealthy"),
+        ([PluginDevice("a", numa_nodes=0)], "the NUMA nodes of 'a' are 0, expected"),  # type: ignore[arg-type]
         (["a"], "'a' is not a PluginDevice"),
     ],
 )
@@ -63,18 +65,22 @@ def test_a_list_that_a_kubelet_will_not_take_is_sent_with_a_warning(caplog: pyte
     assert ["device list too large for a kubelet, which accepts 4 MiB: use shorter ids"] == caplog.messages
 
 
-@pytest.mark.parametrize("name", ["", "led", "kubernetes.io/led", "a.kubernetes.io/led", "Example.com/led", "a/b/c"])
+def test_who_forgot_the_name_is_told_how_to_give_one() -> None:
+    with pytest.raises(InvalidInput, match=r'^Leds has no resource: set resource = "example.com/led"$'):
+        check_resource("", "Leds")
+
+
+@pytest.mark.parametrize("name", ["led", "kubernetes.io/led", "a.kubernetes.io/led", "Example.com/led", "a/b/c"])
 def test_a_name_that_nobody_could_ask_for_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match=r"is not the name of an extended resource: expected domain/name"):
-        check_resource(name)
+        check_resource(name, "Leds")
 
 
 def test_a_domain_and_a_name_make_a_resource() -> None:
-    check_resource(LED)
+    check_resource(LED, "Leds")
 
 
-def test_what_is_no_list_is_told_as_such() -> None:
-    with pytest.raises(
-        InvalidInput, match=r"devices\(\) of example.com/led gave None, expected a list of PluginDevice"
-    ):
-        device_list("example.com/led", cast(list[PluginDevice], None))
+@pytest.mark.parametrize("given", [None, "red", PluginDevice("red")])
+def test_what_is_no_list_is_told_as_such(given: object) -> None:
+    with pytest.raises(InvalidInput, match=r"devices\(\) of example.com/led gave .*, expected a list of PluginDevice"):
+        device_list("example.com/led", cast(list[PluginDevice], given))

@@ -177,7 +177,7 @@ async def test_who_ends_without_a_list_is_told_to_say_that_there_are_none(root: 
             assert await ids(lists) == []
             await lists.aclose()
         tasks.cancel_scope.cancel()
-    assert plugin.errors[0][0] == "devices() of example.com/led ended without a list: yield [] if there are none"
+    assert plugin.errors[0][0] == "Leds.devices() ended without a list: yield [] if there are none"
 
 
 async def test_an_exception_of_the_plugin_is_the_answer_and_nothing_else_suffers(root: Path, clock: FakeClock) -> None:
@@ -187,7 +187,7 @@ async def test_an_exception_of_the_plugin_is_the_answer_and_nothing_else_suffers
         assert (await node.allocate([DeviceID("red")])).env == {"LEDS": "red"}
 
 
-@pytest.mark.parametrize("resource", ["", "led", "kubernetes.io/led"])
+@pytest.mark.parametrize("resource", ["led", "kubernetes.io/led"])
 async def test_a_resource_that_nobody_could_register_is_refused_at_once(root: Path, resource: str) -> None:
     plugin = Leds(leds("red"))
     plugin.resource = resource
@@ -250,14 +250,37 @@ async def test_what_is_not_written_is_named(root: Path) -> None:
     class Nothing(DevicePlugin):
         resource = "example.com/nothing"
 
-        def error(self, error: Exception, doing: str) -> None:
-            raise error
-
-    with pytest.raises(ExceptionGroup) as raised:
-        await Nothing().run(PluginOptions(root))
-    assert raised.group_contains(NotImplementedError, match="Nothing has no method devices")
+    with pytest.raises(NotImplementedError, match="Nothing has no method devices"):
+        Nothing().devices()
     with pytest.raises(NotImplementedError, match="Nothing has no method allocate"):
         await Nothing().allocate(["x"])
+
+
+async def test_a_plugin_that_fails_to_hear_of_an_error_goes_on(root: Path, clock: FakeClock) -> None:
+    class Careless(Leds):
+        def error(self, error: Exception, doing: str) -> None:
+            super().error(error, doing)
+            raise KeyError(doing)
+
+    plugin = Careless(leds("red"), OSError("bus is off"), leds("green"))
+    async with client(root, plugin, clock) as node:
+        lists = node.devices()
+        assert await ids(lists) == ["red"]
+        await clock.sleeping(1)
+        await clock.advance(1)
+        assert await ids(lists) == ["green"]
+        await lists.aclose()
+
+
+async def test_a_plugin_that_lists_nothing_for_long_is_told_that_it_is_not_registered(
+    root: Path, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(Leds(anyio.sleep_forever).run, PluginOptions(root), clock))
+        await clock.sleeping(1)
+        await clock.advance(10)
+        tasks.cancel_scope.cancel()
+    assert "devices() has said nothing yet: nothing is registered before its first list" in caplog.messages
 
 
 async def test_without_preference_none_is_told_and_a_start_changes_nothing() -> None:

@@ -15,12 +15,14 @@ from tests.unit.sdk.conftest import call, stream
 from devlet.cluster.client import MergePatch
 from devlet.cluster.store.store import Store, open_store
 from devlet.errors import InUse, InvalidInput
+from devlet.kit.clock import Clock, SystemClock
 from devlet.objects import kinds
 from devlet.objects.documents import Document
 from devlet.sdk.dra_driver import Devices, DraDriver, DraOptions
 from devlet.sdk.registrar import Registrar
 from devlet.sdk.server import Limits
 from devlet.sdk.values import Claim, ClaimRef, Device, DeviceHealth, Pool, Prepared
+from devlet.testing.fake_clock import FakeClock
 from devlet.testing.waiting import until
 from devlet.testing.workloads import claim, node
 from devlet.wire.dra_v1 import api_pb2 as pb
@@ -61,10 +63,10 @@ def options(root: Path, instance: str = "", **more: Any) -> DraOptions:
 
 @asynccontextmanager
 async def at_work(
-    driver: DraDriver, root: Path, store: Store, instance: str = "", **more: Any
+    driver: DraDriver, root: Path, store: Store, instance: str = "", clock: Clock = SystemClock(), **more: Any
 ) -> AsyncIterator[Registrar]:
     async with anyio.create_task_group() as tasks:
-        yield await tasks.start(driver.run, options(root, instance, **more), store)
+        yield await tasks.start(driver.run, options(root, instance, **more), store, clock)
         tasks.cancel_scope.cancel()
 
 
@@ -258,9 +260,15 @@ async def test_a_second_one_without_a_name_of_its_own_is_refused(root: Path, sto
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("", "cannot be the name"), ("a/b", "cannot be"), ("LED.com", "lower case")]
+    ("name", "text"),
+    [
+        ("", 'Leds has no name: set name = "gpu.example.com"'),
+        (None, 'Leds has no name: set name = "gpu.example.com"'),
+        ("a/b", "cannot be"),
+        ("LED.com", "lower case"),
+    ],
 )
-async def test_a_name_that_cannot_be_is_refused(root: Path, store: Store, name: str, text: str) -> None:
+async def test_a_name_that_cannot_be_is_refused(root: Path, store: Store, name: Any, text: str) -> None:
     driver = Leds()
     driver.name = name
     with pytest.raises(InvalidInput, match=text):
@@ -288,9 +296,64 @@ async def test_errors_in_the_background_come_to_the_author(root: Path, store: St
     assert told[0] == ("bus busy", "devices not published")
 
 
+async def test_a_driver_that_fails_to_hear_of_an_error_goes_on(root: Path, store: Store) -> None:
+    class Careless(Leds):
+        async def devices(self) -> AsyncIterator[Devices]:
+            yield [Device("Not a name")]  # told by the publisher
+            yield [Device("red")]
+            raise OSError("bus busy")
+
+        def error(self, error: Exception, doing: str) -> None:
+            raise KeyError(doing)
+
+    async with at_work(Careless(), root, store):
+        (published,) = await until(lambda: slices(store))
+        assert (await info(root, Careless())).name == "led.example.com"
+    assert [each["name"] for each in published["spec"]["devices"]] == ["red"]
+
+
+@pytest.mark.parametrize(("says", "told"), [(False, True), (True, False)])
+async def test_a_driver_that_names_no_devices_for_long_is_told_that_nothing_is_published(
+    root: Path, store: Store, says: bool, told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Slow(Leds):
+        async def devices(self) -> AsyncIterator[Devices]:
+            if says:
+                yield []
+            await anyio.sleep_forever()
+
+    clock = FakeClock()
+    async with at_work(Slow(), root, store, clock=clock):
+        await anyio.wait_all_tasks_blocked()
+        await clock.advance(10)
+    text = "devices() has said nothing yet: nothing is published before its first list"
+    assert (text in caplog.messages) is told
+
+
+async def test_health_of_devices_that_are_not_published_is_told_with_a_warning_once(
+    root: Path, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    go_on, heard = anyio.Event(), anyio.Event()
+
+    class Confused(Leds):
+        async def health(self) -> AsyncIterator[Sequence[DeviceHealth]]:
+            await go_on.wait()
+            yield [DeviceHealth("n1", "red"), DeviceHealth("pool", "red"), DeviceHealth("n1", "blue")]
+            yield [DeviceHealth("pool", "red", "Unhealthy")]
+            heard.set()
+
+    async with at_work(Confused(), root, store):
+        await until(lambda: slices(store))
+        go_on.set()
+        await heard.wait()
+    found = [each.__dict__["facts"]["device"] for each in caplog.records if "not published" in each.getMessage()]
+    assert found == ["pool/red", "n1/blue"]
+
+
 @pytest.mark.parametrize(
     ("given", "text"),
     [
+        (Device("red"), r"devices\(\) gave Device.*, expected a list of Device, or pools by name"),
         (None, r"devices\(\) gave None, expected a list of Device, or pools by name"),
         ("red", r"devices\(\) gave 'red', expected a list of Device"),
         (["red"], "pool n1: 'red' is not a Device"),

@@ -81,6 +81,11 @@ async def test_what_the_node_could_not_understand_is_refused_and_the_last_list_s
     assert health.board.value == (HOT,)
 
 
+async def test_a_report_that_is_in_no_list_is_told_as_such() -> None:
+    with pytest.raises(InvalidInput, match=r"health\(\) gave DeviceHealth.*, expected a list of DeviceHealth"):
+        HealthService().show(cast(list[DeviceHealth], HOT))
+
+
 async def test_a_long_message_is_cut_between_characters(root: Path) -> None:
     health = HealthService()
     health.show([DeviceHealth("pool", "red", message="é" * 1000)])

@@ -112,3 +112,4 @@ async def test_a_directory_that_cannot_be_is_told_of(root: Path) -> None:
     (root / "held").touch()
     with pytest.raises(Unavailable, match="cannot be"):
         await Holders(root / "held").take(claim("first", "red"))
+    await Holders(root / "held").release("first-0000")

@@ -17,7 +17,7 @@ from devlet.runtime.cdi.cache import Cache
 from devlet.runtime.cdi.registry import edits
 from devlet.runtime.cdi.spec import Mount
 from devlet.sdk.metadata import V1ALPHA1, VERSIONS, DeviceMetadata, MetadataDevice, MetadataRequest, ObjectName, read
-from devlet.sdk.metadata_files import MetadataFiles
+from devlet.sdk.metadata_files import FOLDER, MetadataFiles
 from devlet.sdk.values import Claim, ClaimRef, Prepared, Version
 
 DRIVER = "gpu.example.com"
@@ -306,6 +306,17 @@ def test_what_cannot_be_written_is_told_with_the_claim_and_the_file(files: Metad
         Unavailable, match=r"claim default/my-claim: .*metadata.json cannot be written: Not a directory"
     ):
         files.write(claim(), [MODEL])
+
+
+@pytest.mark.parametrize("file", ["plugin", f"plugin/{FOLDER}", f"plugin/{FOLDER}/{UID}", "cdi"])
+def test_where_a_file_is_in_the_place_of_a_directory_there_is_nothing_to_remove(
+    files: MetadataFiles, tmp_path: Path, file: str
+) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    files.remove(UID)
+    assert path.is_file()
 
 
 @pytest.mark.parametrize("value", [1.5, None, {"string": "LX"}, [1.5], ["a", 1]])

@@ -10,7 +10,18 @@ import pytest
 from msgspec import Struct
 
 from devlet.errors import InvalidInput, NotFound
-from devlet.sdk.mistakes import answers, contained, described, type_problem
+from devlet.sdk.mistakes import (
+    answers,
+    asked,
+    called,
+    contained,
+    described,
+    env_problems,
+    heard,
+    listed,
+    type_problem,
+)
+from devlet.sdk.values import Device
 
 pytestmark = pytest.mark.anyio
 
@@ -70,12 +81,105 @@ async def test_a_group_with_such_a_task_in_it_is_one_too() -> None:
         raise group
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1)])
-async def test_whoever_wants_to_end_the_process_may(error: BaseException) -> None:
-    with pytest.raises(type(error)), contained("prepare()"):
-        raise error
+async def test_a_keyboard_interrupt_ends_the_process() -> None:
+    with pytest.raises(KeyboardInterrupt), contained("prepare()"):
+        raise KeyboardInterrupt
     with pytest.raises(BaseExceptionGroup), contained("prepare()"):
-        raise BaseExceptionGroup("tasks", [error])
+        raise BaseExceptionGroup("tasks", [KeyboardInterrupt(), SystemExit(1)])
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), BaseExceptionGroup("tasks", [SystemExit("no lamp"), OSError()])])
+async def test_a_call_that_would_end_the_process_is_an_ordinary_error(error: BaseException) -> None:
+    with pytest.raises(RuntimeError, match=r"prepare\(\) called sys.exit: raise an error .*SystemExit: "):
+        with contained("prepare()"):
+            raise error
+
+
+async def test_a_method_that_tells_what_there_is_may_end_the_process() -> None:
+    with pytest.raises(SystemExit), contained("devices()", may_exit=True):
+        raise SystemExit(1)
+
+
+async def returns(number: int) -> int:
+    return number
+
+
+def no_async(number: int) -> Any:
+    return [number]
+
+
+def no_async_but_yield(number: int) -> Any:
+    yield number
+
+
+async def yields(number: int) -> Any:
+    yield number
+
+
+async def ends(number: int) -> int:
+    raise SystemExit(number)
+
+
+async def test_a_method_is_asked_with_its_arguments() -> None:
+    assert await asked(returns, 7) == 7
+
+
+@pytest.mark.parametrize(
+    ("method", "text"),
+    [
+        (no_async, r"no_async\(\) gave a list, expected `async def` and `return`"),
+        (no_async_but_yield, "gave a generator, expected `async def` and `return`"),
+        (yields, "gave a async_generator, expected `async def` and `return`"),
+    ],
+)
+async def test_a_method_that_cannot_be_awaited_is_named(method: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        await asked(method, 7)
+
+
+async def test_a_method_that_ends_the_process_is_named() -> None:
+    with pytest.raises(RuntimeError, match=r"^ends\(\) called sys.exit"):
+        await asked(ends, 7)
+
+
+def test_an_author_hears_of_errors() -> None:
+    told: list[object] = []
+    error = OSError("bus busy")
+    heard(lambda *both: told.append(both))(error, "listing")
+    assert told == [(error, "listing")]
+
+
+def fails(error: Exception, doing: str) -> None:
+    raise KeyError(doing)
+
+
+async def is_async(error: Exception, doing: str) -> None:
+    raise AssertionError
+
+
+@pytest.mark.parametrize(("listen", "text"), [(fails, "KeyError: 'listing'"), (is_async, "`def`, not `async def`")])
+def test_an_author_who_fails_to_hear_of_an_error_does_no_harm_and_the_error_is_logged(
+    listen: Any, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard(listen)(OSError("bus busy"), "listing")
+    lost, failed = caplog.records
+    assert (lost.getMessage(), str(lost.__dict__["facts"]["err"])) == ("listing", "bus busy")
+    assert text in failed.__dict__["facts"]["err"] and failed.__dict__["facts"]["method"] == called(listen)
+
+
+@pytest.mark.parametrize("given", [None, "red", Device("red"), 7])
+def test_what_is_no_list_is_told_with_what_was_expected(given: object) -> None:
+    with pytest.raises(InvalidInput, match=r"^devices\(\) gave .*, expected a list of Device$"):
+        listed(given, "devices()", "Device")
+
+
+def test_any_list_is_a_list() -> None:
+    assert listed((each for each in "ab"), "devices()", "Device") == ("a", "b")
+
+
+@pytest.mark.parametrize(("name", "is_fine"), [("A", True), ("", False), ("A=B", False), ("A\0", False)])
+def test_the_name_of_a_variable_has_no_equals_sign(name: str, is_fine: bool) -> None:
+    assert env_problems({name: "5"}) == ([] if is_fine else [f"env: {name!r} is not the name of a variable"])
 
 
 @pytest.mark.parametrize("cancel_first", [False, True])

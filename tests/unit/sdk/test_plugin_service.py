@@ -49,8 +49,8 @@ def listing(*ids: str) -> DeviceList:
 
 
 class Desk:
-    def __init__(self, *ids: str, optional: Optional = Optional()) -> None:
-        self.leds = Leds()
+    def __init__(self, *ids: str, optional: Optional = Optional(), plugin: Leds | None = None) -> None:
+        self.leds = plugin or Leds()
         self.board: Board[DeviceList] = Board()
         self.board.show(listing(*ids))
         self.service = PluginService(self.leds, self.board, optional)
@@ -152,6 +152,7 @@ async def test_a_grant_is_passed_on_with_paths_of_the_host_where_none_is_given()
         (Grant(devices=["null"]), "'null' is not an absolute path"),
         (Grant(devices=[DeviceNode("/dev/a", permissions="rx")]), "permissions of /dev/a are 'rx', expected some of r"),
         (Grant(mounts=[Mount("/a", "b")]), "'b' is not an absolute path"),
+        (Grant(env={"A=B": "5"}), "env: 'A=B' is not the name of a variable"),
         (Grant(cdi_devices=["led"]), "'led' is not the name of a CDI device"),
     ],
 )
@@ -160,6 +161,38 @@ async def test_a_grant_that_no_runtime_could_use_is_the_plugins_mistake(grant: A
     desk.leds.grant = grant
     with pytest.raises((TypeError, ValueError, DevletError), match=problem):
         await desk.allocate(["a"])
+
+
+class NotAsync(Leds):
+    def allocate(self, ids: Sequence[str]) -> Any:
+        return Grant()
+
+    def pre_start(self, ids: Sequence[str]) -> Any:
+        return None
+
+    def prefer(self, available: Sequence[str], must_include: Sequence[str], size: int) -> Any:
+        return available[:size]
+
+
+async def test_a_method_without_async_is_named() -> None:
+    desk = Desk("a", plugin=NotAsync())
+    expected = "expected `async def` and `return`"
+    with pytest.raises(TypeError, match=rf"NotAsync.allocate\(\) gave a Grant, {expected}"):
+        await desk.allocate(["a"])
+    with pytest.raises(TypeError, match=rf"NotAsync.prefer\(\) gave a tuple, {expected}"):
+        await desk.prefer(["a"], [], 1)
+    with pytest.raises(TypeError, match=rf"NotAsync.pre_start\(\) gave a NoneType, {expected}"):
+        await desk.ask("PreStartContainer", pb.PreStartContainerRequest(devices_ids=["a"]))
+
+
+class Ends(Leds):
+    async def allocate(self, ids: Sequence[str]) -> Grant:
+        raise SystemExit("no lamp")
+
+
+async def test_a_call_that_would_end_the_process_is_refused() -> None:
+    with pytest.raises(RuntimeError, match=r"Ends.allocate\(\) called sys.exit: raise an error instead: .*no lamp"):
+        await Desk("a", plugin=Ends()).allocate(["a"])
 
 
 async def test_nothing_is_allocated_if_one_container_asks_for_what_is_not_there() -> None:

@@ -11,6 +11,7 @@ import pytest
 from devlet.sdk import metadata, program
 from devlet.sdk.device_plugin import PluginOptions
 from devlet.testing.processes import line, process
+from devlet.testing.waiting import until
 
 DRIVER = """
 from devlet.sdk.dra_driver import DraDriver
@@ -52,6 +53,45 @@ async def test_it_serves_until_it_is_told_to_stop_and_leaves_no_socket(files: Pa
         running.send_signal(number)
         assert await running.wait() == 0, log.read_text()
     assert not (files / "plugins_registry/led.example.com-reg.sock").exists()
+
+
+STALLED = """
+import time
+import anyio
+from pathlib import Path
+from devlet.sdk import program
+from devlet.sdk.dra_driver import DraDriver
+from devlet.sdk.stalls import Settings
+
+program.STALLS = Settings(limit=0.1, interval=0.02)
+
+class Leds(DraDriver):
+    name = "led.example.com"
+
+    async def devices(self):
+        await anyio.sleep(0.1)  # whatever took long before is over
+        while not Path(__file__).with_name("go").exists():
+            time.sleep(0.01)
+        yield []
+
+Leds().main()
+"""
+
+
+@pytest.mark.anyio
+async def test_who_blocks_the_event_loop_is_told_where(files: Path) -> None:
+    (files / "leds.py").write_text(STALLED)
+    log = files / "log"
+
+    async def goes_on() -> bool:
+        return "goes on" in log.read_text().partition("in devices")[2]
+
+    stalled = line(r"stands still.*leds.py:1[67] in devices")
+    async with process(arguments(files), log=log, name="leds", ready=stalled) as running:
+        (files / "go").touch()
+        await until(goes_on, within=10)
+        running.send_signal(signal.SIGTERM)
+        assert await running.wait() == 0, log.read_text()
 
 
 def run(files: Path, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -216,6 +216,7 @@ async def test_a_stream_lasts_until_calls_under_way_have_ended(root: Path) -> No
     [
         (ExceptionGroup("unhandled errors in a TaskGroup", [OSError("lamp")]), "OSError: lamp"),
         (asyncio.CancelledError(), "RuntimeError: the driver was cancelled from within: CancelledError"),
+        (SystemExit(3), "RuntimeError: the driver called sys.exit: raise an error instead: SystemExit: 3"),
     ],
 )
 async def test_a_driver_that_cancels_its_own_tasks_says_what_went_wrong(

@@ -112,6 +112,7 @@ class SlicePublisher:
         self._own = OwnWrites(settings.own_writes)
         self._created: dict[str, float] = {}  # pools, and when a slice was made, until that was looked at again
         self._doubtful: set[str] = set()  # pools with a write that failed, and may have been done all the same
+        self._failures: dict[str, str] = {}  # pools, and what was reported of them last
         self._refusals: dict[str, _Refusal] = {}
         self._adopted: dict[tuple[str, int], tuple[Document, Document]] = {}  # what was wanted, and what was stored
         self._times: dict[str, Times] = {}
@@ -130,6 +131,14 @@ class SlicePublisher:
         for pool in dict.fromkeys([*before, *new]):
             self._pending[pool] = self._version
             self._queue.add(pool)
+
+    @property
+    def devices(self) -> frozenset[tuple[str, str]] | None:
+        """Pools and names of those that are wanted; None before anything is."""
+        if self._wanted is None:
+            return None
+        contents = [(pool, each) for pool, wanted in self._wanted.items() for each in wanted.slices]
+        return frozenset((pool, device["name"]) for pool, each in contents for device in each.get("devices", ()))
 
     def look_again(self) -> None:
         """Repair at once what somebody else did to the slices: whatever the reason was, it has passed."""
@@ -220,11 +229,19 @@ class SlicePublisher:
             self._refuse(pool, new, e)
         except Exception as e:
             self._doubtful.add(pool)
-            self._report(e, _PROCESSING)
+            self._tell_failure(pool, e)
             self._settle(pool, version)
             raise
+        else:
+            self._failures.pop(pool, None)
         self._settle(pool, version)
         self._remind(pool, started)
+
+    def _tell_failure(self, pool: str, error: Exception) -> None:
+        """Once, however often it is tried."""
+        if self._failures.get(pool) != str(error):
+            self._report(error, _PROCESSING)
+        self._failures[pool] = str(error)
 
     def _is_refused(self, pool: str, new: WantedPool | None, now: float) -> bool:
         refusal = self._refusals.get(pool)
@@ -309,5 +326,11 @@ class SlicePublisher:
 
     async def _author(self) -> Author:
         if self._owner and not self._uid:
-            self._uid = (await self._cluster.get(NODES, self._owner))["metadata"]["uid"]
+            self._uid = await self._find_owner()
         return Author(self._driver, self._owner, self._uid, self._node)
+
+    async def _find_owner(self) -> str:
+        try:
+            return str((await self._cluster.get(NODES, self._owner))["metadata"]["uid"])
+        except NotFound as e:
+            raise NotFound(f"node {self._owner} does not exist: check --node-name or NODE_NAME") from e

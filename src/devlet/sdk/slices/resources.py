@@ -19,6 +19,7 @@ from devlet.objects.validation.counters import COUNTER_SETS_MAX
 from devlet.objects.validation.device import is_advanced
 from devlet.objects.validation.slice import ADVANCED_DEVICES_MAX, DEVICES_MAX
 from devlet.objects.validation.slice import check as check_slice
+from devlet.sdk.mistakes import type_problem
 from devlet.sdk.values import Capacity, Device, Pool, Version
 
 __all__ = ["WantedPool", "wanted"]
@@ -62,6 +63,8 @@ def _check_types(name: object, pool: object) -> None:
         raise InvalidInput(f"{name!r} is not the name of a pool, which is a text")
     if not isinstance(pool, Pool):
         raise InvalidInput(f"pool {name}: {pool!r} is not a Pool")
+    if not isinstance(pool.devices, Sequence):
+        raise InvalidInput(f"pool {name}: its devices are {pool.devices!r}, expected a list of Device")
     for each in pool.devices:
         if not isinstance(each, Device):
             raise InvalidInput(f"pool {name}: {each!r} is not a Device")
@@ -112,6 +115,10 @@ def _split(devices: Sequence[Document]) -> Iterator[list[Document]]:
 
 
 def _device(where: str, device: Device) -> Document:
+    for member in ("attributes", "capacity", "consumes", "more"):
+        _check_mapping(f"{where}: {member}", getattr(device, member))
+    if problem := type_problem(device, ("name", "taints")):
+        raise InvalidInput(f"{where}: {problem}")
     made: Document = {"name": device.name}
     if device.attributes:
         made["attributes"] = {name: _attribute(where, name, value) for name, value in device.attributes.items()}
@@ -129,12 +136,18 @@ def _device(where: str, device: Device) -> Document:
     return _conformed(where, {**made, **device.more}, f"{_API}Device")
 
 
+def _check_mapping(where: str, given: object) -> None:
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"{where}: {given!r} is no mapping, from names to values")
+
+
 def _counter_set(pool: str, name: str, counters: Mapping[str, str | int]) -> Document:
     where = f"pool {pool}, counter set {name}"
     return _conformed(where, {"name": name, **_counters(where, name, counters)}, f"{_API}CounterSet")
 
 
 def _counters(where: str, name: str, counters: Mapping[str, str | int]) -> Document:
+    _check_mapping(f"{where}: {name}", counters)
     return {"counters": {key: {"value": _amount(where, f"{name}/{key}", each)} for key, each in counters.items()}}
 
 

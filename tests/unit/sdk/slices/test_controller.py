@@ -13,6 +13,7 @@ from devlet.sdk.slices.controller import Settings, SlicePublisher, Statistics
 from devlet.sdk.slices.dropped import DroppedFields
 from devlet.sdk.values import Capacity, Device, Pool, Taint
 from devlet.testing.waiting import until
+from devlet.testing.workloads import node as made_node
 
 if TYPE_CHECKING:
     from tests.unit.sdk.slices.conftest import Hook, World
@@ -487,6 +488,33 @@ async def test_a_cluster_that_does_not_answer_keeps_nobody_waiting(world: "World
 
         await until(look, within=10)
         assert len(world.reports) == 1
+
+
+async def test_a_node_that_does_not_exist_is_told_with_what_to_do_and_not_again_and_again(world: "World") -> None:
+    world.make("wrong")
+    async with world.running({"wrong": Pool()}):
+
+        async def tries() -> int:
+            await world.clock.advance(60)
+            return world.server.calls.count("get wrong")
+
+        await until(tries, lambda found: found > 3, within=10)
+        [(error, text)] = world.reports
+        assert text == "processing ResourceSlice objects"
+        assert str(error) == "node wrong does not exist: check --node-name or NODE_NAME"
+        await world.store.create(NODES, made_node("wrong"))
+
+        async def look() -> list[Document]:
+            await world.clock.advance(60)
+            return await world.slices()
+
+        assert await until(look, within=10) and len(world.reports) == 1
+
+
+async def test_devices_are_known_as_soon_as_they_are_to_be_published(world: "World") -> None:
+    assert world.publisher.devices is None
+    world.publisher.publish({"left": Pool(devices(1)), "right": Pool()})
+    assert world.publisher.devices == {("left", "d0")}
 
 
 @pytest.mark.spec("DN-6.6")

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -216,6 +216,13 @@ LONG = "x" * 65
         ({"taints": [Taint(f"k{i}") for i in range(17)]}, "pool p, device d: taints: Too many: 17: .* 16"),
         ({"taints": [Taint("k", "Never")]}, r"pool p, device d: taints\[0\].effect: Unsupported value"),
         ({"more": {"bindingConditions": list("abcde")}}, "pool p, device d: bindingConditions: Too many: 5: .* 4"),
+        ({"taints": ["x"]}, r"pool p, device d: taints\[0\]: Expected .*, got `str`"),
+        ({"taints": Taint("k")}, "pool p, device d: taints: Expected `array`, got `Taint`"),
+        ({"taints": [Taint(cast(str, 7))]}, r"pool p, device d: taints\[0\].key: Expected `str`, got `int`"),
+        ({"attributes": ["color"]}, r"pool p, device d: attributes: \['color'\] is no mapping"),
+        ({"capacity": "1Gi"}, "pool p, device d: capacity: '1Gi' is no mapping"),
+        ({"consumes": {"s": 1}}, "pool p, device d: s: 1 is no mapping"),
+        ({"more": ["x"]}, r"pool p, device d: more: \['x'\] is no mapping"),
         ({"more": {"taints": "none"}}, "pool p, device d: .*taints"),
         ({"more": {"name": "e"}}, "pool p, device d: name is given twice"),
         ({"consumes": {f"s{i}": {"c": 1} for i in range(3)}}, "device d: consumesCounters: Too many: 3: .* 2"),
