@@ -19,7 +19,7 @@ from devlet.wire.pluginregistration import api_pb2 as pb
 
 __all__ = ["RegistryWatch", "info", "notify"]
 
-Socket = tuple[int, int]  # inode, which may be used again, and time
+Socket = tuple[int, int]  # inode, which may be used again, and time of its making
 
 _POLL = 0.05  # seconds between two looks at the directory
 _AGAIN = 0.5  # seconds until a failed greeting is tried again
@@ -106,5 +106,5 @@ def _sockets(directory: Path) -> dict[Path, Socket]:
         except OSError:
             continue
         if stat.S_ISSOCK(status.st_mode) and not path.name.startswith("."):
-            found[path] = (status.st_ino, status.st_ctime_ns)
+            found[path] = (status.st_ino, status.st_mtime_ns)
     return found

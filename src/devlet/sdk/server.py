@@ -242,9 +242,9 @@ def _make_way(path: Path) -> None:
 
 
 def _identity(path: Path) -> _Identity | None:
-    """Numbers of files that are gone are used again."""
+    """Numbers of files that are gone are used again; the time is that of its making, which a chmod does not change."""
     try:
         found = path.lstat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_ctime_ns
+    return found.st_dev, found.st_ino, found.st_mtime_ns

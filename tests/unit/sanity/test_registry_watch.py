@@ -69,6 +69,17 @@ async def test_what_is_there_and_what_comes_is_greeted_and_what_goes_is_forgotte
         await heard.until("forget a.sock")
 
 
+async def test_who_makes_its_socket_private_after_it_was_found_stays(root: Path) -> None:
+    heard = Heard()
+    bound(root / "a.sock")
+    async with looking(root, heard):
+        await heard.until("forget a.sock", "greet a.sock")
+        (root / "a.sock").chmod(0o600)
+        bound(root / "b.sock")
+        await heard.until("greet b.sock")
+    assert heard.lines.count("greet a.sock") == 1
+
+
 async def test_a_greeting_that_comes_to_nothing_is_tried_again(root: Path) -> None:
     heard = Heard(failures=1)
     bound(root / "a.sock")

@@ -123,6 +123,13 @@ async def test_a_socket_that_somebody_serves_is_left_alone(root: Path) -> None:
         assert await call(root / "s", ECHO, b"hello") == b"hello"
 
 
+async def test_a_socket_whose_mode_was_changed_is_the_same(root: Path) -> None:
+    server = SocketServer(root / "s", [METHODS])
+    async with server.serving():
+        (root / "s").chmod(0o660)
+        assert server.is_there
+
+
 async def test_a_file_is_not_removed(root: Path) -> None:
     (root / "s").write_text("mine")
     with pytest.raises(InvalidInput, match="is no socket"):
