@@ -1,8 +1,10 @@
 """`devlet sanity`: drive a driver as a kubelet would, and say where it breaks the contract."""
 
+import io
 import logging
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,15 +13,17 @@ from typing import Any
 
 import anyio
 import click
+from anyio.abc import TaskStatus
 
 from devlet.cli.options import duration
 from devlet.errors import DevletError
+from devlet.kit.parts import running
 from devlet.sanity.check import Check
-from devlet.sanity.driver import Command
+from devlet.sanity.driver import Command, check_words
 from devlet.sanity.progress import Progress
 from devlet.sanity.report import NOT_RUN, Report
 from devlet.sanity.reports import FORMATS
-from devlet.sanity.rig_device_plugin import Settings
+from devlet.sanity.rig_device_plugin import Places, Settings
 from devlet.sanity.runner import Runner, Stand
 from devlet.sanity.selection import chosen
 from devlet.sanity.stand_device_plugin import DevicePluginStand
@@ -32,6 +36,7 @@ Examples:
 """
 _KUBELET_DIRECTORY = Path("/var/lib/kubelet/device-plugins")
 _KUBELET_REGISTRY = Path("/var/lib/kubelet/plugins_registry")
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Function = Any
 
 
@@ -44,6 +49,8 @@ class _Suite(click.Group):
         except click.UsageError as e:
             click.echo(f"error: {e.format_message()}\nsee: {(e.ctx or ctx).command_path} --help", err=True)
             return NOT_RUN
+        except DevletError as e:
+            return _not_run(e)
 
 
 _SUITE_EXAMPLES = """\b
@@ -58,7 +65,8 @@ Examples:
 def command(context: click.Context) -> None:
     """Check that a driver keeps its contract with Kubernetes.
 
-    Exits with 0 if nothing was found, 1 if something was, 2 if it could not be looked at."""
+    Exits with 0 if nothing was found, 1 if something was, 2 if it could not be looked at. A signal ends it with a
+    report of what was done so far."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -133,6 +141,7 @@ def device_plugin(
     )
     if cdi_dir:
         stand.cdi_directories = cdi_dir
+    check_words([*words, *given["env"], change], Places.below(Path()).words)
     return _run(stand, ALL, given)
 
 
@@ -199,6 +208,8 @@ def dra(
     )
     if cdi_dir:
         stand.cdi_directories = cdi_dir
+    known = [*rig_dra.DraPlaces.below(Path(), node).words, "instance"]
+    check_words([*words, *given["env"], change, second], known)
     return _run(stand, ALL, given)
 
 
@@ -221,20 +232,51 @@ def _run(stand: Stand[Any], checks: Sequence[Check[Any]], given: dict[str, Any])
     files = [_file(text) for text in given["reports"]]
     seed = SystemRandom().randrange(1 << 31) if given["seed"] is None else given["seed"]
     quiet = given["output"] != "text"
+    _bear_any_text(sys.stderr)
+    _bear_any_text(sys.stdout, "utf-8" if quiet else None)
     try:
         wanted = chosen(checks, given["only"], given["skip"])
-        report = anyio.run(Runner(stand, _progress(err=quiet), seed).run, wanted)
+        report = anyio.run(_interruptible, Runner(stand, _progress(err=quiet), seed), wanted)
     except (DevletError, BaseExceptionGroup) as e:
         return _not_run(e)
-    _write(report, given["output"], files)
-    return report.exit_code(strict=given["strict"])
+    is_written = _write(report, given["output"], files)
+    if report.interrupted:
+        return 128 + signal.Signals[report.interrupted]
+    return report.exit_code(strict=given["strict"]) or (0 if is_written else NOT_RUN)
 
 
-def _write(report: Report, output: str, files: Sequence[tuple[str, Path]]) -> None:
+async def _interruptible(runner: Runner[Any], wanted: Sequence[Check[Any]]) -> Report:
+    """The first signal ends the run in good order; the next one has its usual effect."""
+
+    async def listen(*, task_status: TaskStatus[None]) -> None:
+        heeded = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]  # as with nohup
+        with anyio.open_signal_receiver(*heeded) as signals:
+            task_status.started()
+            async for number in signals:
+                return runner.interrupt(number.name)
+
+    async with running(listen):
+        return await runner.run(wanted)
+
+
+def _bear_any_text(stream: Any, encoding: str | None = None) -> None:
+    """Drivers write anything, and the locale may have no characters for it."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding=encoding, errors="backslashreplace")
+
+
+def _write(report: Report, output: str, files: Sequence[tuple[str, Path]]) -> bool:
+    """Whether all of it could be written."""
+    is_written = True
     for form, path in files:
-        path.write_text(FORMATS[form](report))
+        try:
+            path.write_text(FORMATS[form](report), encoding="utf-8", errors="backslashreplace")
+        except OSError as e:
+            click.echo(f"error: --report {form}={path}: {e.strerror}", err=True)
+            is_written = False
     end = f"seed {report.seed}; run with --seed {report.seed} to do the same again\n" if output == "text" else ""
     click.echo(("\n" if output == "text" else "") + FORMATS[output](report) + end, nl=False)
+    return is_written
 
 
 def _progress(*, err: bool) -> Progress:
@@ -264,12 +306,28 @@ def _file(text: str) -> tuple[str, Path]:
     form, _, path = text.partition("=")
     if form not in FORMATS or not path:
         raise click.UsageError(f"--report {text}: expected one of {', '.join(sorted(FORMATS))}, = and a file")
+    try:
+        _try_to_write(Path(path))
+    except OSError as e:
+        raise click.UsageError(f"--report {text}: {e.strerror}") from e
     return form, Path(path)
 
 
+def _try_to_write(path: Path) -> None:
+    """OSError if it cannot be done. Nothing changes."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return  # a pipe, or a device: opening it may have an effect
+    was_there = path.exists()
+    path.open("ab").close()
+    if not was_there:
+        path.unlink()
+
+
 def _not_run(error: BaseException) -> int:
-    """An error that is not ours passes: it is a bug."""
+    """An error that is not ours passes: it is a bug. So does that nobody reads any more."""
     leaves = _leaves(error)
+    if all(isinstance(leaf, BrokenPipeError) for leaf in leaves):
+        raise leaves[0]
     if not all(isinstance(leaf, DevletError) for leaf in leaves):
         raise error
     for leaf in leaves:

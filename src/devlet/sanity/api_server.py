@@ -34,6 +34,11 @@ class ApiServer:
     refusals: list[str] | None = field(default_factory=list)
 
     @property
+    def is_ours(self) -> bool:
+        """Nobody else is in it: neither other nodes nor other drivers."""
+        return self.refusals is not None
+
+    @property
     def node_uid(self) -> str:
         uid: str = self.node["metadata"]["uid"]
         return uid

@@ -97,14 +97,22 @@ class ClaimMaker:
 
     def take(self, count: int, *, shared: bool | None = None) -> list[Offer]:
         """Free ones, that may be had together. CannotTell if there are too few."""
-        chosen: list[Offer] = []
-        for offer in self.offers():
-            if len(chosen) < count and shared in (None, offer.is_shared) and self._is_free(offer, chosen):
-                chosen.append(offer)
+        chosen = self._free(count, shared)
         if len(chosen) < count:
             kind = {None: "", True: " that several claims may have", False: " for one claim alone"}[shared]
             what = "device" if count == 1 else "devices"
             raise CannotTell(f"{count} {what}{kind} would be needed, and it has published {len(chosen)} that are free")
+        return chosen
+
+    def take_up_to(self, count: int) -> list[Offer]:
+        """For what is better seen with several. CannotTell if there is none."""
+        return self._free(count, None) or self.take(1)
+
+    def _free(self, count: int, shared: bool | None) -> list[Offer]:
+        chosen: list[Offer] = []
+        for offer in self.offers():
+            if len(chosen) < count and shared in (None, offer.is_shared) and self._is_free(offer, chosen):
+                chosen.append(offer)
         return chosen
 
     def _is_free(self, offer: Offer, chosen: Sequence[Offer]) -> bool:

@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 
 from devlet.errors import PluginRefused
 from devlet.plugins.channels import Connection, connection
+from devlet.sanity.patience import Patience
 from devlet.wire.dra_health import api_pb2 as pb_health
 from devlet.wire.dra_v1 import api_pb2 as pb_v1
 from devlet.wire.dra_v1beta1 import api_pb2 as pb_v1beta1
@@ -38,16 +39,19 @@ class Ref(NamedTuple):
 class DraClient:
     """`driver` is for messages; `service` one of SERVICES."""
 
-    def __init__(self, driver: str, connection: Connection, service: str, answer: float) -> None:
+    def __init__(
+        self, driver: str, connection: Connection, service: str, answer: float, patience: Patience | None = None
+    ) -> None:
         self.driver = driver
         self.connection = connection
         self.path = connection.path
         self.service = service
         self._answer = answer
+        self._patience = patience or Patience()
 
     def by(self, service: str) -> "DraClient":
         """The same driver, called by another version."""
-        return DraClient(self.driver, self.connection, service, self._answer)
+        return DraClient(self.driver, self.connection, service, self._answer, self._patience)
 
     async def prepare(self, *refs: Ref) -> Any:
         """A NodePrepareResourcesResponse. PluginError if the call as a whole failed."""
@@ -75,7 +79,8 @@ class DraClient:
 
     async def raw(self, method: str, blob: bytes) -> bytes:
         path = f"/k8s.io.kubelet.pkg.apis.dra.{self.service}/{method}"
-        return await self.connection.call(path, blob, timeout=self._answer)
+        with self._patience.waiting(method, self._answer) as limit:
+            return await self.connection.call(path, blob, timeout=limit)
 
     async def health(self, service: str) -> AsyncGenerator[pb_health.NodeWatchResourcesResponse, None]:
         """Does not end by itself: the end of the stream is an error."""
@@ -105,6 +110,8 @@ class DraClient:
 
 
 @asynccontextmanager
-async def connected(driver: str, path: Path, service: str, *, dial: float, answer: float) -> AsyncIterator[DraClient]:
+async def connected(
+    driver: str, path: Path, service: str, *, dial: float, answer: float, patience: Patience | None = None
+) -> AsyncIterator[DraClient]:
     async with connection(driver, path, within=dial, max_message=MAX_MESSAGE) as dialled:
-        yield DraClient(driver, dialled, service, answer)
+        yield DraClient(driver, dialled, service, answer, patience)

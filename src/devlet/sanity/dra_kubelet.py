@@ -16,6 +16,7 @@ from devlet.plugins.channels import Connection, connection, listener_pid
 from devlet.sanity import registry_watch
 from devlet.sanity.dra_client import SERVICES, DraClient, connected
 from devlet.sanity.journal import Journal
+from devlet.sanity.patience import Patience
 from devlet.sanity.registry_watch import RegistryWatch
 from devlet.wire.pluginregistration import api_pb2 as pb
 
@@ -64,12 +65,20 @@ class Greeting:
 class DraKubelet:
     """`drivers` are registered, by their sockets. `refusals`: so many are refused before one is taken."""
 
-    def __init__(self, registry: Path, root: Path, tasks: TaskGroup, settings: Settings = Settings()) -> None:
+    def __init__(
+        self,
+        registry: Path,
+        root: Path,
+        tasks: TaskGroup,
+        settings: Settings = Settings(),
+        patience: Patience | None = None,
+    ) -> None:
         self.registry = registry
         self.greetings = Journal[Greeting](_KEPT)
         self.drivers: dict[Path, tuple[Greeting, DraClient]] = {}
         self.refusals = 0
         self._root = root
+        self.patience = patience or Patience()
         self._settings = settings
         self._life: AsyncExitStack | None = None
         self._connections: dict[Path, AsyncExitStack] = {}
@@ -164,7 +173,12 @@ class DraKubelet:
             raise PluginRefused(greeting.name, f"none of its versions is known: {versions}")
         async with AsyncExitStack() as stack:
             dialled = connected(
-                greeting.name, greeting.path, greeting.service, dial=settings.dial, answer=settings.answer
+                greeting.name,
+                greeting.path,
+                greeting.service,
+                dial=settings.dial,
+                answer=settings.answer,
+                patience=self.patience,
             )
             client = await stack.enter_async_context(dialled)
             self._connections[greeting.found_at] = stack.pop_all()

@@ -2,15 +2,16 @@
 
 A driver gets its directories by words in its command and environment, such as `{device_plugins}`. Only the words that
 are known are replaced: braces are usual in arguments that are JSON. It has to be killed as a group: what was given
-as a command is often a shell around the driver.
+as a command is often a shell around the driver. It runs where the caller stands, as paths in its command are meant.
 """
 
+import difflib
 import os
 import re
 import shlex
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,19 +19,26 @@ from typing import Protocol
 
 import anyio
 
+from devlet.errors import InvalidInput
 from devlet.runtime import kubelet_paths
 from devlet.sanity.check import CannotTell
-from devlet.testing.processes import RunningProcess, process
+from devlet.testing.processes import RunningProcess, ending, process
 
-__all__ = ["AttachedDriver", "Command", "Driver", "DriverProcess", "filled"]
+__all__ = ["AttachedDriver", "Command", "Driver", "DriverProcess", "check_words", "filled"]
 
-LOG_LIMIT = 16 << 20  # bytes; what a driver writes beyond is thrown away
+LOG_LIMIT = 4 << 20  # bytes; what a driver writes beyond is thrown away
 _TAIL = 8 << 10
 _TAIL_LINES = 12
 _LINE = 300  # characters
 _WANTS_ROOT = re.compile(
     r"permission denied|operation not permitted|must be (run as )?root|EACCES|EPERM", re.IGNORECASE
 )
+_LEFT_SOME = (
+    "(it ended, and left processes behind: they are killed, as in a container; a driver stays in the foreground)"
+)
+_IN_BRACES = re.compile(r"(?<![{$])\{([A-Za-z_-]{3,})\}(?!\})")
+_ALL_WORDS = frozenset("root registry cdi device_plugins kubelet_sock plugins kubeconfig node instance".split())
+_ALIKE = 0.75  # of 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,15 @@ def filled(word: str, places: Mapping[str, Path]) -> str:
     for name, path in places.items():
         word = word.replace(f"{{{name}}}", str(path))
     return word
+
+
+def check_words(texts: Iterable[str], known: Collection[str]) -> None:
+    """InvalidInput for a word in braces that is nearly a known one, or one for another kind of driver."""
+    for text in texts:
+        for word in _IN_BRACES.findall(text):
+            if word not in known and difflib.get_close_matches(word.lower(), _ALL_WORDS, cutoff=_ALIKE):
+                words = ", ".join(f"{{{each}}}" for each in known)
+                raise InvalidInput(f"{text}: {{{word}}} stands for nothing here; the words are {words}")
 
 
 class Driver(Protocol):
@@ -97,14 +114,13 @@ class DriverProcess:
     @property
     def ending(self) -> str:
         code = self._process.returncode if self._process else None
-        if code is None:
-            return ""
-        return f"exited with {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+        return "" if code is None else ending(code)
 
     def log(self) -> str:
         """Its last lines, and what they seem to mean."""
         lines = _tail(self._log)
-        return "\n".join([*lines, *_advice(lines)])
+        left = bool(self._process and self._process.left_some)
+        return "\n".join([*lines, *_advice(lines), *[_LEFT_SOME] * left])
 
     async def start(self) -> None:
         """Again if it has ended. InvalidInput if there is no such program."""
@@ -113,24 +129,27 @@ class DriverProcess:
         if self._command.private_mount:
             words = [sys.executable, "-m", kubelet_paths.__name__, str(self._root), *words]
         self._process = await self._stack.enter_async_context(
-            process(words, log=self._log, env=self._command.env, cwd=self._root, grace=self._grace)
+            process(words, log=self._log, env=self._command.env, grace=self._grace)
         )
         self.starts += 1
 
     async def kill(self) -> None:
         """SIGKILL for all of it: nothing can be tidied up."""
-        if self._process and self._process.returncode is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+        if self._process:
+            self._process.kill_group()
             await self._process.wait()
 
     async def terminate(self, within: float) -> bool:
-        """SIGTERM, as a container gets it. Whether it ended in time."""
+        """SIGTERM, as a container gets it. Whether it ended in time; what it started ends with it then."""
         if not self._process:
             return True
         self._process.send_signal(signal.SIGTERM)
         with anyio.move_on_after(within):
             await self._process.wait()
-        return self._process.returncode is not None
+        ended = self._process.returncode is not None
+        if ended:
+            self._process.end_group()
+        return ended
 
     async def close(self) -> None:
         await self._stack.aclose()

@@ -14,11 +14,12 @@ import grpc
 from anyio.abc import TaskGroup
 from google.protobuf.message import DecodeError
 
-from devlet.errors import PluginError, PluginUnavailable
+from devlet.errors import PluginError, PluginRefused, PluginUnavailable
 from devlet.plugins.channels import connection
 from devlet.plugins.registration_server import SOCKET, remove_sockets
 from devlet.sanity import registry_watch
 from devlet.sanity.journal import Journal
+from devlet.sanity.patience import Patience
 from devlet.sanity.plugin_client import PluginClient, connected
 from devlet.sanity.registry_watch import RegistryWatch
 from devlet.sdk.server import Context, Methods, SocketServer, Unary
@@ -65,13 +66,21 @@ class Registration:
 class Kubelet:
     """`refusals`: so many registrations are refused before one is taken. `slowness`: seconds before one is answered."""
 
-    def __init__(self, directory: Path, registry: Path, tasks: TaskGroup, settings: Settings = Settings()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        registry: Path,
+        tasks: TaskGroup,
+        settings: Settings = Settings(),
+        patience: Patience | None = None,
+    ) -> None:
         self.directory = directory
         self.registry = registry
         self.registrations = Journal[Registration](_KEPT)
         self.plugins: dict[str, PluginClient] = {}
         self.refusals = 0
         self.slowness = 0.0
+        self._patience = patience or Patience()
         self._settings = settings
         self._tasks = tasks
         self._life: AsyncExitStack | None = None
@@ -121,7 +130,9 @@ class Kubelet:
         """PluginError if nobody speaks the API there."""
         life, settings = self._life, self._settings
         async with AsyncExitStack() as stack:
-            dialled = connected(resource, path, self._tasks, dial=settings.dial, answer=settings.answer)
+            dialled = connected(
+                resource, path, self._tasks, dial=settings.dial, answer=settings.answer, patience=self._patience
+            )
             client = await stack.enter_async_context(dialled)
             await client.options()
             if life is None or life is not self._life:
@@ -189,6 +200,11 @@ class Kubelet:
         self.registrations.append(registration)
         return not registration.problem
 
+    async def ask(self, path: Path) -> pb_watcher.PluginInfo:
+        """GetInfo, without registering anybody."""
+        async with connection(path.name, path, within=self._settings.dial, max_message=_GREETING) as dialled:
+            return await registry_watch.info(dialled, self._settings.answer)
+
     async def _forget(self, path: Path) -> None:
         """A device plugin stays until its connection breaks."""
 
@@ -196,6 +212,9 @@ class Kubelet:
         endpoint = Path(info.endpoint or path)
         problem = ""
         try:
+            if self.refusals:
+                self.refusals -= 1
+                raise PluginRefused(info.name, "told to refuse: as a kubelet that cannot take a plugin yet")
             if info.type == "DevicePlugin":
                 await self.connect(info.name, endpoint)
         except PluginError as e:

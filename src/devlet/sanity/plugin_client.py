@@ -15,6 +15,7 @@ from devlet.errors import PluginRefused
 from devlet.plugins.channels import Connection, connection
 from devlet.sanity.check import CannotTell
 from devlet.sanity.device_lists import DeviceListWatch, UnreadStream
+from devlet.sanity.patience import Patience
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 
 __all__ = ["PluginClient", "connected"]
@@ -23,16 +24,26 @@ M = TypeVar("M", bound=Message)
 
 MAX_MESSAGE = 64 << 20
 _SERVICE = "/v1beta1.DevicePlugin"
+_LONGER = {"Allocate": 6, "GetPreferredAllocation": 6, "PreStartContainer": 3}
+"""Times the limit of other answers: for these a kubelet waits for ever, and for 30 seconds."""
 
 
 class PluginClient:
     """`watch` is the stream that a kubelet keeps open all the time."""
 
-    def __init__(self, resource: str, connection: Connection, answer: float, tasks: TaskGroup) -> None:
+    def __init__(
+        self,
+        resource: str,
+        connection: Connection,
+        answer: float,
+        tasks: TaskGroup,
+        patience: Patience | None = None,
+    ) -> None:
         self.resource = resource
         self.path = connection.path
         self.connection = connection
         self._answer = answer
+        self._patience = patience or Patience()
         self._tasks = tasks
         self.watch = DeviceListWatch(connection)
 
@@ -64,7 +75,8 @@ class PluginClient:
             raise PluginRefused(self.resource, problem) from e
 
     async def raw(self, method: str, blob: bytes) -> bytes:
-        return await self.connection.call(f"{_SERVICE}/{method}", blob, timeout=self._answer)
+        with self._patience.waiting(method, self._answer * _LONGER.get(method, 1)) as limit:
+            return await self.connection.call(f"{_SERVICE}/{method}", blob, timeout=limit)
 
     def follow(self) -> DeviceListWatch:
         """Another stream, followed until it is closed."""
@@ -107,8 +119,8 @@ class PluginClient:
 
 @asynccontextmanager
 async def connected(
-    resource: str, path: Path, tasks: TaskGroup, *, dial: float, answer: float
+    resource: str, path: Path, tasks: TaskGroup, *, dial: float, answer: float, patience: Patience | None = None
 ) -> AsyncIterator[PluginClient]:
     """PluginUnavailable if nobody listens there."""
     async with connection(resource, path, within=dial, max_message=MAX_MESSAGE) as dialled:
-        yield PluginClient(resource, dialled, answer, tasks)
+        yield PluginClient(resource, dialled, answer, tasks, patience)

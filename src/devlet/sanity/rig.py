@@ -21,7 +21,6 @@ from devlet.testing.dice import Dice
 
 __all__ = ["Rig", "Settings", "until"]
 
-_TRIM = 0.5  # seconds between two looks at the size of a log
 _LOOK = 0.02  # seconds between two looks at what nobody tells
 
 
@@ -73,9 +72,11 @@ class Rig(ABC):
     def trouble(self) -> str:
         if self.unready:
             return self.unready
-        if self.driver.ending and not self.stopped:
+        if self.stopped:
+            return ""
+        if self.driver.ending:
             return f"the driver {self.driver.ending}; {_log_of(self.driver)}"
-        return ""
+        return "" if self.is_registered else f"the driver is not registered any more; {_log_of(self.driver)}"
 
     @property
     def is_hopeless(self) -> bool:
@@ -86,7 +87,7 @@ class Rig(ABC):
         """Why there is nothing to call. The trouble is told once, by the first check and in the report."""
         if self.unready:
             return f"the driver did not come up: see {self.first_check}"
-        return self.trouble or "the driver is not registered, so there is nothing to call"
+        return self.trouble or "the driver was stopped, so there is nothing to call"
 
     def log(self) -> str:
         return self.driver.log()
@@ -97,7 +98,6 @@ class Rig(ABC):
         """Start it, unless it runs already, and wait until it is registered. Why it is not is in `unready`."""
         if isinstance(self.driver, DriverProcess):
             await self.driver.start()
-            self.tasks.start_soon(_trimming, self.driver)
         await until(lambda: self.is_registered or bool(self.driver.ending), within)
         if not self.is_registered:
             self.unready = self._why(within)
@@ -166,12 +166,8 @@ async def until(holds: Callable[[], bool], within: float) -> bool:
     return holds()
 
 
-async def _trimming(driver: DriverProcess) -> None:
-    while True:
-        driver.trim_log()
-        await anyio.sleep(_TRIM)
-
-
 def _log_of(driver: Driver) -> str:
+    if not isinstance(driver, DriverProcess):
+        return "its log is its own"
     text = driver.log()
     return "the end of its log:\n" + text if text else "its log is empty"

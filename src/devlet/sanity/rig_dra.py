@@ -14,6 +14,7 @@ import anyio
 
 from devlet.cluster.client import Cluster
 from devlet.errors import NotFound
+from devlet.objects import node_selectors
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_SLICES
 from devlet.sanity import rig
@@ -166,16 +167,26 @@ class DraRig(Rig):
 
     # What it has published
 
+    @property
+    def published(self) -> list[Document]:
+        return [each for each in self.history.of(self.name) if self.is_its(each)]
+
+    def is_its(self, slice: Document) -> bool:
+        """The same driver on another node of the cluster is another one, with slices of its own."""
+        spec = slice["spec"]
+        is_here = self.api.is_ours or spec.get("nodeName") in (None, "", self.places.node)
+        return is_here and spec["driver"] == self.name
+
     def need_slices(self) -> None:
         """CannotTell if it has none."""
-        if not self.history.of(self.name):
+        if not self.published:
             raise CannotTell("it has published no slices: see DRA-SLICE-1")
 
     @property
     def slices(self) -> list[Document]:
         """CannotTell if it has none."""
         self.need_slices()
-        return self.history.of(self.name)
+        return self.published
 
     def pools(self) -> dict[str, list[Document]]:
         """Slices of the newest generation by pool."""
@@ -191,18 +202,32 @@ class DraRig(Rig):
             for pool, slices in self.pools().items()
             for each in slices
             for device in each["spec"].get("devices", ())
+            if self.api.is_ours or self._is_here(each["spec"], device)
         ]
+
+    def _is_here(self, spec: Document, device: Document) -> bool:
+        place = device if spec.get("perDeviceNodeSelection") else spec
+        if selector := place.get("nodeSelector"):
+            return node_selectors.parse(selector).matches(self.api.node)
+        return bool(place.get("allNodes")) or place.get("nodeName") == self.places.node
 
     def versions(self) -> dict[str, str]:
         """Of its slices by name: another version, another content."""
-        return {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in self.history.of(self.name)}
+        return {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in self.published}
 
     async def published_again(self, within: float | None = None) -> bool:
         limit = self.settings.repair if within is None else within
-        return await self.history.until(lambda: bool(self.history.of(self.name)), limit)
+        return await self.history.until(lambda: bool(self.published), limit)
+
+    def of_node(self) -> list[Document]:
+        """Its slices that nobody else may write. CannotTell if there are none."""
+        found = [each for each in self.slices if self.api.is_ours or each["spec"].get("nodeName")]
+        if not found:
+            raise CannotTell(f"none of its slices is of node {self.places.node} alone")
+        return found
 
     async def delete_slices(self) -> None:
-        for each in self.slices:
+        for each in self.of_node():
             with suppress(NotFound):  # it may do so itself, when it misses the first
                 await self.cluster.delete(RESOURCE_SLICES, each["metadata"]["name"])
 
@@ -227,8 +252,7 @@ class DraRig(Rig):
             yield [await stack.enter_async_context(self.claim()) for _ in range(count)]
 
     async def _unprepare(self, ref: Ref) -> None:
-        with anyio.move_on_after(self.settings.answer):
-            await self.client.unprepare(ref)
+        await self.client.unprepare(ref)
 
     def _given(self) -> list[Document]:
         return [

@@ -1,7 +1,8 @@
 """Runs checks one after the other, on drivers that a stand provides, and says what came of each.
 
 Checks that do not disturb the driver share one, in their order; then come those that want one of their own. Where
-something was found the driver is replaced: what is wrong with it then is not held against the next check.
+something was found the driver is replaced: what is wrong with it then is not held against the next check. A driver
+that came up once has to come up each time: the first check for which it does not fails, whatever it is about.
 """
 
 import time
@@ -13,15 +14,18 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 import anyio
+import anyio.lowlevel
 
-from devlet.errors import PluginError
+from devlet.errors import DevletError, PluginError
 from devlet.kit.clock import Clock, SystemClock
 from devlet.objects import timestamps
 from devlet.sanity.check import CannotTell, Check, Failed, Outcome, Skipped
-from devlet.sanity.report import Report, Result
+from devlet.sanity.report import Report, Result, plain
 from devlet.testing.dice import Dice
 
 __all__ = ["Listener", "Rig", "Runner", "Stand"]
+
+_AGAIN = "start it several times, one after the other, each time with empty directories"
 
 
 class Rig(Protocol):
@@ -82,60 +86,119 @@ class Runner(Generic[R]):
     clock: Clock = field(default_factory=SystemClock)
     _results: dict[str, Result] = field(default_factory=dict)
     _trouble: str = ""
+    _came_up: bool = False
+    _lost: str = ""  # the check for which it did not come up any more
+    _scope: anyio.CancelScope | None = None
+    _interrupted: str = ""
 
     async def run(self, checks: Iterable[Check[R]]) -> Report:
         """InvalidInput, Unavailable or Forbidden if the stand cannot be had at all."""
         wanted = list(checks)
         began, started = self.clock.now(), self.clock.monotonic()
-        await self._share(deque(check for check in wanted if not check.fresh))
-        for check in wanted:
-            if check.fresh:
-                await self._share(deque([check]))
-        results = tuple(self._results[check.id] for check in wanted)
+        with anyio.CancelScope() as self._scope:
+            await self._share(deque(check for check in wanted if not check.fresh))
+            for check in wanted:
+                if check.fresh:
+                    await self._share(deque([check]))
+        results = tuple(self._results[check.id] for check in wanted if check.id in self._results)
         took = self.clock.monotonic() - started
         stamp = timestamps.format_time(began)
-        return Report(self.stand.kind, self.stand.driver, self.seed, stamp, took, results, self._trouble)
+        trouble, driver = plain(self._trouble), plain(self.stand.driver)
+        return Report(self.stand.kind, driver, self.seed, stamp, took, results, trouble, self._interrupted)
+
+    def interrupt(self, why: str) -> None:
+        """The driver is stopped, and the report has what was done so far."""
+        self._interrupted = why
+        if self._scope:
+            self._scope.cancel()
 
     async def _share(self, waiting: deque[Check[R]]) -> None:
         while waiting:
-            async with self.stand.open() as rig:
-                self._trouble = self._trouble or rig.trouble
-                while waiting:
-                    result = await self._one(waiting.popleft(), rig)
-                    if not rig.is_hopeless and (isinstance(result.outcome, Failed) or rig.trouble):
-                        break
+            before = len(waiting)
+            try:
+                async with self.stand.open() as rig:
+                    await self._drive(waiting, rig)
+            except (DevletError, BaseExceptionGroup) as e:
+                if not self._results or _rest(e, DevletError):
+                    raise
+                if len(waiting) == before:
+                    self._end(waiting.popleft(), _could_not_tell(e))
+
+    async def _drive(self, waiting: deque[Check[R]], rig: R) -> None:
+        """Until something is wrong with this driver."""
+        self._trouble = self._trouble or rig.trouble
+        while waiting:
+            result = await self._one(waiting.popleft(), rig)
+            await anyio.lowlevel.checkpoint()  # it may have been interrupted
+            if not rig.is_hopeless and (isinstance(result.outcome, Failed) or rig.trouble):
+                return
 
     async def _one(self, check: Check[R], rig: R) -> Result:
         rig.dice = Dice(self.seed ^ zlib.crc32(check.id.encode()))
         self.listener.began(check)
         started = time.monotonic()
-        outcome = await _outcome(check, rig)
+        outcome = self._absent(check, rig) or await _outcome(check, rig)
         log = rig.log() if isinstance(outcome, Failed) else ""
-        result = Result(check, outcome, time.monotonic() - started, log)
+        return self._end(check, outcome, time.monotonic() - started, log)
+
+    def _absent(self, check: Check[R], rig: R) -> Outcome | None:
+        """What there is to say if the driver is not there any more, before anything was done to it."""
+        if self._came_up and rig.is_hopeless:
+            if self._lost:
+                return Skipped(f"the driver does not come up any more: see {self._lost}")
+            self._lost = check.id
+            return Failed(f"the driver came up before, and does not any more: {rig.trouble}", _AGAIN)
+        self._came_up = self._came_up or not rig.is_hopeless
+        return Failed(rig.trouble) if rig.trouble and not rig.is_hopeless else None
+
+    def _end(self, check: Check[R], outcome: Outcome, took: float = 0.0, log: str = "") -> Result:
+        result = Result(check, outcome, took, plain(log))
         self._results[check.id] = result
         self.listener.ended(result)
         return result
 
 
 async def _outcome(check: Check[R], rig: R) -> Outcome:
+    outcome = await _seen(check, rig)
+    if rig.trouble and not (check.fresh or rig.is_hopeless or isinstance(outcome, Failed)):
+        return Failed(rig.trouble)
+    return outcome
+
+
+async def _seen(check: Check[R], rig: R) -> Outcome:
     limit = check.within + rig.patience
     try:
         with anyio.move_on_after(limit):
             return await check.run(rig)
-    except (CannotTell, PluginError) as e:
+    except DevletError as e:
         return _said(e, rig.trouble)
     except BaseExceptionGroup as e:  # of a check that does several things at once
-        expected, rest = e.split((CannotTell, PluginError))
-        if rest is not None or expected is None:
+        if _rest(e, DevletError):
             raise
-        return _said(_leaf(expected), rig.trouble)
+        return _said(_telling(e), rig.trouble)
     return Failed(f"not done after {limit:g} s{_and(rig.trouble)}")
+
+
+def _rest(error: BaseException, kind: type[BaseException]) -> bool:
+    """Whether there is anything else in it."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(kind)[1] is not None
+    return not isinstance(error, kind)
 
 
 def _said(error: BaseException, trouble: str) -> Outcome:
     if isinstance(error, PluginError):
         return Failed(f"{error.message}{_and(trouble)}")
-    return Skipped(str(error))
+    return Skipped(str(error)) if isinstance(error, CannotTell) else _could_not_tell(error)
+
+
+def _could_not_tell(error: BaseException) -> Outcome:
+    return Skipped(f"could not tell: {_leaf(error)}")
+
+
+def _telling(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """An error of the driver says more than one of ours."""
+    return _leaf(group.subgroup(PluginError) or group.subgroup(CannotTell) or group)
 
 
 def _leaf(error: BaseException) -> BaseException:

@@ -11,13 +11,12 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskGroup
 
-from devlet.errors import PluginError
 from devlet.plugins.registration_server import SOCKET
 from devlet.sanity.driver import AttachedDriver, Driver, DriverProcess
 from devlet.sanity.kubelet import Kubelet
 from devlet.sanity.kubelet import Settings as KubeletSettings
 from devlet.sanity.rig_device_plugin import DevicePluginRig, Places, Settings
-from devlet.sanity.stand import BaseStand
+from devlet.sanity.stand import BaseStand, called, check_directory, trimming
 
 __all__ = ["DevicePluginStand"]
 
@@ -51,6 +50,8 @@ class DevicePluginStand(BaseStand):
     def _places(self, root: Path) -> Places:
         places = Places.below(root)
         if self.directory:
+            for given in filter(None, (self.directory, self.registry)):
+                check_directory(given)
             places = Places(root, self.directory.absolute(), (self.registry or places.registry).absolute())
         for folder in (places.device_plugins, places.registry, places.cdi):
             folder.mkdir(parents=True, exist_ok=True)
@@ -60,11 +61,12 @@ class DevicePluginStand(BaseStand):
         driver: Driver = AttachedDriver()
         if self.command:
             driver = DriverProcess(self.command.filled(places.words), places.root, places.root / "driver.log")
+        tasks.start_soon(trimming, driver)
         settings = KubeletSettings(dial=self.settings.dial, answer=self.settings.answer)
         return DevicePluginRig(
             places=places,
             driver=driver,
-            kubelet=Kubelet(places.device_plugins, places.registry, tasks, settings),
+            kubelet=Kubelet(places.device_plugins, places.registry, tasks, settings, self._patience),
             tasks=tasks,
             settings=self.settings,
             change_command=self.change_command,
@@ -77,18 +79,17 @@ class DevicePluginStand(BaseStand):
         if self._unready:
             return
         await rig.come_up(rig.settings.start)
-        self._unready = rig.unready
-        if self._unready:
-            await _find_unregistered(rig)
+        if rig.unready:
+            rig.unready += await _find_unregistered(rig)
+            self._unready = rig.unready
         else:
             await rig.kubelet.registrations.settle(rig.settings.settle)
 
 
-async def _find_unregistered(rig: DevicePluginRig) -> None:
-    """It may still serve: then most of what it does can be looked at."""
-    for path in sorted(rig.places.device_plugins.iterdir()):
-        if path.is_socket() and path.name != SOCKET:
-            try:
-                await rig.kubelet.connect(f"(unregistered {path.name})", path)
-            except PluginError:
-                continue
+async def _find_unregistered(rig: DevicePluginRig) -> str:
+    """It may still serve: then most of what it does can be looked at. What to add to the trouble."""
+
+    async def call(path: Path) -> None:
+        await rig.kubelet.connect(f"(unregistered {path.name})", path)
+
+    return await called((path for path in rig.places.device_plugins.iterdir() if path.name != SOCKET), call)

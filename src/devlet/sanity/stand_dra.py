@@ -12,8 +12,8 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskGroup
 
-from devlet.errors import PluginError
 from devlet.objects.documents import Document
+from devlet.plugins.channels import connection
 from devlet.sanity import api_server
 from devlet.sanity.api_server import ApiServer
 from devlet.sanity.cdi_directories import CdiDirectories
@@ -22,10 +22,11 @@ from devlet.sanity.dra_kubelet import Settings as KubeletSettings
 from devlet.sanity.driver import AttachedDriver, Command, Driver, DriverProcess
 from devlet.sanity.rig_dra import DraPlaces, DraRig, Settings
 from devlet.sanity.slice_history import SliceHistory
-from devlet.sanity.stand import BaseStand
+from devlet.sanity.stand import BaseStand, called, check_directory, trimming
 
 __all__ = ["DraStand"]
 
+_GREETING = 64 << 10  # bytes
 _INSTANCES = ("one", "two")
 
 
@@ -71,6 +72,7 @@ class DraStand(BaseStand):
     def _places(self, root: Path) -> DraPlaces:
         places = DraPlaces.below(root, self.node)
         if self.registry:
+            check_directory(self.registry)
             places = replace(places, registry=self.registry.absolute())
         if self.kubeconfig:
             places = replace(places, kubeconfig=self.kubeconfig.absolute())
@@ -88,11 +90,13 @@ class DraStand(BaseStand):
                 second = self._process(other, places, 1)
             elif any("{instance}" in word for word in (*self.command.words, *self.command.env.values())):
                 second = self._process(self.command, places, 1)
+        for each in filter(None, (driver, second)):
+            tasks.start_soon(trimming, each)
         settings = KubeletSettings(dial=self.settings.dial, answer=self.settings.answer)
         return DraRig(
             places=places,
             driver=driver,
-            kubelet=DraKubelet(places.registry, places.root, tasks, settings),
+            kubelet=DraKubelet(places.registry, places.root, tasks, settings, self._patience),
             api=api,
             history=SliceHistory(api.cluster),
             tasks=tasks,
@@ -115,19 +119,24 @@ class DraStand(BaseStand):
         if self._unready:
             return
         await rig.come_up(rig.settings.start)
-        self._unready = rig.unready
-        if self._unready:
-            await _find_unregistered(rig)
+        if rig.unready:
+            rig.unready += await _find_unregistered(rig)
+            self._unready = rig.unready
         if rig.kubelet.drivers and not self._silent:
             self._silent = not await rig.published_again(rig.settings.wait)
             await rig.history.changes.settle(rig.settings.settle)
 
 
-async def _find_unregistered(rig: DraRig) -> None:
-    """It may still serve: then most of what it does can be looked at. Its name is that of its directory."""
-    for path in sorted(rig.places.plugins.rglob("*")):
-        if path.is_socket():
-            try:
-                await rig.kubelet.adopt(path.parent.name, path)
-            except PluginError:
-                continue
+async def _find_unregistered(rig: DraRig) -> str:
+    """It may still serve: then most of what it does can be looked at. Its name is that of its directory. What to add to
+    the trouble."""
+
+    async def call(path: Path) -> None:
+        await rig.kubelet.adopt(path.parent.name, path)
+
+    async def greet(path: Path) -> None:
+        async with connection(path.name, path, within=rig.settings.dial, max_message=_GREETING):
+            return
+
+    said = await called(rig.places.plugins.rglob("*"), call)
+    return said if rig.refusals else said + await called(rig.places.registry.iterdir(), greet)

@@ -199,6 +199,11 @@ class AllTheSame(_Grants):
         return Grant(env={"LEDS": "all"})
 
 
+class Endless(_Grants):
+    def other(self, right: Grant, ids: Sequence[str]) -> Grant:
+        return _but(right, env={"LEDS": "x" * (5 << 20)})
+
+
 BUGS: dict[str, type[SoundDevicePlugin]] = {
     "DP-OPT-1": ChangingOptions,
     "DP-PREF-1": NoPreferences,
@@ -225,4 +230,5 @@ BUGS: dict[str, type[SoundDevicePlugin]] = {
     "DP-ALLOC-14": EmptyCdiSpec,
     "DP-ALLOC-15": OddAnnotations,
     "DP-ALLOC-16": AllTheSame,
+    "DP-ALLOC-17": Endless,
 }

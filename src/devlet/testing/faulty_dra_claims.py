@@ -54,6 +54,11 @@ class WithAlternative(_Answers):
         device.request_names[:] = [f"{name}/sub" for name in device.request_names]
 
 
+class Endless(_Answers):
+    def change(self, device: Any, package: str) -> None:
+        device.cdi_device_ids.append("x" * (5 << 20))
+
+
 class ForgetsShares(_Answers):
     def change(self, device: Any, package: str) -> None:
         device.ClearField("share_id") if package == "v1" else None
@@ -323,6 +328,7 @@ BUGS: dict[str, type[Driver]] = {
     "DRA-PREP-16": FileByName,
     "DRA-PREP-17": RemembersNames,
     "DRA-PREP-18": RemembersFullNames,
+    "DRA-PREP-19": Endless,
     "DRA-BATCH-1": SkipsPrepare,
     "DRA-BATCH-2": SkipsUnprepare,
     "DRA-BATCH-3": NotForNothing,

@@ -24,6 +24,13 @@ class ShortIds(Driver):
                 device.cdi_device_ids[:] = [device.device_name]
 
 
+class RepeatedIds(Driver):
+    async def answered(self, method: str, package: str, request: Any, response: Any) -> None:
+        for answer in response.claims.values() if method == PREPARE else ():
+            for device in answer.devices:
+                device.cdi_device_ids.extend(list(device.cdi_device_ids))
+
+
 class _Files(Driver):
     """With other files than those of the SDK."""
 
@@ -175,6 +182,7 @@ BUGS: dict[str, type[Driver]] = {
     "DRA-CDI-7": NoSuchHook,
     "DRA-CDI-8": CommonNames,
     "DRA-CDI-9": OneVariable,
+    "DRA-CDI-10": RepeatedIds,
     "DRA-UNPREP-2": KeepsFiles,
     "DRA-KILL-3": NamesOfProcess,
     "DRA-KILL-5": ForgetsFiles,

@@ -64,6 +64,14 @@ class SaysItOnce(Driver):
             await anyio.sleep_forever()
 
 
+class RepeatsTheFirst(Driver):
+    async def watched(self, path: str, stream: Stream, blob: bytes, context: Context) -> AsyncIterator[bytes]:
+        first = b""
+        async for each in stream(blob, context):
+            first = first or each
+            yield first
+
+
 class CountsStreams(Driver):
     streams = 0
 
@@ -113,4 +121,5 @@ BUGS: dict[str, type[Driver]] = {
     "DRA-HEALTH-8": OneListener,
     "DRA-HEALTH-9": KeepsStreams,
     "DRA-CALL-8": ListensOrActs,
+    "DRA-CHANGE-4": RepeatsTheFirst,
 }

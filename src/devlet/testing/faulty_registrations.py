@@ -115,6 +115,19 @@ class GreetsOnce(Plugin):
         self.path.unlink(missing_ok=True)
 
 
+class OtherEachTime(Plugin):
+    def info(self) -> pb_registration.PluginInfo:
+        self.versions = ["v1beta1", f"v{len(self.versions)}"] if len(self.versions) == 1 else ["v1beta1"]
+        return super().info()
+
+
+class GivesUpWhenRefused(Plugin):
+    def notified(self, registered: bool, error: str) -> None:
+        super().notified(registered, error)
+        if not registered:
+            self.path.unlink(missing_ok=True)
+
+
 class RegistersOnce(Plugin):
     async def register(self, **said: Any) -> None:
         if self.registrations:
@@ -191,6 +204,8 @@ BUGS: dict[str, type[SoundDevicePlugin]] = {
     "DP-WATCH-2": OtherVersions,
     "DP-WATCH-3": RelativeEndpoint,
     "DP-WATCH-4": GreetsOnce,
+    "DP-WATCH-5": OtherEachTime,
+    "DP-WATCH-6": GivesUpWhenRefused,
     "DP-AGAIN-1": RegistersOnce,
     "DP-AGAIN-2": ForgetsDevices,
     "DP-AGAIN-3": NoPatience,

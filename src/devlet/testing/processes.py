@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,11 +44,15 @@ try:
 except (ImportError, OSError, AttributeError):
     pass
 if os.getppid() == int(sys.argv[1]):
-    os.execv(sys.argv[2], sys.argv[2:])
+    try:
+        os.execv(sys.argv[2], sys.argv[2:])
+    except OSError as e:
+        print(f"{sys.argv[2]}: {e.strerror}", flush=True)
+        sys.exit(126)
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunningProcess:
     """A program that was started; `name` is for messages. It may have ended since: see `returncode`."""
 
@@ -56,6 +60,7 @@ class RunningProcess:
     pid: int
     log: Path
     _process: Process = field(repr=False)
+    _was_killed: bool = False  # by us, with its group
 
     @property
     def returncode(self) -> int | None:
@@ -70,6 +75,37 @@ class RunningProcess:
     async def wait(self) -> int:
         """Until it ends, whoever ends it."""
         return await self._process.wait()
+
+    def kill_group(self) -> None:
+        """All of it, also after it has ended itself."""
+        self._was_killed = True
+        if self.returncode is not None and Path(f"/proc/{self.pid}").exists():
+            return  # a stranger has its pid, which it cannot while the group has members
+        with suppress(ProcessLookupError, PermissionError):  # macOS says the latter if all of it has ended
+            os.killpg(self.pid, signal.SIGKILL)
+
+    @property
+    def left_some(self) -> bool:
+        """Whether processes that it started go on though it has ended."""
+        return self.returncode is not None and not self._was_killed and _has_members(self.pid)
+
+    def end_group(self) -> None:
+        """After it has ended: what it started is killed, and its log says so."""
+        left = self.left_some
+        self.kill_group()
+        if left:
+            with self.log.open("a") as file:
+                file.write("(devlet: it left processes behind when it ended, which were killed)\n")
+
+
+def _has_members(group: int) -> bool:
+    """Whether any process of the group runs."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, its_group = path.read_text(errors="replace").rpartition(") ")[2].split()[:3]
+            if int(its_group) == group and state not in "ZX":
+                return True
+    return False
 
 
 def line(pattern: str) -> Ready:
@@ -111,9 +147,9 @@ async def process(
     """Start `argv` in a session of its own and yield it once `ready` says so.
 
     `env` comes on top of PATH, HOME, locale and TMPDIR. The log gets both outputs and is appended to. On exit:
-    SIGTERM, and after `grace` seconds SIGKILL for all of its session. A program that ends before it is ready, or
-    is not ready within `timeout` seconds, raises `Unavailable` with the last lines of its log; one that is not
-    there raises `InvalidInput`. That it ends later is not an error: look at `returncode`."""
+    SIGTERM, after `grace` seconds SIGKILL, and SIGKILL for what is left of its group. A program that ends before it
+    is ready, or is not ready within `timeout` seconds, raises `Unavailable` with the last lines of its log; one that
+    is not there raises `InvalidInput`. That it ends later is not an error: look at `returncode`."""
     child = await _start(argv, log, env or {}, cwd)
     program = RunningProcess(name or Path(argv[0]).name, child.pid, log, child)
     try:
@@ -141,6 +177,8 @@ async def _start(argv: Sequence[str | Path], log: Path, env: Mapping[str, str], 
 
 
 def _executable(program: str | Path, path: str | None) -> str:
+    if not str(program):
+        raise InvalidInput("the name of the program is empty")
     found = shutil.which(program, path=path)
     if not found:
         raise InvalidInput(f"{program}: no such program, or it is not executable")
@@ -162,7 +200,9 @@ def ending(returncode: int) -> str:
     """How a program ended, as the middle of a sentence."""
     if returncode >= 0:
         return f"exited with {returncode}"
-    return f"was ended by {signal.Signals(-returncode).name}"
+    number = -returncode
+    named = number in {each.value for each in signal.Signals}  # those for real time are not, but for two
+    return f"was ended by {signal.Signals(number).name if named else f'signal {number}'}"
 
 
 def log_tail(log: Path) -> str:
@@ -182,13 +222,6 @@ async def _stop(program: RunningProcess, grace: float) -> None:
         with anyio.move_on_after(grace):
             await program.wait()
         if program.returncode is None:
-            _kill_session(program)
+            program.kill_group()
         await program.wait()
-
-
-def _kill_session(program: RunningProcess) -> None:
-    # Its group has its pid, and is certainly its own as long as it has not been waited for.
-    try:
-        os.killpg(program.pid, signal.SIGKILL)
-    except ProcessLookupError:  # it ended just now
-        return
+        program.end_group()

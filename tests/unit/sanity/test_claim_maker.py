@@ -84,3 +84,12 @@ async def test_parameters_and_results_of_others_are_in_the_allocation(root: Path
             devices = (await read(made, claim.ref))["status"]["allocation"]["devices"]
             assert [each["driver"] for each in devices["results"]] == ["led.example.com", "other.example.com"]
             assert devices["config"][0]["opaque"]["driver"] == "other.example.com"
+
+
+async def test_where_several_are_better_one_will_do(root: Path) -> None:
+    async with maker(root, LEDS, []) as made:
+        assert made.take_up_to(2) == LEDS
+        assert made.take_up_to(3) == LEDS
+        async with made.claim([Want(offers=LEDS)]):
+            with pytest.raises(CannotTell, match="1 device would be needed"):
+                made.take_up_to(2)

@@ -7,7 +7,7 @@ import pytest
 from devlet.errors import InvalidInput
 from devlet.sanity import driver as module
 from devlet.sanity.check import CannotTell
-from devlet.sanity.driver import AttachedDriver, Command, DriverProcess
+from devlet.sanity.driver import AttachedDriver, Command, DriverProcess, check_words
 from devlet.testing.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -35,6 +35,68 @@ async def test_how_it_ended_is_known(root: Path) -> None:
     assert await until(ending) == "exited with 3"
     assert made.pid is None and made.log() == "bye"
     await made.close()
+
+
+async def test_it_runs_where_the_caller_is(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "here").mkdir()
+    monkeypatch.chdir(root / "here")
+    made = driver(root, "pwd")
+    await made.start()
+
+    async def told() -> str:
+        return made.log()
+
+    assert await until(told) == str(root / "here")
+    await made.close()
+
+
+async def test_one_that_a_nameless_signal_ended_is_told_of(root: Path) -> None:
+    made = driver(root, "sh", "-c", "kill -40 $$")
+    await made.start()
+
+    async def ending() -> str:
+        return made.ending
+
+    assert await until(ending) == "was ended by signal 40"
+    await made.close()
+
+
+async def test_its_children_end_with_it(root: Path) -> None:
+    made = driver(root, "sh", "-c", "sleep 60 & echo $!; exec sleep 60")
+    await made.start()
+
+    async def child() -> str:
+        return made.log()
+
+    number = await until(child)
+    assert await made.terminate(10.0)
+
+    async def gone() -> bool:
+        return _has_ended(int(number))
+
+    await until(gone)
+    assert "left processes behind" in made.log()
+    await made.close()
+
+
+async def test_one_that_went_to_the_background_is_told_of(root: Path) -> None:
+    made = driver(root, "sh", "-c", "sleep 60 & exit 0")
+    await made.start()
+
+    async def ending() -> str:
+        return made.ending
+
+    assert await until(ending) == "exited with 0"
+    assert "a driver stays in the foreground" in made.log()
+    await made.close()
+
+
+def test_a_word_that_is_nearly_one_of_ours_is_an_error() -> None:
+    known = ["root", "device_plugins", "cdi"]
+    check_words(["x", '{"root": 1}', "{{rot}}", "${rot}", "awk {print}", "{id}", "{root}", "{name}"], known)
+    for word in ("{rot}", "--dir={device-plugins}", "{kubeconfig}", "{ROOT}"):
+        with pytest.raises(InvalidInput, match=r"\{root\}, \{device_plugins\}, \{cdi\}"):
+            check_words([word], known)
 
 
 async def test_it_is_killed_with_all_that_it_started(root: Path) -> None:

@@ -99,3 +99,18 @@ async def test_a_start_removes_the_sockets_of_plugins(root: Path) -> None:
         await made.stop()
         await made.start()
         assert not plugin.path.exists()
+
+
+async def test_one_of_the_registry_directory_can_be_asked_and_refused_too(root: Path) -> None:
+    async with (
+        kubelet(root) as made,
+        FakeDevicePlugin(root / "registry", "v.com/led", registry=root / "registry") as plugin,
+    ):
+        assert await made.until(1, WITHIN)
+        assert (await made.ask(plugin.path)).name == "v.com/led"
+        await made.stop()
+        made.refusals = 1
+        await made.start()
+        assert await made.until(2, WITHIN)
+        assert [bool(each.problem) for each in made.registrations] == [False, True, False]
+        assert [registered for registered, _ in plugin.statuses] == [True, False, True]

@@ -61,3 +61,19 @@ async def test_streams_that_nobody_reads_are_open_for_a_while(root: Path) -> Non
         async with made.unread_streams(2):
             await plugin.until_streams(3)
         await plugin.until_streams(1)
+
+
+async def test_allocate_and_pre_start_may_take_as_long_as_a_kubelet_waits(root: Path) -> None:
+    async with FakeDevicePlugin(root, options=Options(True, True)) as plugin, anyio.create_task_group() as tasks:
+        async with connected(plugin.resource, plugin.path, tasks, dial=5.0, answer=0.1) as made:
+            for method in ("GetDevicePluginOptions", "PreStartContainer", "Allocate"):
+                plugin.hang(method)
+            with pytest.raises(PluginUnavailable, match=r"within 0\.1 s"):
+                await made.options()
+            with pytest.raises(PluginUnavailable, match=r"within 0\.3 s"):
+                await made.pre_start(["dev-0"])
+            with pytest.raises(PluginUnavailable, match=r"within 0\.6 s"):
+                await made.allocate(["dev-0"])
+            for method in ("GetDevicePluginOptions", "PreStartContainer", "Allocate"):
+                plugin.recover(method)
+        tasks.cancel_scope.cancel()

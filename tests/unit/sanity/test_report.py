@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from devlet.sanity.check import Check, Failed, Outcome, Passed, Skipped, Warned
@@ -26,6 +28,12 @@ def report(*outcomes: Outcome) -> Report:
 def test_the_exit_code_says_what_is_known(outcomes: list[Outcome], code: int, strict: int) -> None:
     made = report(*outcomes)
     assert (made.exit_code(), made.exit_code(strict=True)) == (code, strict)
+
+
+def test_a_driver_in_trouble_is_not_sound_whatever_passed() -> None:
+    made = replace(report(Passed()), trouble="it ended")
+    assert made.exit_code() == 2
+    assert replace(report(Passed(), Failed("x")), trouble="it ended").exit_code() == 1
 
 
 def test_the_summary_counts() -> None:

@@ -48,6 +48,17 @@ async def test_one_that_a_check_has_stopped_is_no_trouble_and_not_revived(rig: D
     assert rig.driver.pid
 
 
+async def test_one_that_is_not_registered_any_more_is_trouble_unless_a_check_has_stopped_it(
+    rig: DevicePluginRig,
+) -> None:
+    rig.unready = ""
+    assert rig.trouble == "the driver is not registered any more; its log is empty"
+    own, rig.driver = rig.driver, AttachedDriver()
+    assert rig.trouble == "the driver is not registered any more; its log is its own"
+    rig.driver, rig.stopped = own, True
+    assert rig.trouble == ""
+
+
 async def test_of_one_that_is_attached_neither_log_nor_process_is_known(rig: DevicePluginRig) -> None:
     assert (rig.log_bytes(), rig.usage().files > 0) == (0, True)
     rig.driver = AttachedDriver()

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from devlet.errors import PluginRefused
+from devlet.errors import NotFound, PluginRefused, Unavailable
 from devlet.sanity.check import CannotTell, Check, Failed, Outcome, Passed
 from devlet.sanity.report import Result
 from devlet.sanity.runner import Runner
@@ -32,14 +32,25 @@ class FakeStand:
     kind = "fake"
     driver = "./driver"
 
-    def __init__(self, trouble: str = "") -> None:
+    def __init__(self, trouble: str = "", since: int = 1) -> None:
         self.opened = 0
         self.trouble = trouble
+        self.since = since
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[FakeRig]:
         self.opened += 1
-        yield FakeRig(self.opened, self.trouble, bool(self.trouble))
+        trouble = self.trouble if self.opened >= self.since else ""
+        yield FakeRig(self.opened, trouble, bool(trouble))
+
+
+class ClosedStand(FakeStand):
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[FakeRig]:
+        async with super().open() as rig:
+            if rig.trouble:
+                raise ExceptionGroup("tasks", [Unavailable("the cluster is away")])
+            yield rig
 
 
 class Heard:
@@ -126,3 +137,58 @@ async def test_chance_depends_on_seed_and_check_alone() -> None:
 
     assert await rolls(5, "A", "B") == [*await rolls(5, "A"), *await rolls(5, "B")]
     assert await rolls(5, "A") != await rolls(6, "A")
+
+
+async def test_a_driver_that_stops_coming_up_is_a_finding_where_it_happens() -> None:
+    checks = [check(id, fresh=True) for id in "ABCD"]
+    report = await Runner(FakeStand("it exited with 3", since=3), Heard()).run(checks)
+    assert [result.word for result in report.results] == ["passed", "passed", "failed", "skipped"]
+    lost, later = report.results[2:]
+    assert lost.text == "the driver came up before, and does not any more: it exited with 3"
+    assert (later.text, lost.log) == ("the driver does not come up any more: see C", "log")
+    assert (report.trouble, report.exit_code()) == ("it exited with 3", 1)
+
+
+async def test_a_driver_that_ends_during_a_check_that_does_not_end_it_is_a_finding() -> None:
+    def passes(rig: FakeRig) -> Outcome:
+        rig.trouble = "the driver exited with 1"
+        return Passed()
+
+    def skips(rig: FakeRig) -> Outcome:
+        rig.trouble = "the driver exited with 2"
+        raise CannotTell("nothing to call")
+
+    found = await texts(FakeStand(), check("A", passes), check("B", skips), check("C", passes, fresh=True), check("D"))
+    assert found == ["failed the driver exited with 1", "failed the driver exited with 2", "passed ", "passed 3"]
+
+
+async def test_another_error_leaves_its_check_untold_and_the_run_goes_on() -> None:
+    def error(rig: FakeRig) -> Outcome:
+        raise NotFound("no such claim")
+
+    found = await texts(FakeStand(), check("A", error), check("B"))
+    assert found == ["skipped could not tell: no such claim", "passed 1"]
+
+
+async def test_a_stand_that_cannot_be_had_any_more_costs_one_check_and_at_the_beginning_all() -> None:
+    found = await texts(ClosedStand("x", since=2), check("A"), check("B", fresh=True))
+    assert found == ["passed 1", "skipped could not tell: the cluster is away"]
+    with pytest.raises(ExceptionGroup):
+        await texts(ClosedStand("x"), check("A"))
+
+
+async def test_a_run_that_is_interrupted_tells_what_was_done() -> None:
+    def interrupts(rig: FakeRig) -> Outcome:
+        runner.interrupt("SIGTERM")
+        return Passed()
+
+    runner = Runner(FakeStand(), Heard())
+    report = await runner.run([check("A"), check("B", interrupts), check("C")])
+    assert [result.check.id for result in report.results] == ["A", "B"]
+    assert report.interrupted == "SIGTERM"
+    assert report.summary.startswith("interrupted by SIGTERM: 2 passed in ")
+
+
+async def test_what_a_driver_writes_is_without_control_characters() -> None:
+    [result] = (await Runner(FakeStand(), Heard()).run([check("A", lambda rig: Failed("\x1b[2J\0\tx\ny"))])).results
+    assert result.text == "\\x1b[2J\\x00\tx\ny"

@@ -1,5 +1,6 @@
 """Drivers that cannot be driven: what is said of them, and what is looked at nonetheless."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -48,6 +49,32 @@ async def test_one_that_serves_and_does_not_register_can_be_called() -> None:
         assert "was not registered" in rig.trouble
         [plugin] = rig.plugins
         assert await plugin.healthy() == ["dev-0", "dev-1", "dev-2"]
+
+
+_HTTP = """
+import socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+while True:
+    listener.accept()[0].sendall(b"HTTP/1.1 400 Bad Request\\r\\n\\r\\n")
+"""
+
+
+@pytest.mark.long
+async def test_one_that_does_not_speak_grpc_is_told_of() -> None:
+    settings = Settings(start=5.0, settle=0.1, dial=1.0)
+    said = await trouble(sys.executable, "-c", _HTTP, "{device_plugins}/x.sock", settings=settings)
+    assert "\nsomebody listens on x.sock, and cannot be called: " in said
+    assert "did not speak gRPC within 1 s" in said
+
+
+async def test_nobody_is_attached_to_in_a_directory_that_is_not_there(root: Path) -> None:
+    with pytest.raises(ExceptionGroup) as caught:
+        async with DevicePluginStand(directory=root / "no").open():
+            pass
+    assert caught.value.subgroup(InvalidInput)
+    assert not os.listdir(root)
 
 
 async def test_a_driver_that_did_not_come_up_is_not_waited_for_again() -> None:

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from devlet.errors import InvalidInput, Unavailable
-from devlet.testing.processes import RunningProcess, line, log_tail, process, socket_accepts
+from devlet.testing.processes import RunningProcess, ending, line, log_tail, process, socket_accepts
 
 pytestmark = pytest.mark.anyio
 
@@ -116,6 +116,48 @@ async def test_a_program_deaf_to_sigterm_is_killed_with_its_children(log: Path) 
         child = int(content(log).split()[1])
     assert program.returncode == -signal.SIGKILL
     await until_gone(child)
+
+
+async def test_children_do_not_outlive_a_program_that_ended_by_itself_or_by_sigterm(log: Path) -> None:
+    script = "sleep 60 & echo child $!; exit 0"
+    async with process(["sh", "-c", script], log=log) as program:
+        await program.wait()
+        first = int(content(log).split()[1])
+        assert not gone(first)
+    await until_gone(first)
+    assert "left processes behind" in content(log)
+    script = "sleep 60 & echo next $!; exec sleep 60"
+    async with process(["sh", "-c", script], log=log, ready=line("next")):
+        second = int(content(log).splitlines()[-1].split()[1])
+    await until_gone(second)
+
+
+async def test_children_that_were_killed_with_it_were_not_left_behind(log: Path) -> None:
+    async with process(["sh", "-c", "sleep 60 & echo up; wait"], log=log, ready=line("up")) as program:
+        program.kill_group()
+        await program.wait()
+    assert content(log) == "up\n"
+
+
+async def test_a_program_that_cannot_be_executed_says_why(log: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF and nothing else")
+    program.chmod(0o755)
+    with pytest.raises(Unavailable, match="exited with 126 before it was ready") as caught:
+        async with process([program], log=log, ready=line("up")):
+            pytest.fail("it was never ready")
+    assert str(caught.value).endswith(f"{program}: Exec format error")
+
+
+async def test_a_program_without_a_name_is_an_error(log: Path) -> None:
+    with pytest.raises(InvalidInput, match="the name of the program is empty"):
+        async with process([""], log=log):
+            pytest.fail("there is nothing to run")
+
+
+def test_each_way_to_end_has_words() -> None:
+    found = [ending(code) for code in (3, -signal.SIGTERM, -signal.SIGRTMIN - 6)]
+    assert found == ["exited with 3", "was ended by SIGTERM", f"was ended by signal {signal.SIGRTMIN + 6}"]
 
 
 async def test_a_program_that_cleans_up_within_the_grace_is_not_killed(log: Path) -> None:

@@ -5,13 +5,16 @@ from itertools import pairwise
 
 import anyio
 
-from devlet.sanity.check import Failed, Outcome, Passed, Warned
+from devlet.sanity.check import CannotTell, Failed, Outcome, Passed, Warned
+from devlet.sanity.checks.moments import duration
 from devlet.sanity.rig import Rig
 
 __all__ = ["quiet_log", "uses_up"]
 
 _LOG = 256 << 10  # bytes in a second
 _ROUNDS = 3
+_BUDGET = 30.0  # seconds, for all rounds of a slow driver
+_LEAST = 3  # times in a round
 
 
 async def uses_up(
@@ -19,6 +22,9 @@ async def uses_up(
 ) -> Outcome:
     """Do it so many times, three times over, after it has been done a while. A leak of memory, of more than so many
     bytes each, is one that is there in each of the three: a heap grows by leaps."""
+    took = await duration(lambda: act(1))
+    if (afforded := _afforded(times, took)) < times:
+        times, memory = afforded, None  # too few for memory
     await act(times // 4)
     used = [rig.usage()]
     for _ in range(_ROUNDS):
@@ -34,10 +40,19 @@ async def uses_up(
     return Passed()
 
 
+def _afforded(times: int, took: float) -> int:
+    """CannotTell if it is too slow to be done often enough."""
+    afforded = min(times, int(_BUDGET / (_ROUNDS + 0.25) / max(took, 1e-6)))
+    if afforded < _LEAST:
+        raise CannotTell(f"one takes {took:.1f} s, which is too long for many")
+    return afforded
+
+
 async def quiet_log(rig: Rig, quiet: float) -> Outcome:
     before = rig.log_bytes()
     await anyio.sleep(quiet)
     rate = (rig.log_bytes() - before) / quiet
     if rate > _LOG:
         return Failed(f"it writes {rate / 1e6:.1f} MB of log in a second, while nothing happens")
+    rig.need_driver()
     return Passed()

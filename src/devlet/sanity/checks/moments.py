@@ -11,6 +11,8 @@ from devlet.testing.dice import Dice
 
 __all__ = ["duration", "moments"]
 
+_BUDGET = 60.0  # seconds of calls; on average half of each is waited for
+
 
 async def duration(call: Callable[[], Awaitable[object]]) -> float:
     """Seconds until it is answered."""
@@ -20,6 +22,8 @@ async def duration(call: Callable[[], Awaitable[object]]) -> float:
 
 
 def moments(took: float, count: int, dice: Dice) -> Iterator[float]:
-    """Seconds after the beginning of a call, one in each of `count` equal parts of what it takes."""
+    """Seconds after the beginning of a call, one in each of `count` equal parts of what it takes. A slow one has fewer:
+    together they are no more than half a minute, as long as a call takes no longer than that."""
+    count = max(1, min(count, int(_BUDGET / took))) if took else count
     for number in range(count):
         yield took * (number + dice.number(1, 99) / 100) / count

@@ -10,8 +10,9 @@ from devlet.errors import PluginError, PluginUnavailable, PluginUnimplemented
 from devlet.sanity.check import Failed, Outcome, Passed, Warned
 from devlet.sanity.rig import Rig
 
-__all__ = ["known_fields", "no_such_method", "refuses_garbage"]
+__all__ = ["MESSAGE_MAX", "fits", "known_fields", "no_such_method", "refuses_garbage"]
 
+MESSAGE_MAX = 4 << 20  # bytes, what gRPC receives by default
 _GARBAGE = b"\xff" * 16
 
 
@@ -41,6 +42,12 @@ async def no_such_method(client: Client) -> Outcome:
     except PluginError as e:
         return Failed(f"a method that does not exist is answered with: {e.message}")
     return Failed("a method that does not exist is answered with success")
+
+
+def fits(message: Message, what: str) -> Outcome:
+    """Whether a kubelet takes it."""
+    size = message.ByteSize()
+    return Failed(f"{what} has {size} bytes, more than {MESSAGE_MAX}") if size > MESSAGE_MAX else Passed()
 
 
 def known_fields(messages: Iterable[Message]) -> Outcome:

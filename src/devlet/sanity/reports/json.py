@@ -18,6 +18,7 @@ def render(report: Report) -> str:
         "began": report.began,
         "seconds": round(report.took, 3),
         "trouble": report.trouble,
+        "interrupted": report.interrupted,
         "counts": dict(sorted(report.counts.items())),
         "results": [_result(result) for result in report.results],
     }

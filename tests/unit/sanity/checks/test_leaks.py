@@ -1,10 +1,12 @@
 """What is used up is told from what merely grows at first."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import pytest
 
-from devlet.sanity.check import Failed, Outcome, Passed, Warned
+from devlet.sanity.check import CannotTell, Failed, Outcome, Passed, Warned
+from devlet.sanity.checks import leaks
 from devlet.sanity.checks.leaks import quiet_log, uses_up
 from devlet.sanity.host import Usage
 
@@ -28,6 +30,8 @@ class Process:
     def log_bytes(self) -> int:
         return self.logs.pop(0)
 
+    def need_driver(self) -> None: ...
+
 
 def usage(files: int = 0, threads: int = 0, memory: int = 0) -> Usage:
     return Usage(files=files, threads=threads, memory=memory)
@@ -36,7 +40,7 @@ def usage(files: int = 0, threads: int = 0, memory: int = 0) -> Usage:
 async def found(*used: Usage, memory: int | None = None) -> Outcome:
     process = Process(*used)
     outcome = await uses_up(cast(Any, process), process.act, 40, "calls", memory=memory)
-    assert process.done == [10, 40, 40, 40]
+    assert process.done == [1, 10, 40, 40, 40]
     return outcome
 
 
@@ -53,6 +57,22 @@ async def test_memory_counts_if_it_grows_each_time() -> None:
     assert await found(*steady) == Passed()
     leap = [usage(), usage(memory=1 << 30), usage(memory=1 << 30), usage(memory=2 << 30)]
     assert await found(*leap, memory=4096) == Passed()
+
+
+async def test_what_is_slow_is_done_less_often_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = [1.0]
+
+    async def slow(call: Callable[[], Awaitable[None]]) -> float:
+        await call()
+        return seconds[0]
+
+    monkeypatch.setattr(leaks, "duration", slow)
+    process = Process(*(usage(number * 9, memory=number << 30) for number in range(4)))
+    outcome = await uses_up(cast(Any, process), process.act, 100, "calls", memory=1)
+    assert (process.done, outcome) == ([1, 2, 9, 9, 9], Failed("27 more open files after 27 calls"))
+    seconds[0] = 12.0
+    with pytest.raises(CannotTell, match=r"one takes 12\.0 s"):
+        await uses_up(cast(Any, process), process.act, 100, "calls")
 
 
 async def test_a_log_that_grows_while_nothing_happens_is_a_finding() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from devlet.errors import PluginRefused, PluginUnavailable, PluginUnimplemented
 from devlet.sanity.check import Failed, Outcome, Passed, Warned
-from devlet.sanity.checks.wire import known_fields, no_such_method, refuses_garbage
+from devlet.sanity.checks.wire import MESSAGE_MAX, fits, known_fields, no_such_method, refuses_garbage
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 
 pytestmark = pytest.mark.anyio
@@ -50,3 +50,9 @@ def test_fields_without_a_name_are_told_of() -> None:
     found = known_fields([pb.Empty(), strange])
     assert found == Warned("DevicePluginOptions has fields that nobody knows: number 15")
     assert known_fields([pb.Empty()]) == Passed()
+
+
+def test_a_message_that_a_kubelet_does_not_take_is_too_long() -> None:
+    assert fits(pb.AllocateResponse(), "it") == Passed()
+    found = fits(pb.Device(ID="x" * MESSAGE_MAX), "the list")
+    assert isinstance(found, Failed) and found.seen.startswith("the list has 41943")

@@ -13,7 +13,7 @@ def test_everything_is_there(report: Report) -> None:
         "title": "It is <good>",
         "rule": "be good",
         "outcome": "failed",
-        "text": "a <b> & \x1b[31mc\nsecond",
+        "text": "a <b> & \\x1b[31mc\nsecond",
         "reproduce": "look",
         "seconds": 0.5,
         "log": "log & tail",

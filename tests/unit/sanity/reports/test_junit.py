@@ -1,3 +1,4 @@
+from dataclasses import replace
 from xml.etree import ElementTree
 
 from devlet.sanity.report import Report
@@ -13,7 +14,10 @@ def test_a_ci_system_can_read_it(report: Report) -> None:
 
 
 def test_what_xml_cannot_hold_is_replaced(report: Report) -> None:
-    failure = ElementTree.fromstring(junit.render(report)).find("testsuite/testcase/failure")
+    page = ElementTree.fromstring(junit.render(replace(report, driver="./\udcff\ufffe")))
+    driver = page.find("testsuite/properties/property")
+    assert driver is not None and driver.attrib["value"] == "./��"
+    failure = page.find("testsuite/testcase/failure")
     assert failure is not None
-    assert failure.attrib["message"] == "a <b> & �[31mc"
-    assert failure.text == "a <b> & �[31mc\nsecond\nrule: be good\nto see it: look\nlog & tail"
+    assert failure.attrib["message"] == "a <b> & \\x1b[31mc"
+    assert failure.text == "a <b> & \\x1b[31mc\nsecond\nrule: be good\nto see it: look\nlog & tail"

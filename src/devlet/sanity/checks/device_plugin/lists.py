@@ -1,5 +1,6 @@
 """What a plugin sends on ListAndWatch while nothing changes."""
 
+from collections import Counter
 from functools import partial
 
 import anyio
@@ -7,8 +8,9 @@ import anyio.lowlevel
 
 from devlet.errors import PluginUnavailable
 from devlet.sanity.check import Checks, Failed, Outcome, Passed, Warned
-from devlet.sanity.checks import leaks
+from devlet.sanity.checks import leaks, wire
 from devlet.sanity.checks.device_plugin.every import every_plugin
+from devlet.sanity.checks.moments import duration
 from devlet.sanity.plugin_client import PluginClient
 from devlet.sanity.rig_device_plugin import DevicePluginRig
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
@@ -17,8 +19,9 @@ checks = Checks[DevicePluginRig]()
 
 _HOW = "call /v1beta1.DevicePlugin/ListAndWatch on its socket and print what comes"
 _ID_LENGTH = 63
-_MESSAGE = 4 << 20  # bytes, what gRPC receives by default
 _FLOOD = 20  # lists in a second
+_BUDGET = 20.0  # seconds, after which a slow plugin is asked no more
+_LONGEST = 60.0  # seconds, for many long lists
 
 
 def _ids(answer: pb.ListAndWatchResponse | None) -> list[str]:
@@ -74,7 +77,7 @@ async def id_lengths(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 @every_plugin
 async def unique_ids(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     ids = [device.ID for device in await plugin.devices()]
-    twice = sorted({id for id in ids if ids.count(id) > 1}) if len(ids) != len(set(ids)) else []
+    twice = sorted(id for id, count in Counter(ids).items() if count > 1)
     return Failed(f"listed more than once: {', '.join(twice[:5])}") if twice else Passed()
 
 
@@ -163,10 +166,9 @@ async def closed_stream(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 @every_plugin
 async def list_size(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     await plugin.devices()
-    if plugin.watch.size > _MESSAGE:
-        return Failed(
-            f"a list of {len(await plugin.devices())} devices has {plugin.watch.size} bytes, more than {_MESSAGE}"
-        )
+    if plugin.watch.size > wire.MESSAGE_MAX:
+        count, size = len(await plugin.devices()), plugin.watch.size
+        return Failed(f"a list of {count} devices has {size} bytes, more than {wire.MESSAGE_MAX}")
     return Passed()
 
 
@@ -201,17 +203,21 @@ def _content(answer: pb.ListAndWatchResponse) -> bytes:
 )
 @every_plugin
 async def many_streams(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+    began = anyio.current_time()
+    limit = max(rig.settings.answer, 40 * await duration(partial(_open_and_close, rig, plugin, 1)))
     for _ in range(8):  # what goes wrong here does so by chance
-        if isinstance(outcome := await _together(rig, plugin), Failed):
+        if isinstance(outcome := await _together(rig, plugin, limit), Failed):
             return outcome
+        if anyio.current_time() - began > _BUDGET:
+            break
     return Passed()
 
 
-async def _together(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+async def _together(rig: DevicePluginRig, plugin: PluginClient, limit: float) -> Outcome:
     expected = sorted(device.ID for device in await plugin.devices())
     streams = [plugin.follow() for _ in range(40)]
     try:
-        with anyio.move_on_after(rig.settings.answer):
+        with anyio.move_on_after(min(limit, _LONGEST)):
             for stream in streams:
                 await stream.until(lambda watch: watch.count > 0)
     finally:

@@ -74,3 +74,40 @@ async def again(rig: DevicePluginRig) -> Outcome:
         problems = [each.problem for each in rig.registrations if each.problem]
         return Failed(f"it was found by one kubelet and not by the next: {problems[-1] if problems else 'no socket'}")
     return Passed()
+
+
+@checks.add(
+    "DP-WATCH-5",
+    "It says the same of itself each time",
+    rule="GetInfo is called at each registration, and must not depend on how often it was",
+    how=f"{_HOW}, several times",
+)
+async def stable(rig: DevicePluginRig) -> Outcome:
+    for path in sorted({each.found_at for each in _found(rig) if each.found_at}):
+        first, *others = [await rig.kubelet.ask(path) for _ in range(4)]
+        for each in others:
+            if each != first:
+                return Failed(f"first it said {_line(first)}, and then {_line(each)}")
+    return Passed()
+
+
+def _line(message: object) -> str:
+    return " ".join(str(message).split())
+
+
+@checks.add(
+    "DP-WATCH-6",
+    "A refused registration is not its end",
+    rule="the kubelet says plugin_registered=false if it cannot take a plugin, and tries again",
+    how=f"{_HOW}, then NotifyRegistrationStatus with plugin_registered=false; then both again, with true",
+    fresh=True,
+)
+async def refused(rig: DevicePluginRig) -> Outcome:
+    resources, before = {each.resource for each in _found(rig)}, rig.kubelet.count
+    await rig.kubelet.stop()
+    rig.kubelet.refusals = 1
+    await rig.kubelet.start()
+    if not await rig.ready_again(resources, before + 1):
+        last = rig.registrations[-1].problem
+        return Failed(f"it was refused once, and could not be registered afterwards: {last or 'no socket'}")
+    return Passed()

@@ -1,6 +1,7 @@
 """The CDI devices that a driver answers with, and the files that they are in."""
 
 import os
+from collections import Counter
 
 import anyio
 
@@ -79,7 +80,7 @@ async def resolvable(rig: DraRig) -> Outcome:
     how=f"{_HOW}: `cdi validate`",
 )
 async def valid_files(rig: DraRig) -> Outcome:
-    async with rig.claim(Want(count=2)) as claim:
+    async with rig.claim(Want(offers=rig.maker.take_up_to(2))) as claim:
         await rig.client.prepared(claim.ref)
         errors = rig.cdi.errors()
     if errors:
@@ -200,4 +201,19 @@ async def together(rig: DraRig) -> Outcome:
         name, _, value = each.partition("=")
         if values.setdefault(name, value) != value:
             return Warned(f"two devices of a claim set {name}, to {values[name]!r} and to {value!r}")
+    return Passed()
+
+
+@checks.add(
+    "DRA-CDI-10",
+    "No CDI device is answered twice for one device",
+    rule="a runtime applies the edits of each id that it gets: twice, a path is mounted twice",
+    how="call NodePrepareResources, and look at cdi_device_ids",
+)
+async def unique(rig: DraRig) -> Outcome:
+    async with rig.claim() as claim:
+        for device in await rig.client.prepared(claim.ref):
+            twice = [id for id, count in Counter(device.cdi_device_ids).items() if count > 1]
+            if twice:
+                return Warned(f"for {device.device_name} more than once: {', '.join(twice[:3])}")
     return Passed()

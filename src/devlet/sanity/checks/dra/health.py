@@ -1,6 +1,7 @@
 """The health of devices, if a driver offers to tell it."""
 
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from functools import partial
@@ -18,6 +19,7 @@ checks = Checks[DraRig]()
 
 DEFAULT_TIMEOUT = 30  # seconds, of the kubelet
 MESSAGE_MAX = 1024  # bytes, of the kubelet
+_METHOD = "NodeWatchResources"
 _HOW = "call NodeWatchResources of its health service"
 _YEAR = 365 * 24 * 3600
 
@@ -34,15 +36,19 @@ def _stream(rig: DraRig) -> aclosing[AsyncGenerator[pb.NodeWatchResourcesRespons
     return aclosing(rig.client.health(health_service(rig)))
 
 
-async def _first(
+async def first_list(
     rig: DraRig, lists: AsyncIterator[pb.NodeWatchResourcesResponse] | None = None
 ) -> pb.NodeWatchResourcesResponse:
     """Of this stream, or of a new one. CannotTell if nothing comes."""
     if lists is None:
         async with _stream(rig) as lists:
-            return await _first(rig, lists)
-    with anyio.move_on_after(rig.settings.answer):
-        return await anext(lists)
+            return await first_list(rig, lists)
+    patience = rig.kubelet.patience
+    with anyio.move_on_after(patience.limit(_METHOD, rig.settings.answer)):
+        found = await anext(lists)
+        patience.answered(_METHOD)
+        return found
+    patience.silent(_METHOD)
     raise CannotTell("it sends nothing: see DRA-HEALTH-1")
 
 
@@ -57,6 +63,7 @@ async def at_once(rig: DraRig) -> Outcome:
         with anyio.move_on_after(rig.settings.answer):
             await anext(messages)
             return Passed()
+    rig.kubelet.patience.silent(_METHOD)
     return Failed(f"{rig.settings.answer:g} s after the call nothing was sent")
 
 
@@ -68,7 +75,7 @@ async def at_once(rig: DraRig) -> Outcome:
 )
 async def published(rig: DraRig) -> Outcome:
     known = {(each.pool, each.name) for each in rig.offers()}
-    for each in (await _first(rig)).devices:
+    for each in (await first_list(rig)).devices:
         if (each.device.pool_name, each.device.device_name) not in known:
             name = f"{each.device.pool_name or '(no pool)'}/{each.device.device_name or '(no device)'}"
             return Failed(f"it tells of {name}, which is in none of its slices")
@@ -82,7 +89,7 @@ async def published(rig: DraRig) -> Outcome:
     how=f"{_HOW}; compare with its slices",
 )
 async def whole(rig: DraRig) -> Outcome:
-    told = {(each.device.pool_name, each.device.device_name) for each in (await _first(rig)).devices}
+    told = {(each.device.pool_name, each.device.device_name) for each in (await first_list(rig)).devices}
     missing = sorted(each.name for each in rig.offers() if (each.pool, each.name) not in told)
     return Warned(f"published, and without health: {', '.join(missing[:5])}") if missing else Passed()
 
@@ -94,8 +101,8 @@ async def whole(rig: DraRig) -> Outcome:
     how=_HOW,
 )
 async def unique(rig: DraRig) -> Outcome:
-    names = [(each.device.pool_name, each.device.device_name) for each in (await _first(rig)).devices]
-    twice = sorted({f"{pool}/{device}" for pool, device in names if names.count((pool, device)) > 1})
+    told = Counter((each.device.pool_name, each.device.device_name) for each in (await first_list(rig)).devices)
+    twice = sorted(f"{pool}/{device}" for (pool, device), count in told.items() if count > 1)
     return Failed(f"more than once in one list: {', '.join(twice[:5])}") if twice else Passed()
 
 
@@ -106,7 +113,7 @@ async def unique(rig: DraRig) -> Outcome:
     how=_HOW,
 )
 async def values(rig: DraRig) -> Outcome:
-    for each in (await _first(rig)).devices:
+    for each in (await first_list(rig)).devices:
         name = each.device.device_name
         if each.health not in (pb.UNKNOWN, pb.HEALTHY, pb.UNHEALTHY):
             return Failed(f"{name} has health {each.health}, which nobody knows")
@@ -124,7 +131,7 @@ async def values(rig: DraRig) -> Outcome:
     how=_HOW,
 )
 async def messages(rig: DraRig) -> Outcome:
-    for each in (await _first(rig)).devices:
+    for each in (await first_list(rig)).devices:
         if (size := len(each.message.encode())) > MESSAGE_MAX:
             return Warned(f"{each.device.device_name} has a message of {size} bytes, of which {MESSAGE_MAX} are kept")
     return Passed()
@@ -138,7 +145,7 @@ async def messages(rig: DraRig) -> Outcome:
 )
 async def repeats(rig: DraRig) -> Outcome:
     async with _stream(rig) as lists:
-        first = await _first(rig, lists)
+        first = await first_list(rig, lists)
         timeouts = [each.health_check_timeout_seconds or DEFAULT_TIMEOUT for each in first.devices]
         shortest = min(timeouts, default=DEFAULT_TIMEOUT)
         if shortest > rig.settings.health:
@@ -159,7 +166,7 @@ async def several(rig: DraRig) -> Outcome:
     heard: list[int] = []
 
     async def listen(number: int) -> None:
-        with anyio.move_on_after(rig.settings.answer):
+        with anyio.move_on_after(rig.kubelet.patience.limit(_METHOD, rig.settings.answer)):
             async with _stream(rig) as lists:
                 await anext(lists)
                 heard.append(number)
@@ -192,4 +199,4 @@ _PER_STREAM = 20 << 10  # bytes
 async def _opened(rig: DraRig, times: int) -> None:
     for _ in range(times):
         with suppress(PluginError):
-            await _first(rig)
+            await first_list(rig)

@@ -106,7 +106,7 @@ async def one_ends(rig: DraRig) -> Outcome:
     if len(rig.kubelet.drivers) != 1:
         left = ", ".join(path.name for path in rig.kubelet.drivers) or "none"
         return Failed(f"one of two instances was stopped, and these are registered now: {left}")
-    if not rig.history.of(rig.name):
+    if not rig.published:
         return Failed("one of two instances was stopped, and the slices of both are gone")
     async with rig.claim() as claim:
         devices = await rig.client.prepared(claim.ref)

@@ -16,6 +16,7 @@ _HOW = "close all connections; then call GetInfo and NotifyRegistrationStatus ag
 
 async def _again(rig: DraRig) -> Outcome | None:
     """An outcome if it could not be registered by the next kubelet."""
+    rig.need_driver()
     before = rig.kubelet.count
     await rig.restart_kubelet()
     if await rig.ready_again(before):

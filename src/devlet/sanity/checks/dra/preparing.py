@@ -7,6 +7,7 @@ from uuid import uuid4
 from devlet.errors import PluginError
 from devlet.objects.documents import Document
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
+from devlet.sanity.checks import wire
 from devlet.sanity.checks.dra.answers import ids_of, line, same
 from devlet.sanity.claim_maker import Want
 from devlet.sanity.dra_client import SERVICES, Ref
@@ -14,6 +15,7 @@ from devlet.sanity.rig_dra import DraRig
 
 checks = Checks[DraRig]()
 
+_MOST = 32  # devices of a claim
 _HOW = "make a ResourceClaim with an allocation of its devices, and call NodePrepareResources"
 
 
@@ -36,7 +38,7 @@ async def prepares(rig: DraRig) -> Outcome:
     how=f"{_HOW}; compare the answer with status.allocation",
 )
 async def allocated_devices(rig: DraRig) -> Outcome:
-    async with rig.claim(Want(count=2)) as claim:
+    async with rig.claim(Want(offers=rig.maker.take_up_to(2))) as claim:
         answered = {(each.pool_name, each.device_name) for each in await rig.client.prepared(claim.ref)}
     if foreign := answered - claim.devices:
         return Failed(f"the claim was given {_names(claim.devices)}, and the answer has {_names(foreign)}")
@@ -322,6 +324,17 @@ async def replaced(rig: DraRig) -> Outcome:
             if missing := rig.cdi.missing(ids_of(devices)):
                 return Failed(f"the old claim was unprepared, and the new one lost {missing}")
     return Passed()
+
+
+@checks.add(
+    "DRA-PREP-19",
+    "Its answers have at most 4 MiB",
+    rule="gRPC receives at most 4 MiB by default: a longer answer is an error for the kubelet, and the pod waits",
+    how=f"{_HOW}, with as many devices as a claim may have; add up the bytes of the answer",
+)
+async def answer_size(rig: DraRig) -> Outcome:
+    async with rig.claim(Want(offers=rig.maker.take_up_to(_MOST))) as claim:
+        return wire.fits(await rig.client.prepare(claim.ref), f"the answer for {len(claim.devices)} devices")
 
 
 def _names(devices: set[tuple[str, str]]) -> str:

@@ -165,6 +165,7 @@ async def stable(rig: DraRig) -> Outcome:
     fresh=True,
 )
 async def refused(rig: DraRig) -> Outcome:
+    rig.need_driver()
     before, rig.kubelet.refusals = rig.kubelet.count, 1
     await rig.restart_kubelet()
     if not await rig.ready_again(before + 1):

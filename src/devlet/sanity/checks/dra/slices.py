@@ -26,7 +26,7 @@ _GET = "kubectl get resourceslices -o yaml"
 )
 async def publishes(rig: DraRig) -> Outcome:
     name = rig.name
-    if not rig.history.of(name):
+    if not rig.published:
         return Warned(f"{rig.settings.wait:g} s after its start there is no slice of {name}")
     return Passed(f"{len(rig.offers())} devices in {len(rig.slices)} slices")
 
@@ -38,7 +38,7 @@ async def publishes(rig: DraRig) -> Outcome:
     how=_GET,
 )
 async def own_name(rig: DraRig) -> Outcome:
-    if rig.api.refusals is None:
+    if not rig.api.is_ours:
         raise CannotTell("others publish slices in this cluster, too")
     others = {each["spec"]["driver"] for each in rig.history.slices.values()} - {rig.name}
     return (
@@ -108,7 +108,7 @@ async def _lasting(rig: DraRig, problem: Callable[[DraRig], str]) -> str:
     rig.need_slices()
 
     def holds() -> bool:
-        return bool(rig.history.of(rig.name)) and not problem(rig)
+        return bool(rig.published) and not problem(rig)
 
     return "" if await rig.history.until(holds, rig.settings.wait) else problem(rig)
 
@@ -158,12 +158,10 @@ async def unique(rig: DraRig) -> Outcome:
 async def accepted(rig: DraRig) -> Outcome:
     if rig.api.refusals is None:
         raise CannotTell("the answers of another cluster's API server are not known")
-    refusals = rig.api.refusals
-    return (
-        Failed(f"{len(refusals)} writes were refused, the first one with: {refusals[0][:500]}")
-        if refusals
-        else Passed()
-    )
+    if refusals := rig.api.refusals:
+        return Failed(f"{len(refusals)} writes were refused, the first one with: {refusals[0][:500]}")
+    rig.need_driver()
+    return Passed()
 
 
 @checks.add(
@@ -189,16 +187,20 @@ async def quiet(rig: DraRig) -> Outcome:
 )
 async def comes_back(rig: DraRig) -> Outcome:
     devices = {(each.pool, each.name) for each in rig.offers()}
-    deleted = {each["metadata"]["uid"] for each in rig.slices}
+    deleted = {each["metadata"]["uid"] for each in rig.of_node()}
+    kept = {each["metadata"]["uid"] for each in rig.slices} - deleted
     await rig.delete_slices()
 
     def new_ones() -> list[Document]:
-        return [each for each in rig.history.of(rig.name) if each["metadata"]["uid"] not in deleted]
+        return [each for each in rig.published if each["metadata"]["uid"] not in deleted | kept]
 
     def back() -> bool:
-        found = rig.history.of(rig.name)
-        is_new = bool(found) and len(new_ones()) == len(found)
-        return is_new and {(each.pool, each.name) for each in rig.offers()} == devices
+        uids = {each["metadata"]["uid"] for each in rig.published}
+        return (
+            bool(new_ones())
+            and uids.isdisjoint(deleted)
+            and {(each.pool, each.name) for each in rig.offers()} == devices
+        )
 
     if not await rig.history.until(back, rig.settings.repair):
         return Failed(f"its slices were deleted; {rig.settings.repair:g} s later {len(new_ones())} are back")
@@ -213,6 +215,8 @@ async def comes_back(rig: DraRig) -> Outcome:
     fresh=True,
 )
 async def leaves_others(rig: DraRig) -> Outcome:
+    if not rig.api.is_ours:
+        raise CannotTell("slices of others would be made in a cluster that is not ours")
     foreign = [_slice(rig.name, "sanity-other-node"), _slice("other.example.com", rig.places.node)]
     made = [await rig.cluster.create(RESOURCE_SLICES, each) for each in foreign]
     names = {each["metadata"]["name"] for each in made}

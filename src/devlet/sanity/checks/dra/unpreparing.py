@@ -35,7 +35,9 @@ async def unprepares(rig: DraRig) -> Outcome:
 )
 async def removes_files(rig: DraRig) -> Outcome:
     before = rig.cdi.files()
-    async with rig.claim(Want("first"), Want("second", alternative="sub")) as claim:
+    offers = rig.maker.take_up_to(2)
+    wants = [Want("first", offers=offers[:1]), Want("second", offers=offers[1:], alternative="sub")]
+    async with rig.claim(*wants[: len(offers)]) as claim:
         await rig.client.prepared(claim.ref)
         await rig.client.unprepared(claim.ref)
         left = rig.cdi.files() - before

@@ -26,7 +26,7 @@ _IN_VAIN: list[tuple[dict[str, float], str]] = [
     ({"stop": 2.5}, "DRA-STOP-1 DRA-STOP-3"),
     ({"wait": 5.0}, "DRA-REG-11 DRA-AGAIN-1 DRA-AGAIN-4 DRA-KILL-1 DRA-STOP-4 DRA-TWO-1"),
     ({"wait": 5.0}, "DRA-SLICE-1 DRA-SLICE-5 DRA-SLICE-6 DRA-CHANGE-1"),
-    ({"wait": 15.0}, "DRA-AGAIN-5 DRA-CHANGE-2"),  # something has to happen first
+    ({"wait": 15.0}, "DRA-AGAIN-5 DRA-CHANGE-2 DRA-CHANGE-4"),  # something has to happen first
 ]
 IN_VAIN = {id: settings for settings, ids in _IN_VAIN for id in ids.split()}
 CHANGE = "echo 12 > {root}/devices"
