@@ -128,6 +128,11 @@ def test_the_example_runs(line: str, root: Path, tmp_path: Path) -> None:
             process.kill()
 
 
+SPEC = (
+    '{"cdiVersion": "0.3.0", "kind": "example.com/led", "devices": [{"name": "a", "containerEdits": {"env": ["A=1"]}}]}'
+)
+
+
 def can_unshare() -> bool:
     return any(
         subprocess.run(["unshare", "--mount", *flags, "true"], capture_output=True).returncode == 0
@@ -150,6 +155,8 @@ def test_the_examples_on_objects_run_one_after_the_other(verbs: tuple[str, ...],
         try:
             assert daemon.stdout is not None
             assert daemon.stdout.readline().startswith("devlet is ready")
+            (root / "cdi").mkdir(exist_ok=True)
+            (root / "cdi/led.json").write_text(SPEC)  # something to capture
             lines = [line for verb in verbs for line in EXAMPLES if line.split()[1] == verb]
             assert {line.split()[1] for line in lines} == set(verbs)
             for line in lines:
