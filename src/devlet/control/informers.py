@@ -13,6 +13,7 @@ from devlet.cluster.informer import Indexer, Informer
 from devlet.kit.parts import running
 from devlet.objects import kinds
 from devlet.objects.claim import ResourceClaim
+from devlet.objects.core import Namespace
 from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import Resource
@@ -48,6 +49,7 @@ class Informers:
         )
         self.templates: Informer[Document] = Informer(cluster, kinds.RESOURCE_CLAIM_TEMPLATES, lambda found: found)
         self.nodes = _informer(cluster, kinds.NODES, Node)
+        self.namespaces = _informer(cluster, kinds.NAMESPACES, Namespace)
         self.slices = _informer(cluster, kinds.RESOURCE_SLICES, ResourceSlice)
         self.classes = _informer(cluster, kinds.DEVICE_CLASSES, DeviceClass)
         self.rules = _informer(cluster, kinds.DEVICE_TAINT_RULES, DeviceTaintRule)
@@ -55,9 +57,10 @@ class Informers:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        parts = [part.run for part in (self.nodes, self.slices, self.classes, self.templates, self.claims, self.pods)]
+        parts = [self.nodes.run, self.slices.run, self.classes.run, self.namespaces.run, self.templates.run]
+        parts += [self.claims.run, self.pods.run, *([self.rules.run] if self._has_rules else [])]
         async with AsyncExitStack() as stack:
-            for part in [*parts, *([self.rules.run] if self._has_rules else [])]:
+            for part in parts:
                 await stack.enter_async_context(running(part))
             yield
 

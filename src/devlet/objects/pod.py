@@ -27,6 +27,8 @@ __all__ = [
     "NodeAffinity",
     "NodeAllocatableResourceClaimStatus",
     "Pod",
+    "PodAffinity",
+    "PodAffinityTerm",
     "PodCondition",
     "PodIP",
     "PodReadinessGate",
@@ -63,10 +65,27 @@ class NodeAffinity(View, frozen=True, kw_only=True):
     )
 
 
+class PodAffinityTerm(View, frozen=True, kw_only=True):
+    """Pods of these namespaces, of those that are selected, or of the pod's own if neither is given."""
+
+    label_selector: Raw | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: Raw | None = None
+    topology_key: str = ""
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class PodAffinity(View, frozen=True, kw_only=True):
+    """Affinity to pods, and anti-affinity too."""
+
+    required: tuple[PodAffinityTerm, ...] = field(default=(), name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
 class Affinity(View, frozen=True, kw_only=True):
     node_affinity: NodeAffinity | None = None
-    pod_affinity: Raw | None = None
-    pod_anti_affinity: Raw | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
 
 
 class PodResourceClaim(View, frozen=True, kw_only=True):

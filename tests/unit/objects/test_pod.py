@@ -60,15 +60,16 @@ def test_a_pod_says_which_claims_it_uses_and_which_were_made() -> None:
     assert pod.spec.scheduling_group is not None
 
 
-def test_node_affinity_is_read_and_the_rest_of_affinity_handed_on() -> None:
+def test_affinity_to_nodes_and_pods_is_read() -> None:
     terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "Exists"}]}]}
     affinity = {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms},
-        "podAffinity": {"anything": [1]},
+        "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]},
     }
     pod = view(Pod, {"spec": {"affinity": affinity}})
     assert pod.spec.affinity is not None
     assert pod.spec.affinity.node_affinity is not None
     assert pod.spec.affinity.node_affinity.required is not None
     assert pod.spec.affinity.node_affinity.required.node_selector_terms[0].match_expressions[0].operator == "Exists"
-    assert pod.spec.affinity.pod_affinity == {"anything": [1]}
+    assert pod.spec.affinity.pod_affinity is not None
+    assert pod.spec.affinity.pod_affinity.required[0].topology_key == "zone"

@@ -1,14 +1,15 @@
 """Whether a pod fits on a node, apart from its claims, and how well. Pure.
 
-The reasons are those of the reference's filters, in its order; people search for them. Pod affinity and topology spread
-are not looked at.
+The reasons are those of the reference's filters, in its order; people search for them. Other pods are the business of
+`neighbours`. Topology spread is not looked at.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from devlet.control.scheduler import node_choice, taints
+from devlet.control.scheduler import neighbours, node_choice, taints
+from devlet.control.scheduler.neighbours import SOLITARY, Social
 from devlet.control.scheduler.node_choice import NodeChoice
 from devlet.control.scheduler.node_use import CPU, MEMORY, NodeUse, presumed
 from devlet.objects import host_ports, pod_requests
@@ -52,16 +53,12 @@ _FIRST: Final = {"cpu": 0, "memory": 1, "ephemeral-storage": 2}
 
 @dataclass(frozen=True, slots=True)
 class PodNeeds:
-    """What a pod asks of nodes; amounts are without zeros."""
+    """What a pod asks of nodes, and of the pods there; amounts are without zeros."""
 
     amounts: Mapping[ResourceName, int]
     ports: frozenset[Port]
     choice: NodeChoice
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it only asks for resources."""
-        return not self.ports and self.choice.is_plain
+    social: Social = SOLITARY
 
     @property
     def has_preferences(self) -> bool:
@@ -92,7 +89,7 @@ def needs_of(pod: Pod) -> PodNeeds:
 
     A claim for extended resources counts only when the pod has its node: before, it is left over from another try."""
     amounts = pod_requests.vector(pod, None if pod.spec.node_name else ())
-    return PodNeeds(amounts, host_ports.of_pod(pod), node_choice.of_pod(pod))
+    return PodNeeds(amounts, host_ports.of_pod(pod), node_choice.of_pod(pod), neighbours.of_pod(pod))
 
 
 def node_view(node: Node) -> NodeView:

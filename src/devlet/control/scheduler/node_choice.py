@@ -24,7 +24,6 @@ _REQUIRED: Final = f"{_AFFINITY}.requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = f"{_AFFINITY}.preferredDuringSchedulingIgnoredDuringExecution"
 
 _CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-_GIVEN: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")  # tolerated by each pod, by default
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,12 +36,6 @@ class NodeChoice:
     preferred: tuple[tuple[int, Term], ...]
     tolerations: tuple[Toleration, ...]
     ignores_cordon: bool
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it says nothing beyond the tolerations that every pod gets."""
-        chooses = self.node_name or self.node_selector or self.required or self.preferred
-        return not chooses and all(_is_given(toleration) for toleration in self.tolerations)
 
 
 def of_pod(pod: Pod) -> NodeChoice:
@@ -74,7 +67,3 @@ def _preferred(term: PreferredSchedulingTerm, path: str) -> tuple[int, Term] | N
 
 def _document(view: View) -> object:
     return msgspec.json.decode(msgspec.json.encode(view))
-
-
-def _is_given(toleration: Toleration) -> bool:
-    return toleration.key in _GIVEN and toleration.operator == "Exists" and toleration.effect == "NoExecute"

@@ -4,11 +4,12 @@ A node's object changes with every heartbeat. For the allocator it is the same n
 so it is given the same object, and what it derived from it stays.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from devlet.alloc import Allocator, Scan
 from devlet.control.scheduler import fit
 from devlet.control.scheduler.fit import NodeUse, NodeView, PodNeeds
+from devlet.control.scheduler.neighbours import Company, LabelsOf, Neighbours, Social
 from devlet.objects.identifiers import NodeName, PodUID
 from devlet.objects.node import Node
 
@@ -31,8 +32,11 @@ class NodeEntry:
 
 
 class NodeTable:
-    def __init__(self, allocator: Allocator) -> None:
+    """`namespace_labels` is for pods that mean others by the labels of their namespace."""
+
+    def __init__(self, allocator: Allocator, namespace_labels: LabelsOf = lambda _: {}) -> None:
         self._allocator = allocator
+        self._neighbours = Neighbours(self._labels, namespace_labels)
         self._entries: dict[NodeName, NodeEntry] = {}
         self._uses: dict[NodeName, NodeUse] = {}
         self._where: dict[PodUID, NodeName] = {}
@@ -92,12 +96,14 @@ class NodeTable:
         self.leave(pod)
         self._where[pod] = node
         self._use(node).add(pod, needs.amounts, needs.ports)
+        self._neighbours.add(pod, node, needs.social)
 
     def leave(self, pod: PodUID) -> bool:
         """Whether it was somewhere."""
         node = self._where.pop(pod, None)
         if node is None:
             return False
+        self._neighbours.remove(pod)
         use = self._uses[node]
         use.remove(pod)
         if not use.count and node not in self._entries:
@@ -106,6 +112,22 @@ class NodeTable:
 
     def where(self, pod: PodUID) -> NodeName | None:
         return self._where.get(pod)
+
+    def relabel(self, pod: PodUID, needs: PodNeeds) -> None:
+        """Others know it by other labels from now on."""
+        if node := self._where.get(pod):
+            self._neighbours.add(pod, node, needs.social)
+
+    def company(self, pod: Social) -> Company | None:
+        """Where it may be, as far as other pods are concerned; None if they are not."""
+        return self._neighbours.company(pod)
+
+    def has_company_for(self, pod: Social) -> bool:
+        return self._neighbours.matter_to(pod)
+
+    def _labels(self, node: str) -> Mapping[str, str]:
+        entry = self.get(node)
+        return entry.view.labels if entry else {}
 
     def _use(self, node: NodeName) -> NodeUse:
         return self._uses.setdefault(node, NodeUse())

@@ -16,6 +16,7 @@ from devlet.control.scheduler import claim_checks, fit
 from devlet.control.scheduler.claim_book import ClaimKey
 from devlet.control.scheduler.devices import Devices
 from devlet.control.scheduler.extended_resources import UNSTORED_NAME, ExtendedClaim
+from devlet.control.scheduler.neighbours import Company
 from devlet.control.scheduler.nodes import NodeEntry, NodeTable
 from devlet.control.scheduler.subject import Subject
 from devlet.control.search_time import SearchTime
@@ -99,14 +100,14 @@ class Placer:
     ) -> _Offer:
         claims = [*subject.waiting, *([extended.claim] if extended else [])]
         wanted = self._devices.allocator.read(claims) if claims else None
-        entries = self._table.entries
+        entries, company = self._table.entries, self._table.company(subject.needs.social)
 
         def admits(index: int) -> bool:
             entry = entries[index]
             time.restart()
             if provided is not None and subject.provided_on(entry.view) != provided:
                 return False
-            return not obstacles(subject, entry)
+            return not obstacles(subject, entry, company)
 
         return _Offer(wanted, extended, admits)
 
@@ -187,7 +188,7 @@ class Placer:
         )
 
 
-def obstacles(subject: Subject, entry: NodeEntry) -> tuple[str, ...]:
+def obstacles(subject: Subject, entry: NodeEntry, company: Company | None) -> tuple[str, ...]:
     """Why the node is out of the question, whatever devices are free on it. A pod that has its node already is not
     asked whether it fits there: that is the node's business."""
     if subject.node:
@@ -197,7 +198,10 @@ def obstacles(subject: Subject, entry: NodeEntry) -> tuple[str, ...]:
     for claim in subject.allocated:
         if not claim_checks.is_usable_on(claim, entry.name, entry.view.labels):
             return (f"the devices of claim {claim.name} cannot be used there",)
-    return fit.lacking(subject.needs, entry.view, entry.use, subject.provided_on(entry.view))
+    lacking = fit.lacking(subject.needs, entry.view, entry.use, subject.provided_on(entry.view))
+    if lacking or company is None:
+        return lacking
+    return (reason,) if (reason := company.obstacle(entry.view.labels)) else ()
 
 
 def _results(allocation: Document) -> tuple[DeviceResult, ...]:

@@ -30,8 +30,9 @@ def reason(subject: Subject, table: NodeTable, devices: Devices, seconds: float)
         return NO_NODES
     counts: Counter[str] = Counter()
     possible: list[NodeEntry] = []
+    company = table.company(subject.needs.social)
     for entry in entries:
-        found = obstacles(subject, entry)
+        found = obstacles(subject, entry, company)
         counts.update(found)
         if not found:
             possible.append(entry)

@@ -10,7 +10,7 @@ or not. Everything is woken by what the informers tell; nothing is polled.
 
 import logging
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,6 +29,7 @@ from devlet.control.scheduler.claim_book import ClaimBook, ClaimKey
 from devlet.control.scheduler.claim_writes import FULL, ClaimWriter, is_full
 from devlet.control.scheduler.devices import Devices
 from devlet.control.scheduler.extended_resources import Classes
+from devlet.control.scheduler.fit import PodNeeds
 from devlet.control.scheduler.hopeless import Hopeless
 from devlet.control.scheduler.metrics import SchedulerMetrics
 from devlet.control.scheduler.nodes import NodeTable
@@ -46,6 +47,7 @@ from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.metrics import Registry
 from devlet.objects.claim import ResourceClaim
+from devlet.objects.core import Namespace
 from devlet.objects.device_class import DeviceClass
 from devlet.objects.identifiers import NodeName, PodUID
 from devlet.objects.node import Node
@@ -88,7 +90,7 @@ class Scheduler:
         self._devices = Devices()
         freed = partial(self._queue.happened, Wake.DEVICES)
         self._book = ClaimBook(informers.claims, self._devices, freed, self._landed)
-        self._table = NodeTable(self._devices.allocator)
+        self._table = NodeTable(self._devices.allocator, self._namespace_labels)
         self._placer = Placer(self._table, self._devices, settings.candidates)
         self._classes: Classes | None = None
         self._pods: dict[PodUID, Pod] = {}
@@ -96,6 +98,8 @@ class Scheduler:
         self._failures: dict[PodUID, int] = {}
         self._resting: set[PodUID] = set()  # after an error; what happens to their claims does not wake them sooner
         self._binding: set[PodUID] = set()
+        self._lonely: set[PodUID] = set()  # have to be near others, who may come
+        self._arrivals = 0  # how often somebody came
         self._hopeless = Hopeless()
         self._reasons = Hopeless()
         self._takings = 0  # how often something was taken away that somebody may have wanted
@@ -106,6 +110,7 @@ class Scheduler:
         self._reporter = Reporter(cluster, recorder, clock, self, settings.report_again)
         self._metrics.show_pending(lambda: {"active": self._queue.ready, "unschedulable": len(self._queue.waiting)})
         informers.nodes.on_change(self._node_changed)
+        informers.namespaces.on_change(self._namespace_changed)
         informers.classes.on_change(self._class_changed)
         self._tracker = SliceTracker(informers, self._slice_changed)
         self._taints = DeviceTaints(informers, lambda _: self._queue.happened(Wake.DEVICES))
@@ -144,7 +149,7 @@ class Scheduler:
         with anyio.move_on_after(self._settings.report_again):
             while self._queue.ready:
                 await self._clock.sleep(0.01)
-        now, kind = self._moment, subject.kind
+        now, kind = self._moment, self._kind(subject)
         if known := self._reasons.why(kind, now):
             return known
         find = partial(reasons.reason, subject, self._table, self._devices, self._settings.explain_timeout)
@@ -204,14 +209,24 @@ class Scheduler:
         if subject.extended:
             await self._remove_left_over(pod)
         now = self._queue.happenings  # what happens during the search was not looked at
-        if self._hopeless.has(subject.kind, now):
+        if subject.needs.social.near:
+            self._lonely.add(pod.uid)
+        kind = self._kind(subject)
+        if self._hopeless.has(kind, now):
             return _No(Wake.ANYTHING)
         if assignment := await self._place(subject):
             return subject, assignment
         if await self._unblocker.unblock(subject):
             return _No(Wake.DEVICES)
-        self._hopeless.add(subject.kind, now)
+        self._hopeless.add(kind, now)
         return _No(Wake.ANYTHING)
+
+    def _kind(self, subject: Subject) -> Hashable:
+        """The same for pods that fit wherever the other one does."""
+        social = subject.needs.social
+        if not self._table.has_company_for(social):
+            return subject.kind
+        return subject.kind, social.key, self._arrivals if social.near else 0
 
     def _read(self, pod: Pod) -> Subject | _No:
         found = read_subject(pod, self._book.get, self._extended_classes())
@@ -287,6 +302,8 @@ class Scheduler:
         self._binding.add(uid)
         provided = subject.provided_on(entry.view) if (entry := self._table.get(assignment.node)) else frozenset()
         self._table.occupy(uid, assignment.node, subject.needs.without(provided))
+        self._lonely.discard(uid)
+        self._arrived()
         for granted in assignment.granted:
             self._book.reserve(granted.key, granted.results)
         self._taken()
@@ -328,6 +345,7 @@ class Scheduler:
         self._no.pop(uid, None)
         self._failures.pop(uid, None)
         self._resting.discard(uid)
+        self._lonely.discard(uid)
         self._pods.pop(uid, None)
 
     # What happens
@@ -353,6 +371,12 @@ class Scheduler:
         elif is_new or old is None or _concerns(old, new):
             self._queue.put(new.uid, new.spec.priority or 0)
 
+    def _arrived(self) -> None:
+        """A pod has a node, or other labels: those who have to be near it have a turn."""
+        self._arrivals += 1
+        for uid in self._lonely - self._resting:
+            self._queue.wake(uid)
+
     def _gone(self, uid: PodUID) -> None:
         self._forget(uid)
         if self._table.leave(uid):
@@ -364,12 +388,13 @@ class Scheduler:
             if self._table.leave(new.uid):
                 self._queue.happened(Wake.ROOM)
         elif new.spec.node_name and self._table.where(new.uid) != new.spec.node_name:
-            try:
-                needs = fit.needs_of(new)
-            except InvalidInput as e:
-                log.warning("pod not counted", extra=facts(pod=_name(new), err=e))
-                return
-            self._table.occupy(new.uid, NodeName(new.spec.node_name), needs)
+            if needs := _needs(new):
+                self._table.occupy(new.uid, NodeName(new.spec.node_name), needs)
+                self._arrived()
+        elif new.spec.node_name and old and old.metadata.labels != new.metadata.labels and (needs := _needs(new)):
+            self._table.relabel(new.uid, needs)
+            self._arrived()
+            self._queue.happened(Wake.ROOM)
 
     def _was_bound(self, pod: Pod) -> bool:
         """It has a node by our own writing, of which this news is older."""
@@ -427,6 +452,20 @@ class Scheduler:
         if changed:
             self._queue.happened(Wake.NODES)
 
+    def _namespace_changed(self, change: Changed[Namespace]) -> None:
+        """Who is meant by its labels may be others now."""
+        if (
+            change.old is not None
+            and change.new is not None
+            and change.old.metadata.labels != change.new.metadata.labels
+        ):
+            self._arrived()
+            self._queue.happened(Wake.ROOM)
+
+    def _namespace_labels(self, name: str) -> Mapping[str, str]:
+        found = self._informers.namespaces.get(name)
+        return found.metadata.labels if found else {}
+
     def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         self._devices.see_slice(old, new)
         self._queue.happened(Wake.DEVICES)
@@ -440,6 +479,15 @@ class Scheduler:
         if self._classes is None:
             self._classes = extended_resources.classes_by_resource(self._informers.classes.all())
         return self._classes
+
+
+def _needs(pod: Pod) -> PodNeeds | None:
+    """None if nobody can read what a pod says that has a node."""
+    try:
+        return fit.needs_of(pod)
+    except InvalidInput as e:
+        log.warning("pod not counted", extra=facts(pod=_name(pod), err=e))
+        return None
 
 
 def _concerns(old: Pod, new: Pod) -> bool:

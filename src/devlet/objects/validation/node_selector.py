@@ -2,7 +2,8 @@
 
 from devlet.objects import names
 from devlet.objects.documents import Document
-from devlet.objects.validation.field_errors import Causes, forbidden, invalid, name_errors, required
+from devlet.objects.validation import label_selector
+from devlet.objects.validation.field_errors import Causes, invalid, name_errors, required
 
 
 def check(selector: Document, path: str) -> Causes:
@@ -24,28 +25,9 @@ def check_single(selector: Document, path: str) -> Causes:
 
 def check_term(term: Document, path: str) -> Causes:
     for i, requirement in enumerate(term.get("matchExpressions") or ()):
-        yield from _check_expression(requirement, f"{path}.matchExpressions[{i}]")
+        yield from label_selector.check_expression(requirement, f"{path}.matchExpressions[{i}]", compares=True)
     for i, requirement in enumerate(term.get("matchFields") or ()):
         yield from _check_field(requirement, f"{path}.matchFields[{i}]")
-
-
-def _check_expression(requirement: Document, path: str) -> Causes:
-    operator, values = requirement.get("operator", ""), requirement.get("values") or []
-    match operator:
-        case "In" | "NotIn":
-            if not values:
-                yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
-        case "Exists" | "DoesNotExist":
-            if values:
-                yield forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
-        case "Gt" | "Lt":
-            if len(values) != 1:
-                yield required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
-        case _:
-            yield invalid(f"{path}.operator", operator, "not a valid selector operator")
-    yield from name_errors(f"{path}.key", requirement.get("key", ""), names.label_key)
-    for i, value in enumerate(values):
-        yield from name_errors(f"{path}.values[{i}]", value, names.label_value)
 
 
 def _check_field(requirement: Document, path: str) -> Causes:

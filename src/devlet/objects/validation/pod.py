@@ -5,7 +5,7 @@ Fields that devlet does not use (probes, security contexts, volume sources' cont
 
 from devlet.objects import names
 from devlet.objects.documents import Document
-from devlet.objects.validation import container, node_selector, pod_toleration
+from devlet.objects.validation import container, node_selector, pod_affinity, pod_toleration
 from devlet.objects.validation.field_errors import (
     Causes,
     duplicate,
@@ -51,6 +51,8 @@ def check(document: Document) -> Causes:
         yield from check_labels(labels, "spec.nodeSelector")
     if affinity := spec.get("affinity"):
         yield from _check_node_affinity(affinity.get("nodeAffinity") or {})
+        for member in ("podAffinity", "podAntiAffinity"):
+            yield from pod_affinity.check(affinity.get(member) or {}, f"spec.affinity.{member}")
     if tolerations := spec.get("tolerations"):
         yield from pod_toleration.check(tolerations, "spec.tolerations")
     yield from check_deadline(spec)

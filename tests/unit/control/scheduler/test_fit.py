@@ -140,12 +140,6 @@ def test_a_claim_for_extended_resources_counts_only_once_the_pod_has_its_node() 
     assert needs_of(view(Pod, bound)).amounts == {}
 
 
-def test_a_pod_that_only_asks_for_resources_is_plain() -> None:
-    assert needs(requests={"cpu": "1"}).is_plain
-    assert not needs(nodeName="n1").is_plain
-    assert not needs(ports=[{"containerPort": 80, "hostPort": 80}]).is_plain
-
-
 amounts = st.dictionaries(st.sampled_from([CPU, MEMORY, GPU]), st.integers(1, 3), max_size=3)
 pods = st.lists(amounts, max_size=4)
 small = st.fixed_dictionaries({"cpu": st.integers(0, 9), "memory": st.integers(0, 9), GPU: st.integers(0, 9)})

@@ -34,25 +34,6 @@ def test_pods_of_one_kind_share_one_choice() -> None:
     assert of_pod(pod(**spec)) is not of_pod(pod())
 
 
-def test_a_pod_with_the_tolerations_that_all_get_is_plain() -> None:
-    assert of_pod(pod()).is_plain
-    assert of_pod(pod(tolerations=GIVEN)).is_plain
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"nodeName": "n1"},
-        {"nodeSelector": {"a": "b"}},
-        {"affinity": affinity([term("zone", "Exists")])},
-        {"affinity": affinity(preferred=[{"weight": 1, "preference": term("zone", "Exists")}])},
-        {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
-    ],
-)
-def test_a_pod_that_says_something_about_nodes_is_not_plain(spec: Document) -> None:
-    assert not of_pod(pod(**spec)).is_plain
-
-
 def test_a_preference_without_weight_or_requirements_prefers_nothing() -> None:
     preferred = [{"weight": 0, "preference": term("zone", "Exists")}, {"weight": 5, "preference": {}}]
     assert of_pod(pod(affinity=affinity(preferred=preferred))).preferred == ()

@@ -118,7 +118,7 @@ def test_devices_that_a_claim_has_decide_the_node() -> None:
     board = Board(node("n1"), node("n2"), {**claim("c"), "status": {"allocation": allocation_on("n2")}})
     assert board.place(pod("train", claim="c")) == ("n2", [])
     subject = board.subject(pod("train", claim="c"))
-    assert obstacles(subject, board.table.entries[0]) == ("the devices of claim c cannot be used there",)
+    assert obstacles(subject, board.table.entries[0], None) == ("the devices of claim c cannot be used there",)
 
 
 @pytest.mark.spec("DA-11.16b")
