@@ -93,30 +93,29 @@ class Binder:
             raise
         finally:
             for granted in assignment.granted:
-                self._book.drop(granted.key)
-            if written.made is not None:
-                self._book.drop(_key(written.made))
+                for key in (granted.key, *([_key(written.made)] if written.made else [])):
+                    self._book.drop(key, granted.results)
 
     # Claims
 
     async def _write_claims(self, subject: Subject, assignment: Assignment, written: _Written) -> None:
-        work: list[tuple[ResourceClaim, Document | None]] = [(claim, None) for claim in subject.unreserved]
+        work: list[tuple[ResourceClaim, Granted | None]] = [(claim, None) for claim in subject.unreserved]
         extended = assignment.extended
         if extended is None and subject.pod.status.extended_resource_claim_status and not subject.node:
             await self._tell(subject.pod, {"metadata": {"uid": subject.pod.uid}, "status": _NO_CLAIM})
         for granted in assignment.granted:
             if extended is not None and granted.claim is extended.claim:
                 written.made = await self._make(subject.pod, extended, granted)
-                work.append((written.made, granted.allocation))
+                work.append((written.made, granted))
                 await self._tell(subject.pod, extended.pod_status(subject.pod, written.made.name))
             else:
-                work.append((granted.claim, granted.allocation))
+                work.append((granted.claim, granted))
         if len(work) == 1:
             return await self._reserve(subject.pod, *work[0], written)
         async with anyio.create_task_group() as tasks:
             problems: list[DevletError] = []
-            for claim, allocation in work:
-                tasks.start_soon(self._try_reserve, subject.pod, claim, allocation, written, problems)
+            for claim, grant in work:
+                tasks.start_soon(self._try_reserve, subject.pod, claim, grant, written, problems)
         if problems:
             raise problems[0]
 
@@ -124,19 +123,21 @@ class Binder:
         self,
         pod: Pod,
         claim: ResourceClaim,
-        allocation: Document | None,
+        granted: Granted | None,
         written: _Written,
         problems: list[DevletError],
     ) -> None:
         try:
-            await self._reserve(pod, claim, allocation, written)
+            await self._reserve(pod, claim, granted, written)
         except DevletError as e:
             problems.append(e)
 
-    async def _reserve(self, pod: Pod, claim: ResourceClaim, allocation: Document | None, written: _Written) -> None:
-        with_devices = allocation is not None or bool(claim.status.reserved_for)
-        answer = await self._writer.reserve(claim, pod, allocation)
-        claim = self._book.wrote(answer) if answer is not None else self._book.get(*_key(claim)) or claim
+    async def _reserve(self, pod: Pod, claim: ResourceClaim, granted: Granted | None, written: _Written) -> None:
+        with_devices = granted is not None or bool(claim.status.reserved_for)
+        answer = await self._writer.reserve(claim, pod, granted.allocation if granted else None)
+        claim = self._book.read(answer) if answer is not None else self._book.get(*_key(claim)) or claim
+        if granted is not None:
+            self._book.drop(_key(claim), granted.results)
         written.reserved.append((claim, with_devices))
 
     async def _make(self, pod: Pod, extended: ExtendedClaim, granted: Granted) -> ResourceClaim:
@@ -149,7 +150,7 @@ class Binder:
             raise
         self._metrics.made_claim("success")
         self._book.reserve(_key(made), granted.results)
-        self._book.drop(granted.key)
+        self._book.drop(granted.key, granted.results)
         return made
 
     async def _tell(self, pod: Pod, patch: Document) -> None:
@@ -165,10 +166,10 @@ class Binder:
                 log.warning("claim not given back", extra=facts(claim=claim.name, pod=pod.name, err=e))
                 continue
             if answer is not None:
-                self._book.wrote(answer)
+                self._book.read(answer)
         if written.made is not None:
             try:
-                await remove_claim(self._cluster, written.made, self._book.wrote)
+                await remove_claim(self._cluster, written.made, self._book.read)
             except DevletError as e:
                 log.warning("claim not removed", extra=facts(claim=written.made.name, pod=pod.name, err=e))
 
@@ -214,7 +215,7 @@ async def disown_claim(cluster: Cluster, pod: Pod) -> None:
     await cluster.patch(PODS, pod.name, patch, pod.metadata.namespace, subresource="status")
 
 
-async def remove_claim(cluster: Cluster, claim: ResourceClaim, wrote: Callable[[Document], object]) -> None:
+async def remove_claim(cluster: Cluster, claim: ResourceClaim, answered: Callable[[Document], object]) -> None:
     """A claim for extended resources that nobody uses: without devices and finalizer, then deleted."""
     metadata = claim.metadata
     options = DeleteOptions(preconditions=Preconditions(uid=metadata.uid))
@@ -222,7 +223,7 @@ async def remove_claim(cluster: Cluster, claim: ResourceClaim, wrote: Callable[[
     free = {"metadata": {"uid": metadata.uid}, "status": {"allocation": None, "reservedFor": None, "devices": None}}
     loose = {"metadata": {"uid": metadata.uid, "finalizers": left or None}}
     try:
-        wrote(
+        answered(
             await cluster.patch(
                 RESOURCE_CLAIMS, metadata.name, MergePatch(free), metadata.namespace, subresource="status"
             )

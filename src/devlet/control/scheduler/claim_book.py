@@ -2,7 +2,8 @@
 what it has given away but not written yet.
 
 One owner: everything that the allocator hears about who holds what comes from here. A claim that is in flight keeps
-what it was given until it is either seen or dropped.
+what it was given until whoever gave it says that it was written, or will not be. Others may write to the claim, or hear
+late of what they wrote, meanwhile: that ends nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,23 +51,20 @@ class ClaimBook:
         self._in_flight[key] = results
         self._hold(key, results)
 
-    def drop(self, key: ClaimKey) -> None:
-        """What was in flight is not, any more: the claim has what it says."""
-        if self._in_flight.pop(key, None) is not None:
+    def drop(self, key: ClaimKey, results: Sequence[DeviceResult]) -> None:
+        """These are not in flight any more, and the claim has what it says; what somebody else gave to it since, is."""
+        if self._in_flight.get(key) is results:
+            del self._in_flight[key]
             self._settle(key)
             self._landed(key)
 
-    def wrote(self, document: Document) -> ResourceClaim:
-        """The answer to a write of ours: what is in flight has arrived."""
-        claim = self.read(document)
-        self.drop((claim.metadata.namespace, claim.metadata.name))
-        return claim
-
     def read(self, document: Document) -> ResourceClaim:
-        """A claim as the cluster has it, maybe before the informer knows. What is in flight is so still."""
+        """A claim as the cluster has it, or had it a while ago, maybe before the informer knows."""
         claim = view(ResourceClaim, document)
         key = (claim.metadata.namespace, claim.metadata.name)
-        if _number(self._claims.version) < _version(claim):  # or else it may have been deleted since
+        known = self._written.get(key)
+        newest = max(_number(self._claims.version), _version(known) if known else 0)
+        if newest < _version(claim):  # or else it may have been written or deleted since
             self._written[key] = claim
         self._settle(key)
         return claim

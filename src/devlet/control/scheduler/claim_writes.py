@@ -58,6 +58,8 @@ class ClaimWriter:
                 raise Conflict(f"claim {now.name} was allocated by somebody else")
             if allocation is None and now.status.allocation is None:
                 raise Conflict(f"claim {now.name} was deallocated")
+            if allocation is None and now.status.allocation != claim.status.allocation:
+                raise Conflict(f"claim {now.name} has other devices by now")
             return _with_pod(now, pod, self._stamped(allocation))
 
         return await self._write(claim, decide, protect=allocation is not None)

@@ -204,6 +204,10 @@ class Scheduler:
             return no
         if await self._unblocker.drop_failed(subject):
             return _No(Wake.DEVICES)
+        if failed := self._unblocker.in_vain(subject):
+            await self._unblocker.step_back(subject)
+            why = claim_checks.binding(failed).message
+            return _No(Wake.ITSELF, f"resourceclaim {failed.name} is not usable: {why}")
         if no := await self._tainted(subject):
             return no
         if subject.extended:
@@ -218,6 +222,7 @@ class Scheduler:
             return subject, assignment
         if await self._unblocker.unblock(subject):
             return _No(Wake.DEVICES)
+        await self._unblocker.step_back(subject)
         self._hopeless.add(kind, now)
         return _No(Wake.ANYTHING)
 
@@ -244,10 +249,7 @@ class Scheduler:
         full = next((claim for claim in subject.unreserved if is_full(claim)), None)
         if full is not None:
             return _No(Wake.ITSELF, FULL.format(full.name))
-        failed = self._unblocker.in_vain(subject)
-        if failed is None:
-            return None
-        return _No(Wake.ITSELF, f"resourceclaim {failed.name} is not usable: {claim_checks.binding(failed).message}")
+        return None
 
     async def _tainted(self, subject: Subject) -> _No | None:
         """Devices of a claim that the pod would share, or find allocated, may have been tainted since."""
@@ -266,7 +268,7 @@ class Scheduler:
         claims = self._informers.claims.by_index(BY_OWNER, pod.uid)
         if (claim := extended_resources.existing(pod, claims)) is not None:
             await disown_claim(self._cluster, pod)
-            await remove_claim(self._cluster, claim, self._book.wrote)
+            await remove_claim(self._cluster, claim, self._book.read)
 
     def _put_off(self, uid: PodUID, no: _No) -> None:
         self._failures.pop(uid, None)
@@ -279,6 +281,8 @@ class Scheduler:
 
     def _failed(self, pod: Pod, error: DevletError, tasks: TaskGroup) -> None:
         """Something went wrong that has nothing to do with room or devices: try again after a while."""
+        if pod.uid not in self._pods:  # it has gone meanwhile
+            return
         attempt = self._failures.get(pod.uid, 0)
         self._failures[pod.uid] = attempt + 1
         delay = self._settings.retry.delay(attempt, random.random)

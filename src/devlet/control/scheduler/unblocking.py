@@ -61,6 +61,13 @@ class Unblocker:
                 return True
         return False
 
+    async def step_back(self, subject: Subject) -> None:
+        """Somebody who died had reserved claims for the pod, and it has no place with them: let go of them. Others may
+        be in the same position, and nobody gets the devices before all of them have let go."""
+        for claim in subject.reserved if not subject.node else ():
+            if (answer := await self.writer.give_back(claim, subject.pod, deallocate=True)) is not None:
+                self.book.read(answer)
+
     def _has_failed(self, claim: ResourceClaim) -> bool:
         if not claim_checks.has_conditions(claim):
             return False
@@ -76,7 +83,7 @@ class Unblocker:
     async def _deallocate(self, subject: Subject, claims: Claims) -> None:
         for claim in claims:
             if (answer := await self.writer.deallocate(claim, subject.pod)) is not None:
-                self.book.wrote(answer)
+                self.book.read(answer)
 
 
 def _free_to_drop(subject: Subject) -> list[ResourceClaim]:

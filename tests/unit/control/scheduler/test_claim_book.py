@@ -77,18 +77,21 @@ async def test_what_a_claim_says_is_held(world: World) -> None:
 
 async def test_what_is_in_flight_is_held_until_it_is_dropped(world: World) -> None:
     async with desk(world) as at:
-        at.book.reserve(KEY, [given()])
+        results = [given()]
+        at.book.reserve(KEY, results)
         assert at.is_taken and at.book.is_in_flight(KEY)
-        at.book.drop(KEY)
+        at.book.drop(KEY, results)
         held = at.is_taken
         assert (held, at.book.is_in_flight(KEY), at.freed) == (False, False, 1)
 
 
 async def test_an_answer_counts_before_the_informer_has_it(world: World) -> None:
     async with desk(world) as at:
-        at.book.reserve(KEY, [given()])
+        results = [given()]
+        at.book.reserve(KEY, results)
         answer = await at.write(ALLOCATION)
-        assert at.book.wrote(answer).status.allocation is not None
+        assert at.book.read(answer).status.allocation is not None
+        at.book.drop(KEY, results)
         assert at.is_taken and not at.book.is_in_flight(KEY)
         known = at.book.get(*KEY)
         assert known is not None and known.status.allocation is not None
@@ -97,7 +100,7 @@ async def test_an_answer_counts_before_the_informer_has_it(world: World) -> None
 async def test_news_that_are_older_than_an_answer_change_nothing(world: World) -> None:
     async with desk(world) as at:
         await at.write(ALLOCATION)
-        at.book.wrote(await at.write({"allocation": None}))
+        at.book.read(await at.write({"allocation": None}))
         assert not at.is_taken
         version = at.book.get(*KEY)
         assert version is not None
@@ -108,6 +111,25 @@ async def test_news_that_are_older_than_an_answer_change_nothing(world: World) -
 
         await until(seen, lambda found: found == version.metadata.resource_version, within=5)
         assert not at.is_taken
+
+
+async def test_what_somebody_gave_is_not_dropped_by_another_who_gave_the_same_before(world: World) -> None:
+    async with desk(world) as at:
+        before, now = [given()], [given()]
+        at.book.reserve(KEY, before)
+        at.book.drop(KEY, before)
+        at.book.reserve(KEY, now)
+        at.book.drop(KEY, before)
+        at.book.read(await at.write({"allocation": None}))
+        assert at.is_taken and at.book.is_in_flight(KEY)
+
+
+async def test_an_answer_that_comes_late_does_not_replace_a_newer_one(world: World) -> None:
+    async with desk(world) as at:
+        late, newer = await at.write({"allocation": None}), await at.write(ALLOCATION)
+        at.book.read(newer)
+        at.book.read(late)
+        assert at.is_taken
 
 
 async def test_a_claim_that_is_deleted_holds_nothing(world: World) -> None:

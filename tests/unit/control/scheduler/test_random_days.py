@@ -8,6 +8,7 @@ of what happens at the same time allows.
 from collections.abc import Iterator
 from random import Random
 
+import anyio
 import pytest
 from tests.unit.control.scheduler.conftest import World, Write
 
@@ -179,15 +180,18 @@ class Day:
         self.numbers = iter(range(10_000))
         self.generations = dict.fromkeys(NODES, 0)
         self.faults = 0.0
+        self.slowness = 0.0  # seconds that a write, or its answer, may be on its way
         world.settings = SETTINGS
         world.cluster.before = self._refuse
         world.cluster.after = self._lose
 
     async def _refuse(self, write: Write) -> None:
+        await anyio.sleep(self.random.random() * self.slowness)
         if self.random.random() < self.faults:
             raise self.random.choice([Unavailable("not now"), Conflict("somebody was faster")])
 
     async def _lose(self, write: Write) -> None:
+        await anyio.sleep(self.random.random() * self.slowness)
         if self.random.random() < self.faults / 2:
             raise Unavailable("connection lost")
 
@@ -312,6 +316,7 @@ async def live(world: World, seed: int, rounds: int) -> None:
         async with world.scheduling():
             await day.rest()
             day.faults = 0.1 if number % 2 else 0.0
+            day.slowness = 0.02 if number % 3 else 0.0
             for _ in range(day.random.randint(4, 12)):
                 await day.step()
             if day.random.random() < 0.7:  # or else it is stopped in the middle

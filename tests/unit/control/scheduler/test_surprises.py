@@ -7,7 +7,7 @@ import pytest
 from tests.unit.control.scheduler.conftest import BINDING, CLAIM_STATUS, World, Write, allocation_on
 
 from devlet.cluster.client import MergePatch
-from devlet.errors import Unavailable
+from devlet.errors import Conflict, Unavailable
 from devlet.objects import kinds
 from devlet.objects.documents import Document
 from devlet.objects.statuses import error_from, failure
@@ -162,3 +162,93 @@ async def test_a_pod_on_a_node_by_a_foreign_scheduler_is_seen_to_where_nobody_el
     async with world.scheduling():
         await world.add(pod("placed", template="one", nodeName="n1", schedulerName="nobody"))
         assert list(await until(world.devices, within=10)) == [f"{DRIVER}/n1/gpu-0"]
+
+
+async def test_a_late_answer_to_one_pod_does_not_end_what_another_gave_to_their_claim(world: World) -> None:
+    """a cannot be bound and gives x back; before it hears of that b gets x, and c wants the same device."""
+    await world.add(device_class(), node("n1"), slice_of("n1", 1), claim("x"), claim("z"))
+    refused, given_back, b_is_written, all_are_there = False, anyio.Event(), anyio.Event(), anyio.Event()
+
+    async def before(write: Write) -> None:
+        nonlocal refused
+        if write.what == BINDING and write.name == "a" and not refused:
+            refused = True
+            raise Conflict("refused")
+        if write.what == CLAIM_STATUS and write.name == "x" and given_back.is_set():
+            b_is_written.set()
+            await anyio.sleep(0.1)  # on its way, while c is tried
+
+    async def after(write: Write) -> None:
+        if write.what == CLAIM_STATUS and write.name == "x" and refused and not given_back.is_set():
+            given_back.set()
+            await world.add(pod("b", claim="x"))
+            await b_is_written.wait()
+            await world.add(pod("c", claim="z"))
+            all_are_there.set()
+
+    world.cluster.before, world.cluster.after = before, after
+    async with world.scheduling():
+        await world.add(pod("a", claim="x"))
+        await all_are_there.wait()
+        await world.bound("b")
+        await world.told("c", "in use")
+        assert await world.devices() == {f"{DRIVER}/n1/gpu-0": "x"}
+
+
+async def test_a_pod_is_not_bound_to_the_node_of_devices_that_its_claim_had_before(world: World) -> None:
+    await world.add(device_class(), node("n1"), node("n2"), slice_of("n1", 1), slice_of("n2", 1), claim("x"))
+    await world.status("x", {"allocation": allocation_on("n1")})
+    moved = False
+
+    async def before(write: Write) -> None:
+        nonlocal moved
+        if write.what == CLAIM_STATUS and not moved:
+            moved = True
+            await world.status("x", {"allocation": None})
+            await world.status("x", {"allocation": allocation_on("n2")})
+
+    world.cluster.before = before
+    async with world.scheduling():
+        await world.add(pod("p", claim="x"))
+        assert await world.bound("p") == {"p": "n2"}
+
+
+async def _users(world: World, name: str) -> int:
+    return len((await world.claim(name)).get("status", {}).get("reservedFor") or ())
+
+
+async def test_pods_that_share_a_claim_do_not_hold_it_for_each_other_after_a_crash(world: World) -> None:
+    """Both are reserved and not bound when the scheduler dies; then the node goes for good."""
+    await world.add(device_class(), node("n1"), node("n2"), slice_of("n1", 1), claim("x"))
+    never = anyio.Event()
+
+    async def before(write: Write) -> None:
+        if write.what == BINDING:
+            await never.wait()
+
+    world.cluster.before = before
+    async with world.scheduling():
+        await world.add(pod("a", claim="x"), pod("b", claim="x"))
+        await until(lambda: _users(world, "x"), lambda found: found == 2, within=10)
+    world.cluster.before = Once("nothing", "")
+    await world.store.delete(kinds.NODES, "n1")
+    await world.change(slice_of("n1", []))
+    await world.add(slice_of("n2", 1))
+    async with world.scheduling():
+        assert await world.bound("a", "b") == {"a": "n2", "b": "n2"}
+
+
+async def test_devices_that_failed_while_nobody_scheduled_are_given_back_by_all_who_share_them(world: World) -> None:
+    device: Document = {"name": "gpu-0", "bindsToNode": True, "bindingConditions": ["ready"]}
+    device["bindingFailureConditions"] = ["bad"]
+    await world.add(device_class(), node("n1"), slice_of("n1", [device]), claim("x"))
+    async with world.scheduling():
+        await world.add(pod("a", claim="x"), pod("b", claim="x"))
+        await until(lambda: _users(world, "x"), lambda found: found == 2, within=10)
+    bad = {"type": "bad", "status": "True", "reason": "Broken", "message": "m"}
+    bad["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+    await world.status("x", {"devices": [{"driver": DRIVER, "pool": "n1", "device": "gpu-0", "conditions": [bad]}]})
+    await world.change(slice_of("n1", [{"name": "gpu-1"}]))
+    async with world.scheduling():
+        assert await world.bound("a", "b") == {"a": "n1", "b": "n1"}
+    assert await world.devices() == {f"{DRIVER}/n1/gpu-1": "x"}
