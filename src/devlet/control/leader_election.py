@@ -88,6 +88,7 @@ class LeaderElection:
         self._document: Document | None = None  # the lease, if there is one
         self._spec: Document = {}  # as last seen, also of one that was deleted
         self._seen = clock.monotonic()  # when the spec became that
+        self._missed: float | None = None  # since when a lease is not there that was
         self._renewed: _Moment | None = None
         self._told: str | None = None
         self._refusal: InvalidInput | None = None  # of the last try
@@ -211,17 +212,23 @@ class LeaderElection:
         try:
             self._see(await self._cluster.get(LEASES, self._name, self._settings.namespace))
         except NotFound:
-            self._document = None  # who had it may still believe so: the time that was left of it counts
+            if self._document is not None:
+                self._missed = self._clock.monotonic()
+            self._document = None
 
     def _see(self, lease: Document) -> None:
         spec = lease.get("spec") or {}
         if self._document is None or spec != self._spec:
             self._seen = self._clock.monotonic()
-        self._document, self._spec = lease, spec
+        self._document, self._spec, self._missed = lease, spec, None
         if self.holder != self._identity:
             self._renewed = None
 
     def _is_free(self) -> bool:
+        """Of a lease that was deleted nobody knows who had it last: they may have taken it since we looked, and believe
+        that they have it."""
+        if self._missed is not None and not self.leading:
+            return self._clock.monotonic() - self._missed >= self._settings.duration
         if self.holder in ("", self._identity):
             return True
         duration = self._spec.get("leaseDurationSeconds") or self._settings.duration

@@ -14,6 +14,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
+from threading import Lock
 
 from anyio import to_thread
 
@@ -23,6 +24,8 @@ from devlet.sdk import HEALTHY, UNHEALTHY, DevicePlugin, Grant, Mount, PluginDev
 from devlet.sdk.hotplug import changes
 
 CACHE = "/var/cache/gpu"  # in the container
+
+_one_at_a_time = Lock()
 
 
 class FakeGpus(DevicePlugin):
@@ -95,9 +98,10 @@ class FakeGpus(DevicePlugin):
 
 
 def _empty(directory: Path) -> None:
-    """It may be asked for the same GPU twice at once: what is left then is empty all the same."""
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True, exist_ok=True)
+    """It may be asked for the same GPU twice at once."""
+    with _one_at_a_time:
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True, exist_ok=True)
 
 
 if __name__ == "__main__":

@@ -550,6 +550,7 @@ RATES = st.lists(st.floats(0.9, 1.1), min_size=3, max_size=3)
 @settings(max_examples=3, suppress_health_check=SLOW)
 @given(st.lists(STEPS, min_size=1, max_size=4), RATES)
 @example([(0, "pause", 16), (1, "answer", 9), (0, "resume", 2)], [1.1, 1.0, 0.9])
+@example([(0, "hang", 16), (0, "pause", 4), (0, "delete", 1)], [0.9375, 0.96875, 1.0])
 def test_there_are_never_two_who_may_write(
     root: Path, no_jitter: None, steps: list[tuple[int, str, int]], rates: list[float]
 ) -> None:

@@ -2,6 +2,7 @@ from argparse import ArgumentParser
 from contextlib import aclosing
 from pathlib import Path
 
+import anyio
 import pytest
 
 from devlet.errors import InvalidInput
@@ -73,10 +74,14 @@ async def test_flags_say_what_it_is() -> None:
         plugin.configure(parser.parse_args(["--num-devices", "0"]))
 
 
-async def test_a_gpu_that_is_given_out_twice_at_once_does_no_harm(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def other_call_comes_between(directory: Path, **how: bool) -> None:
-        directory.mkdir(parents=True)
+async def test_a_gpu_that_is_given_out_many_times_at_once_does_no_harm(root: Path) -> None:
+    plugin = FakeGpus(cache=root / "cache")
 
-    monkeypatch.setattr("shutil.rmtree", other_call_comes_between)
-    await FakeGpus(cache=root / "cache").allocate(["gpu-0"])
+    async def allocate() -> None:
+        for _ in range(20):
+            await plugin.allocate(["gpu-0"])
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(8):
+            tasks.start_soon(allocate)
     assert (root / "cache/gpu-0").is_dir()
