@@ -12,6 +12,7 @@ from devlet.objects.documents import Document, copy
 from devlet.objects.kinds import Kind
 from devlet.objects.patches.field_sets import FieldSet
 from devlet.objects.timestamps import format_time
+from devlet.objects.validation.pod import MIRROR_ANNOTATION
 
 # In the order in which the reference writes them; the ledger fills the version in.
 _TOP: Document = {"kind": None, "apiVersion": None, "metadata": None}
@@ -56,9 +57,16 @@ def prepare_create(kind: Kind, document: Document, *, uid: str, now: datetime) -
     if kind.has_status and kind.kind != "Node" and "status" in document:
         document["status"] = {}
     if kind.kind == "Pod":
-        spec = document["spec"]
-        spec["serviceAccountName"] = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+        _set_account(document)
     default(document, now=now)
+
+
+def _set_account(pod: Document) -> None:
+    """A mirror pod has none: its static pod runs without the cluster."""
+    spec, annotations = pod["spec"], pod["metadata"].get("annotations") or {}
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account or MIRROR_ANNOTATION not in annotations:
+        spec["serviceAccountName"] = account or "default"
 
 
 def prepare_update(

@@ -71,6 +71,17 @@ def test_status_is_for_the_server_except_of_nodes() -> None:
         assert made["status"].get("x") == expected
 
 
+def created_pod(*, annotations: Document | None = None, **spec: Any) -> Document:
+    made = document(PODS, metadata={"annotations": annotations or {}}, spec={"containers": [], **spec})
+    strategy.prepare_create(PODS.kind, made, uid="u", now=NOW)
+    return made
+
+
+def test_a_pod_has_a_service_account_unless_it_mirrors_a_static_pod() -> None:
+    assert created_pod()["spec"]["serviceAccountName"] == "default"
+    assert "serviceAccountName" not in created_pod(annotations={"kubernetes.io/config.mirror": "x"})["spec"]
+
+
 @pytest.mark.parametrize(
     ("resource", "subresource", "labels", "owners", "spec", "status"),
     [

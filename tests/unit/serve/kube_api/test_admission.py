@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from devlet.errors import Forbidden, InvalidObject
+from devlet.errors import Forbidden, InvalidObject, NotFound
 from devlet.objects.documents import Document, copy
 from devlet.serve.kube_api.admission import Admission
 from devlet.serve.kube_api.authorization import Authorizer
@@ -28,6 +28,10 @@ def account(namespace: str, name: str, node: str = "") -> User:
     return User(username(namespace, name), "u", groups(namespace), {NODE_NAME: (node,)} if node else {})
 
 
+def uid_of(plural: str, namespace: str, name: str) -> str | None:
+    return "node-uid" if (plural, name) == ("nodes", "n1") else None
+
+
 ADMIN = User("admin", groups=("system:masters",))
 JANE = User("jane", groups=("system:authenticated",))
 NODE = User("system:node:n1", groups=("system:nodes", "system:authenticated"))
@@ -44,10 +48,10 @@ def granted(user: User, *rules: Document) -> Admission:
         "subjects": [{"kind": "User", "name": user.name}],
         "roleRef": {"kind": "ClusterRole", "name": "r"},
     }
-    return Admission(Authorizer(World(), lambda: Policy([role, binding])))
+    return Admission(Authorizer(World(), lambda: Policy([role, binding])), uid_of)
 
 
-ADMISSION = Admission(Authorizer(World()))
+ADMISSION = Admission(Authorizer(World()), uid_of)
 
 
 def slices(verb: str, name: str = "") -> Attributes:
@@ -166,6 +170,26 @@ def test_a_node_deletes_only_its_own_pods() -> None:
     wanted = Attributes("delete", resource="pods", namespace="ns", name="p")
     assert refusal(NODE, wanted, None, pod("n1")) is None
     assert refusal(NODE, wanted, None, pod("n2")) == 'node "n1" can only delete pods with spec.nodeName set to itself'
+
+
+def mirror(node: str, uid: str = "node-uid") -> Document:
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid, "controller": True}
+    annotations = {"kubernetes.io/config.mirror": "x"}
+    metadata = {"name": "p", "namespace": "ns", "annotations": annotations, "ownerReferences": [owner]}
+    return {"metadata": metadata, "spec": {"nodeName": node, "containers": []}}
+
+
+def test_a_node_creates_only_mirrors_of_its_own_pods() -> None:
+    wanted = Attributes("create", resource="pods", namespace="ns")
+    assert refusal(NODE, wanted, mirror("n1"), None) is None
+    assert refusal(NODE, wanted, mirror("n2"), None) == (
+        'node "n1" can only create pods with spec.nodeName set to itself'
+    )
+    assert refusal(NODE, wanted, mirror("n1", "another"), None) == (
+        "node n1 UID mismatch: expected another got node-uid"
+    )
+    with pytest.raises(NotFound, match='nodes "n3" not found'):
+        ADMISSION.admit(User("system:node:n3", groups=NODE.groups), wanted, mirror("n3"), None)
 
 
 def test_a_node_has_one_lease() -> None:
