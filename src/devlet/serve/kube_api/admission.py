@@ -37,6 +37,8 @@ class Admission:
         `new` is that object."""
         if MASTERS in user.groups:
             return
+        if _creates(wanted, new, old):
+            self._authorizer.require(user, replace(wanted, verb="create"))
         if refusal := self._refusal(user, wanted, new, old):
             name = wanted.name or _name(new or old or {})
             resource = qualified(wanted.resource, f"{wanted.group}/v" if wanted.group else "v")
@@ -112,6 +114,11 @@ class Admission:
         """Why the user lacks a permission; empty if there is nothing missing."""
         decision = self._authorizer.authorize(user, needed)
         return "" if decision.allowed else str(forbidden(user, needed, decision.reason))
+
+
+def _creates(wanted: Attributes, new: Document | None, old: Document | None) -> bool:
+    """An update, or a patch that is applied, may find nothing and make the object: that takes the right to create."""
+    return wanted.verb in ("update", "patch") and not wanted.subresource and old is None and new is not None
 
 
 def _is_new_pod(wanted: Attributes, new: Document | None, old: Document | None) -> bool:

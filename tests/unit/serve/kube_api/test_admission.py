@@ -214,6 +214,22 @@ def test_a_node_gets_tokens_for_pods_only(bound: Document | None, text: str | No
     assert refusal(NODE, wanted, {"spec": {"boundObjectRef": bound}}, None) == text
 
 
+@pytest.mark.parametrize("verb", ["update", "patch"])
+def test_making_what_an_update_or_a_patch_did_not_find_takes_the_right_to_create(verb: str) -> None:
+    rule = {"verbs": ["update", "patch"], "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+    lease = Attributes(verb, "", "coordination.k8s.io", "v1", "leases", "", "ns", "l")
+    new, may = node_object("l"), granted(JANE, rule)
+    may.admit(JANE, lease, new, new)
+    with pytest.raises(Forbidden) as refused:
+        may.admit(JANE, lease, new, None)
+    assert str(refused.value) == (
+        'leases.coordination.k8s.io "l" is forbidden: User "jane" cannot create resource "leases" in API group'
+        ' "coordination.k8s.io" in the namespace "ns"'
+    )
+    granted(JANE, rule | {"verbs": [verb, "create"]}).admit(JANE, lease, new, None)
+    ADMISSION.admit(ADMIN, lease, new, None)
+
+
 def rbac(resource: str, namespace: str = "") -> Attributes:
     return Attributes("create", group="rbac.authorization.k8s.io", version="v1", resource=resource, namespace=namespace)
 
