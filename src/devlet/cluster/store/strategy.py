@@ -6,6 +6,7 @@ Functions on storage documents; each may change the document it is given, never 
 from collections.abc import Sequence
 from datetime import datetime
 
+from devlet.cluster.store import pods
 from devlet.errors import BadRequest
 from devlet.objects.defaults import default
 from devlet.objects.documents import Document, copy
@@ -41,6 +42,13 @@ _KEPT_BY_SERVER = ("selfLink", "generation", "creationTimestamp", "deletionTimes
 _STATUS_KEEPS = ("labels", "annotations", "finalizers", "ownerReferences")
 _STATUS_KEEPS_METADATA = {"ResourceClaim", "DeviceTaintRule", "ResourcePoolStatusRequest"}
 
+_GATED: Document = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
 
 def prepare_create(kind: Kind, document: Document, *, uid: str, now: datetime) -> None:
     """Everything but the name, the version and managedFields."""
@@ -59,6 +67,8 @@ def prepare_create(kind: Kind, document: Document, *, uid: str, now: datetime) -
     if kind.kind == "Pod":
         _set_account(document)
     default(document, now=now)
+    if kind.kind == "Pod" and document["spec"].get("schedulingGates"):
+        document["status"] = pods.with_condition(document["status"], _GATED, now)
 
 
 def _set_account(pod: Document) -> None:

@@ -82,6 +82,22 @@ def test_a_pod_has_a_service_account_unless_it_mirrors_a_static_pod() -> None:
     assert "serviceAccountName" not in created_pod(annotations={"kubernetes.io/config.mirror": "x"})["spec"]
 
 
+def test_a_pod_with_scheduling_gates_says_that_it_waits_for_them() -> None:
+    made = created_pod(schedulingGates=[{"name": "later"}])
+    assert made["status"]["conditions"] == [
+        {
+            "type": "PodScheduled",
+            "status": "False",
+            "lastProbeTime": None,
+            "lastTransitionTime": "2025-01-01T00:00:00Z",
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }
+    ]
+    assert made["status"]["phase"] == "Pending"
+    assert "conditions" not in created_pod(schedulingGates=[])["status"]
+
+
 @pytest.mark.parametrize(
     ("resource", "subresource", "labels", "owners", "spec", "status"),
     [
