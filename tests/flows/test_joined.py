@@ -1,4 +1,5 @@
-"""Nodes that have joined another devlet, as processes of their own, with the credentials of `devlet token node`."""
+"""Nodes that have joined another devlet, as processes of their own: with the credentials of `devlet token node`, and
+with a service account that has the roles in deploy/ and no others."""
 
 import json
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+import yaml
 
 from devlet.objects.documents import Document
 from devlet.testing.node_process import PODS, NodeProcess
@@ -15,6 +17,8 @@ from devlet.testing.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+TOKEN = "/api/v1/namespaces/devlet-system/serviceaccounts/devlet-node/token"
 WEB = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -56,6 +60,17 @@ async def joined(credentials: str, manifests: Path) -> AsyncIterator[NodeProcess
         yield node
 
 
+async def service_account(first: NodeProcess, *roles: str) -> str:
+    """A kubeconfig of the account of node agents."""
+    for role in roles:
+        await devlet(first, "apply", "-f", str(DEPLOY / role))
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    answer = await first.call("POST", TOKEN, request)
+    config = yaml.safe_load((first.root / "kubeconfig").read_text())
+    config["users"][0]["user"] = {"token": answer["status"]["token"]}
+    return json.dumps(config)
+
+
 async def pods(first: NodeProcess) -> dict[str, Document]:
     return {each["metadata"]["name"]: each for each in await first.items(PODS)}
 
@@ -82,3 +97,43 @@ async def test_the_static_pods_of_a_joined_node_have_mirrors_which_come_back_and
         (manifests / "web.json").unlink()
         await until(lambda: pods(first), lambda found: not found)
         assert "forbidden" not in second.log.lower()
+
+
+async def test_a_joined_node_says_where_the_credentials_of_its_drivers_are_made(
+    first: NodeProcess, manifests: Path
+) -> None:
+    driver = ("token", "driver", "gpu.example.com")
+    async with joined(await devlet(first, "token", "node", "n2"), manifests) as second:
+        command = [sys.executable, "-m", "devlet", *driver, "--root", str(second.root)]
+        refused = (await anyio.run_process(command, check=False)).stderr.decode()
+        assert "run `devlet token driver gpu.example.com --node-name n2` there" in refused
+        made = Path((await devlet(first, *driver, "--node-name", "n2")).strip())
+        assert made == first.root / "drivers" / "gpu.example.com@n2.kubeconfig"
+
+
+async def test_a_node_agent_with_a_service_account_shows_its_static_pods_if_it_has_the_role_for_it(
+    first: NodeProcess, manifests: Path
+) -> None:
+    credentials = await service_account(first, "rbac-node.yaml", "rbac-static-pods.yaml")
+    (manifests / "web.json").write_text(json.dumps(WEB))
+    async with joined(credentials, manifests) as second:
+        await mirror(first)
+        (manifests / "web.json").unlink()
+        await until(lambda: pods(first), lambda found: not found)
+        assert "forbidden" not in second.log.lower()
+
+
+async def test_a_node_agent_with_a_service_account_creates_no_pods_otherwise(
+    first: NodeProcess, manifests: Path
+) -> None:
+    credentials = await service_account(first, "rbac-node.yaml")
+    (manifests / "web.json").write_text(json.dumps(WEB))
+    async with joined(credentials, manifests) as second:
+
+        async def log() -> str:
+            return second.log
+
+        refused = 'cannot create resource \\"pods\\"'
+        await until(log, lambda text: refused in text)
+        assert await pods(first) == {}
+        assert all("mirror pod" in line for line in second.log.splitlines() if "forbidden" in line)
