@@ -136,6 +136,25 @@ async def test_a_node_agent_with_its_service_account_runs_pods(cluster: ControlP
     await kubectl(cluster, "delete", "node", NODE)
 
 
+async def test_a_node_agent_with_the_role_for_it_shows_its_static_pods(cluster: ControlPlane, root: Path) -> None:
+    role = str(DEPLOY / "rbac-static-pods.yaml")
+    await kubectl(cluster, "apply", "-f", role)
+    manifests = root / "manifests"
+    manifests.mkdir()
+    (manifests / "web.json").write_text(json.dumps(pod("web")))
+    config = await kubeconfig(cluster, "devlet-node")
+    arguments = ["--kubeconfig", str(config), "--static-pod-path", str(manifests)]
+    async with NodeProcess(root, arguments=arguments) as node:
+        mirror = f"pod/web-{NODE}"
+        await kubectl(cluster, "wait", mirror, "--for=create", "--timeout=30s")
+        await kubectl(cluster, "wait", mirror, "--for=jsonpath={.status.phase}=Running", "--timeout=30s")
+        (manifests / "web.json").unlink()
+        await kubectl(cluster, "wait", mirror, "--for=delete", "--timeout=30s")
+    assert "forbidden" not in node.log.lower()
+    await kubectl(cluster, "delete", "-f", role)
+    await kubectl(cluster, "delete", "node", NODE)
+
+
 async def test_the_scheduler_with_its_service_account_gives_a_pod_its_devices(
     cluster: ControlPlane, root: Path
 ) -> None:
@@ -203,6 +222,7 @@ NODE_MAY_NOT = [
     "update resourceclaims",
     "patch resourceclaims/status",
     "create resourceslices",
+    "create pods",
     "update pods",
     "create pods/binding",
     "create pods/exec",

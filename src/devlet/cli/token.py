@@ -4,17 +4,22 @@ They are made from the files of the root, so only who owns the root can make the
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from devlet.cli.own_node import own_node
 from devlet.cli.session import Session
 from devlet.cli.target import Target, connect
 from devlet.errors import AlreadyExists, InvalidInput
 
+if TYPE_CHECKING:
+    from devlet.daemon.config import Config
+
 _EXAMPLE = """\b
 Examples:
   devlet token driver gpu.example.com
+  devlet token driver gpu.example.com --node-name node2
   devlet token node node2 > node2.kubeconfig"""
 
 
@@ -22,28 +27,52 @@ Examples:
 @click.argument("kind", type=click.Choice(["driver", "node"]), metavar="driver|node")
 @click.argument("name")
 @click.option("--root", metavar="DIR", help="The root of the devlet. [default: as for `devlet up`]")
-@click.option("--node-name", metavar="NODE", help="The node a driver runs on. [default: as for `devlet up`]")
+@click.option("--node-name", metavar="NODE", help="The node a driver runs on. [default: that of the root]")
 def command(kind: str, name: str, root: str | None, node_name: str | None) -> None:
-    """Make credentials for a driver on this node, or for another node.
+    """Make credentials for a driver on a node, or for another node.
 
-    For a driver: write its kubeconfig and print the path. With it the driver writes its own ResourceSlices on this
+    For a driver: write its kubeconfig and print the path. With it the driver writes its own ResourceSlices on its
     node, and reports on its devices. For a node: print a kubeconfig with which it joins."""
-    made = _Root(root, node_name)
+    from devlet.daemon.config import load
+
+    config = load({"root": root, "node_name": node_name})
+    _check_has_api(config.root, kind, name, node_name)
+    made = _Root(config)
     if kind == "driver":
-        click.echo(made.driver_kubeconfig(name))
+        click.echo(made.driver_kubeconfig(name, node_name))
     else:
         click.echo(made.credentials.node_kubeconfig(name, made.url, datetime.now(UTC)), nl=False)
+
+
+def _check_has_api(root: Path, kind: str, name: str, node_name: str | None) -> None:
+    """A node that has joined another cluster has none: credentials are made over there."""
+    from devlet.daemon.membership import server_of
+
+    if not (address := server_of(root)):
+        return
+    node = (node_name or _own_node(root) or "NODE") if kind == "driver" else ""
+    there = f"devlet token {kind} {name}" + (f" --node-name {node}" if node else "")
+    raise InvalidInput(
+        f"root {root} is of a node of {address}, and credentials are made where that API is:"
+        f" if it is a devlet, run `{there}` there"
+    )
+
+
+def _own_node(root: Path) -> str:
+    session = connect(Target(root=root))
+    try:
+        return own_node(session)
+    finally:
+        session.close()
 
 
 class _Root:
     """The credentials of a root that has been started before."""
 
-    def __init__(self, root: str | None, node_name: str | None) -> None:
-        from devlet.daemon.config import load
+    def __init__(self, config: "Config") -> None:
         from devlet.serve.kube_api import certificates, kubeconfigs
         from devlet.serve.kube_api.credentials import open_credentials
 
-        config = load({"root": root, "node_name": node_name})
         self._path, self._node = config.root, config.node_name
         clusters = kubeconfigs.read(config.root / "kubeconfig").get("clusters") or ()
         if not clusters:
@@ -52,7 +81,7 @@ class _Root:
         names = certificates.server_names([config.api_address[0]])
         self.credentials = open_credentials(config.root, names, datetime.now(UTC))
 
-    def driver_kubeconfig(self, name: str) -> Path:
+    def driver_kubeconfig(self, name: str, wanted: str | None) -> Path:
         from devlet.objects.names import driver_name
         from devlet.serve.kube_api.service_accounts import DRIVER_NAMESPACE, driver_account
 
@@ -61,9 +90,12 @@ class _Root:
         session = connect(Target(root=self._path))
         try:
             account = _account(session, DRIVER_NAMESPACE, driver_account(name))
+            own = own_node(session) or self._node
         finally:
             session.close()
-        return self.credentials.write_driver_kubeconfig(name, self._node, account, self.url, datetime.now(UTC))
+        node, now = wanted or own, datetime.now(UTC)
+        elsewhere = node != own
+        return self.credentials.write_driver_kubeconfig(name, node, account, self.url, now, elsewhere=elsewhere)
 
 
 def _account(session: Session, namespace: str, name: str) -> dict[str, Any]:

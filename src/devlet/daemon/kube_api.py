@@ -100,7 +100,7 @@ def kube_api(
     """`views` are what the node shows of itself, `metrics` what it counts, and `checks` what its health is made of."""
     known = Facts(store)
     authenticator = Authenticator(credentials.static_tokens(), credentials.tokens, known.uid_of, clock.now)
-    gate = Gate(authenticator, Authorizer(known, known.policy))
+    gate = Gate(authenticator, Authorizer(known, known.policy), known.uid_of)
 
     def admit(user: User, verb: str, target: Target, new: Document | None, old: Document | None) -> None:
         gate.admission.admit(user, attributes_of_target(target, verb), new, old)

@@ -11,7 +11,7 @@ from devlet.errors import InvalidInput
 from devlet.kit import atomic_file
 from devlet.kit.facts import facts
 
-__all__ = ["DATABASE", "FILE", "embed", "join"]
+__all__ = ["DATABASE", "FILE", "embed", "join", "server_of"]
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ def embed(root: Path) -> None:
     """InvalidInput for the root of another cluster's node."""
     if (root / FILE).exists():
         raise InvalidInput(
-            f"root {root} is of a node of {_server(root)}, not of an embedded cluster;"
+            f"root {root} is of a node of {server_of(root)}, not of an embedded cluster;"
             " start it with --kubeconfig, or choose another --root"
         )
 
@@ -35,7 +35,7 @@ def join(root: Path, server: str) -> None:
             f"root {root} holds an embedded cluster, so it cannot be of a node of {server};"
             " start it without --kubeconfig, or choose another --root"
         )
-    before = _server(root)
+    before = server_of(root)
     if before == server:
         return
     if before:
@@ -43,6 +43,7 @@ def join(root: Path, server: str) -> None:
     atomic_file.write(root / FILE, f"{server}\n".encode())
 
 
-def _server(root: Path) -> str:
+def server_of(root: Path) -> str:
+    """The address of the cluster that the root's node has joined; empty if it has joined none."""
     path = root / FILE
     return path.read_text(errors="replace").strip() if path.exists() else ""

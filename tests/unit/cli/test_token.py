@@ -1,3 +1,5 @@
+import base64
+import json
 import stat
 import subprocess
 import sys
@@ -8,6 +10,7 @@ import pytest
 import yaml
 
 from devlet.cli import main
+from devlet.daemon import membership
 
 
 @pytest.fixture
@@ -24,8 +27,8 @@ def test_a_driver_gets_a_private_kubeconfig_that_stays_the_same(
     daemon: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen = []
-    for _ in range(2):
-        assert main.run(["token", "driver", "gpu.example.com", "--root", str(daemon), "--node-name", "node1"]) == 0
+    for more in ([], ["--node-name", "node1"]):
+        assert main.run(["token", "driver", "gpu.example.com", "--root", str(daemon), *more]) == 0
         path = Path(capsys.readouterr().out.strip())
         seen.append(path.read_text())
     assert path == daemon / "drivers" / "gpu.example.com.kubeconfig"
@@ -34,6 +37,47 @@ def test_a_driver_gets_a_private_kubeconfig_that_stays_the_same(
     assert main.run(["get", "resourceslices", "--kubeconfig", str(path)]) == 0
     assert main.run(["get", "secrets", "-A", "--kubeconfig", str(path)]) == 1
     assert "forbidden" in capsys.readouterr().err
+
+
+def test_a_driver_of_another_node_gets_a_file_of_its_own(daemon: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["token", "driver", "gpu.example.com", "--root", str(daemon)]
+    assert main.run(arguments) == 0
+    here = Path(capsys.readouterr().out.strip())
+    before = here.read_text()
+    assert main.run([*arguments, "--node-name", "node2"]) == 0
+    there = Path(capsys.readouterr().out.strip())
+    assert there == daemon / "drivers" / "gpu.example.com@node2.kubeconfig"
+    assert here.read_text() == before
+    assert [node_in(path) for path in (here, there)] == ["node1", "node2"]
+
+
+def node_in(kubeconfig: Path) -> str:
+    """The node that its token is for."""
+    token = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"]
+    body = token.split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+    name: str = claims["kubernetes.io"]["node"]["name"]
+    return name
+
+
+def test_a_node_with_a_name_that_makes_no_file_name_is_refused(
+    daemon: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = ".".join(["n" * 60] * 4)
+    assert main.run(["token", "driver", "gpu.example.com", "--root", str(daemon), "--node-name", node]) == 1
+    assert "too long for the name of a file" in capsys.readouterr().err
+
+
+def test_the_root_of_a_joined_node_says_where_its_credentials_are_made(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    membership.join(root, "https://10.0.0.1:6443")
+    assert main.run(["token", "driver", "gpu.example.com", "--root", str(root), "--node-name", "node2"]) == 1
+    told = capsys.readouterr().err
+    assert f"root {root} is of a node of https://10.0.0.1:6443" in told
+    assert "`devlet token driver gpu.example.com --node-name node2`" in told
+    assert main.run(["token", "node", "node3", "--root", str(root)]) == 1
+    assert "`devlet token node node3`" in capsys.readouterr().err
 
 
 def test_a_node_gets_a_kubeconfig_on_standard_output(daemon: Path, capsys: pytest.CaptureFixture[str]) -> None:

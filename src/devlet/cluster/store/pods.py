@@ -1,4 +1,4 @@
-"""The sub-resources that only pods have: binding to a node, and eviction."""
+"""What only pods have: conditions that the server sets, binding to a node, and eviction."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -31,7 +31,7 @@ def bind(pod: Document, binding: Document, now: datetime) -> Document:
         if metadata.get(key):
             bound["metadata"][key] = {**bound["metadata"].get(key, {}), **metadata[key]}
     status = {k: v for k, v in pod.get("status", {}).items() if k != "nominatedNodeName"}
-    bound["status"] = _with_condition(status, {"type": "PodScheduled", "status": "True"}, now)
+    bound["status"] = with_condition(status, {"type": "PodScheduled", "status": "True"}, now)
     return bound
 
 
@@ -73,7 +73,7 @@ def mark_evicted(pod: Document, now: datetime) -> Document:
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",
     }
-    return {**pod, "status": _with_condition(pod.get("status", {}), condition, now)}
+    return {**pod, "status": with_condition(pod.get("status", {}), condition, now)}
 
 
 def _shaped(body: Document, api_version: str, kind: str) -> Document:
@@ -90,7 +90,7 @@ def _check_target(name: str, target: Document) -> None:
         raise InvalidObject("Binding", name, [Cause("FieldValueRequired", "Required value", "target.name")])
 
 
-def _with_condition(status: Document, condition: Document, now: datetime) -> Document:
+def with_condition(status: Document, condition: Document, now: datetime) -> Document:
     stamped = {**condition, "lastProbeTime": None, "lastTransitionTime": format_time(now)}
     others = [c for c in status.get("conditions", []) if c.get("type") != condition["type"]]
     return {**status, "conditions": [*others, stamped]}

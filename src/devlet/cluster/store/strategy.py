@@ -6,12 +6,14 @@ Functions on storage documents; each may change the document it is given, never 
 from collections.abc import Sequence
 from datetime import datetime
 
+from devlet.cluster.store import pods
 from devlet.errors import BadRequest
 from devlet.objects.defaults import default
 from devlet.objects.documents import Document, copy
 from devlet.objects.kinds import Kind
 from devlet.objects.patches.field_sets import FieldSet
 from devlet.objects.timestamps import format_time
+from devlet.objects.validation.pod import MIRROR_ANNOTATION
 
 # In the order in which the reference writes them; the ledger fills the version in.
 _TOP: Document = {"kind": None, "apiVersion": None, "metadata": None}
@@ -40,6 +42,13 @@ _KEPT_BY_SERVER = ("selfLink", "generation", "creationTimestamp", "deletionTimes
 _STATUS_KEEPS = ("labels", "annotations", "finalizers", "ownerReferences")
 _STATUS_KEEPS_METADATA = {"ResourceClaim", "DeviceTaintRule", "ResourcePoolStatusRequest"}
 
+_GATED: Document = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
 
 def prepare_create(kind: Kind, document: Document, *, uid: str, now: datetime) -> None:
     """Everything but the name, the version and managedFields."""
@@ -56,9 +65,18 @@ def prepare_create(kind: Kind, document: Document, *, uid: str, now: datetime) -
     if kind.has_status and kind.kind != "Node" and "status" in document:
         document["status"] = {}
     if kind.kind == "Pod":
-        spec = document["spec"]
-        spec["serviceAccountName"] = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+        _set_account(document)
     default(document, now=now)
+    if kind.kind == "Pod" and document["spec"].get("schedulingGates"):
+        document["status"] = pods.with_condition(document["status"], _GATED, now)
+
+
+def _set_account(pod: Document) -> None:
+    """A mirror pod has none: its static pod runs without the cluster."""
+    spec, annotations = pod["spec"], pod["metadata"].get("annotations") or {}
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account or MIRROR_ANNOTATION not in annotations:
+        spec["serviceAccountName"] = account or "default"
 
 
 def prepare_update(

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from devlet.errors import InvalidInput, InvalidObject
 from devlet.kit import yaml_depth
-from devlet.node.static_pods import references
+from devlet.objects import api_references
 from devlet.objects.defaults import default
 from devlet.objects.documents import Document, copy
 from devlet.objects.identifiers import NodeName, PodUID
@@ -114,7 +114,7 @@ def _pod(value: Any) -> Document:
         raise InvalidInput("metadata.name is missing")
     if document["spec"].get("resourceClaims"):
         raise InvalidInput(_CLAIMS)
-    if reference := references.first(document["spec"]):
+    if reference := api_references.first(document["spec"]):
         raise InvalidInput(f"static pods may not reference {reference}")
     return document
 

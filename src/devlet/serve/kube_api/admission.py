@@ -9,12 +9,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from devlet.errors import Cause, Forbidden, InvalidObject
+from devlet.errors import Cause, Forbidden, InvalidObject, NotFound
 from devlet.objects.documents import Document
 from devlet.objects.kinds import qualified
 from devlet.objects.subdocuments import mapping, mappings
 from devlet.objects.validation.field_errors import forbidden as forbidden_field
-from devlet.serve.kube_api import node_rules, rbac, service_accounts
+from devlet.serve.kube_api import mirror_pods, node_rules, rbac, service_accounts
+from devlet.serve.kube_api.authentication import UidLookup
 from devlet.serve.kube_api.authorization import Authorizer, forbidden, node_driver
 from devlet.serve.kube_api.requests import MASTERS, Attributes, User
 
@@ -27,14 +28,17 @@ _LEASE = "can only access node lease with the same name as the requesting node"
 
 
 class Admission:
-    def __init__(self, authorizer: Authorizer) -> None:
+    def __init__(self, authorizer: Authorizer, uid_of: UidLookup) -> None:
         self._authorizer = authorizer
+        self._uid_of = uid_of
 
     def admit(self, user: User, wanted: Attributes, new: Document | None, old: Document | None) -> None:
         """`new` is None for a deletion, `old` for a creation. With a subresource that is an object of its own (token),
         `new` is that object."""
         if MASTERS in user.groups:
             return
+        if _creates(wanted, new, old):
+            self._authorizer.require(user, replace(wanted, verb="create"))
         if refusal := self._refusal(user, wanted, new, old):
             name = wanted.name or _name(new or old or {})
             resource = qualified(wanted.resource, f"{wanted.group}/v" if wanted.group else "v")
@@ -48,8 +52,16 @@ class Admission:
         if (wanted.group, wanted.resource) == ("resource.k8s.io", "resourceslices"):
             return _slice_refusal(user, new, old)
         if node := node_rules.node_name(user):
+            if _is_new_pod(wanted, new, old):
+                return mirror_pods.refusal(node, self._node_uid(node), new or {})
             return _node_refusal(node, wanted, new, old)
         return None
+
+    def _node_uid(self, node: str) -> str:
+        uid = self._uid_of("nodes", "", node)
+        if uid is None:
+            raise NotFound(f'nodes "{node}" not found', resource="nodes", name=node)
+        return uid
 
     def _escalation(self, user: User, wanted: Attributes, new: Document) -> str | None:
         """Nobody gives away rights without the right to do so (verbs `escalate` and `bind`)."""
@@ -102,6 +114,16 @@ class Admission:
         """Why the user lacks a permission; empty if there is nothing missing."""
         decision = self._authorizer.authorize(user, needed)
         return "" if decision.allowed else str(forbidden(user, needed, decision.reason))
+
+
+def _creates(wanted: Attributes, new: Document | None, old: Document | None) -> bool:
+    """An update, or a patch that is applied, may find nothing and make the object: that takes the right to create."""
+    return wanted.verb in ("update", "patch") and not wanted.subresource and old is None and new is not None
+
+
+def _is_new_pod(wanted: Attributes, new: Document | None, old: Document | None) -> bool:
+    is_pod = (wanted.group, wanted.resource, wanted.subresource) == ("", "pods", "")
+    return is_pod and new is not None and old is None
 
 
 def _slice_refusal(user: User, new: Document | None, old: Document | None) -> str | None:

@@ -16,7 +16,7 @@ from devlet.serve.kube_api.credentials import ADMINISTRATOR
 from devlet.serve.kube_api.requests import ANONYMOUS, AUTHENTICATED, User
 from devlet.serve.kube_api.tokens import Binding, Claims, InvalidToken, Reference, StaticTokens, TokenIssuer
 
-__all__ = ["Authenticator", "PeerCertificate", "Unauthorized", "peer_uid", "peer_user"]
+__all__ = ["Authenticator", "PeerCertificate", "UidLookup", "Unauthorized", "peer_uid", "peer_user"]
 
 # The plural of a resource of the core group, namespace, name → the uid of the object, if there is one.
 UidLookup = Callable[[str, str, str], str | None]

@@ -2,7 +2,7 @@
 
     DIR/pki/                     authority, server certificate, signing key of tokens, the administrator's token
     DIR/kubeconfig               the administrator
-    DIR/drivers/NAME.kubeconfig  a driver on this node
+    DIR/drivers/NAME.kubeconfig  a driver on this node; NAME@NODE.kubeconfig, the driver on another
     DIR/in-cluster/              token, ca.crt and namespace, as a program in a pod finds them
 
 Who holds `DIR/pki` can make any credential. Everything here blocks on the disk: call it in a thread.
@@ -32,6 +32,8 @@ NODE_PREFIX = "system:node:"
 
 LIFETIME = timedelta(days=3650)  # of what lies in files that nobody renews
 RENEW_BEFORE = timedelta(days=60)
+
+_FILE_NAME_MAX = 240  # a file is written beside it first, with a longer name
 
 _token = re.compile(r"[A-Za-z0-9_-]{32,128}").fullmatch
 
@@ -64,11 +66,13 @@ class Credentials:
         kubeconfigs.write(path, self._config(server, ADMINISTRATOR.name, kubeconfigs.token_user(self.admin_token)))
         return path
 
-    def write_driver_kubeconfig(self, driver: str, node: str, account: Document, server: str, now: datetime) -> Path:
-        """For a driver on a node. `account` is its service account as it is stored, with the name that
-        `service_accounts.driver_account` gives."""
+    def write_driver_kubeconfig(
+        self, driver: str, node: str, account: Document, server: str, now: datetime, *, elsewhere: bool = False
+    ) -> Path:
+        """For a driver on a node: this root's, or else one that is elsewhere. `account` is its service account as it is
+        stored, with the name that `service_accounts.driver_account` gives."""
         _check_name("driver", driver, name_rules.driver_name(driver))
-        path = _made(self.root / "drivers") / f"{driver}.kubeconfig"
+        path = _made(self.root / "drivers") / _driver_file(driver, node if elsewhere else "")
         name = account["metadata"]["name"]
         old = _token_in(kubeconfigs.read(path), name)
         token = self._account_token(account, node, old, now)
@@ -151,6 +155,13 @@ def _read_text(path: Path) -> str:
 def _made(directory: Path) -> Path:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     return directory
+
+
+def _driver_file(driver: str, node: str) -> str:
+    name = f"{driver}@{node}.kubeconfig" if node else f"{driver}.kubeconfig"
+    if len(name) > _FILE_NAME_MAX:
+        raise InvalidInput(f"driver {driver!r} on node {node!r}: {name} is too long for the name of a file")
+    return name
 
 
 def _token_in(config: Document, name: str) -> str:

@@ -11,7 +11,7 @@ from devlet.objects.kinds import NODES, PODS, RBAC, RESOURCE_SLICES, SECRETS, SE
 from devlet.objects.statuses import failure
 from devlet.serve.kube_api.admission import Admission
 from devlet.serve.kube_api.answers import Rejected
-from devlet.serve.kube_api.authentication import Authenticator, Unauthorized, peer_uid, peer_user
+from devlet.serve.kube_api.authentication import Authenticator, UidLookup, Unauthorized, peer_uid, peer_user
 from devlet.serve.kube_api.authorization import Authorizer
 from devlet.serve.kube_api.impersonation import impersonate
 from devlet.serve.kube_api.rbac import Policy
@@ -51,10 +51,10 @@ class Facts:
 
 
 class Gate:
-    def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
+    def __init__(self, authenticator: Authenticator, authorizer: Authorizer, uid_of: UidLookup) -> None:
         self.authenticator = authenticator
         self.authorizer = authorizer
-        self.admission = Admission(authorizer)
+        self.admission = Admission(authorizer, uid_of)
 
     def authenticate(self, request: web.BaseRequest) -> User:
         """Impersonation included. 401 if credentials are wrong."""

@@ -1,7 +1,7 @@
 """What a node (`system:node:NAME` of group `system:nodes`) may do: its own things and what its pods use.
 
-Rules that need the content of an object are in `admission`: here a node may create slices and change nodes, there they
-must be its own.
+Rules that need the content of an object are in `admission`: here a node may create slices and pods and change nodes,
+there they must be its own.
 """
 
 from collections.abc import Callable, Iterable
@@ -100,7 +100,7 @@ def _pods(node: str, wanted: Attributes, relations: Relations) -> Decision:
             if name and _runs(node, wanted.namespace, name, relations):
                 return _ALLOWED
             return Decision(False, "can only list/watch pods with spec.nodeName field selector")
-        case ("delete", "") | ("update" | "patch", "status"):
+        case ("create" | "delete", "") | ("update" | "patch", "status"):
             return _ALLOWED
         case "create", "eviction":
             if _runs(node, wanted.namespace, wanted.name, relations):

@@ -71,6 +71,33 @@ def test_status_is_for_the_server_except_of_nodes() -> None:
         assert made["status"].get("x") == expected
 
 
+def created_pod(*, annotations: Document | None = None, **spec: Any) -> Document:
+    made = document(PODS, metadata={"annotations": annotations or {}}, spec={"containers": [], **spec})
+    strategy.prepare_create(PODS.kind, made, uid="u", now=NOW)
+    return made
+
+
+def test_a_pod_has_a_service_account_unless_it_mirrors_a_static_pod() -> None:
+    assert created_pod()["spec"]["serviceAccountName"] == "default"
+    assert "serviceAccountName" not in created_pod(annotations={"kubernetes.io/config.mirror": "x"})["spec"]
+
+
+def test_a_pod_with_scheduling_gates_says_that_it_waits_for_them() -> None:
+    made = created_pod(schedulingGates=[{"name": "later"}])
+    assert made["status"]["conditions"] == [
+        {
+            "type": "PodScheduled",
+            "status": "False",
+            "lastProbeTime": None,
+            "lastTransitionTime": "2025-01-01T00:00:00Z",
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }
+    ]
+    assert made["status"]["phase"] == "Pending"
+    assert "conditions" not in created_pod(schedulingGates=[])["status"]
+
+
 @pytest.mark.parametrize(
     ("resource", "subresource", "labels", "owners", "spec", "status"),
     [

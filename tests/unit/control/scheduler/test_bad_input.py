@@ -203,9 +203,13 @@ async def test_a_gate_keeps_a_pod_from_being_looked_at_until_it_is_removed(world
         await world.add(pod("train", template="one", schedulingGates=[{"name": "later"}]))
         await world.add(pod("other", template="one"))
         await world.bound("other")
-        assert "nodeName" not in (await world.pod("train"))["spec"]
+        gated = await world.pod("train")
+        assert "nodeName" not in gated["spec"]
+        assert [each["reason"] for each in gated["status"]["conditions"]] == ["SchedulingGated"]
         await _gate(world)
         await world.bound("train")
+        (condition,) = (await world.pod("train"))["status"]["conditions"]
+        assert (condition["status"], condition.get("reason")) == ("True", None)
 
 
 async def test_pods_for_another_scheduler_are_left_alone(world: World) -> None:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from devlet.errors import Forbidden, InvalidObject
+from devlet.errors import Forbidden, InvalidObject, NotFound
 from devlet.objects.documents import Document, copy
 from devlet.serve.kube_api.admission import Admission
 from devlet.serve.kube_api.authorization import Authorizer
@@ -28,6 +28,10 @@ def account(namespace: str, name: str, node: str = "") -> User:
     return User(username(namespace, name), "u", groups(namespace), {NODE_NAME: (node,)} if node else {})
 
 
+def uid_of(plural: str, namespace: str, name: str) -> str | None:
+    return "node-uid" if (plural, name) == ("nodes", "n1") else None
+
+
 ADMIN = User("admin", groups=("system:masters",))
 JANE = User("jane", groups=("system:authenticated",))
 NODE = User("system:node:n1", groups=("system:nodes", "system:authenticated"))
@@ -44,10 +48,10 @@ def granted(user: User, *rules: Document) -> Admission:
         "subjects": [{"kind": "User", "name": user.name}],
         "roleRef": {"kind": "ClusterRole", "name": "r"},
     }
-    return Admission(Authorizer(World(), lambda: Policy([role, binding])))
+    return Admission(Authorizer(World(), lambda: Policy([role, binding])), uid_of)
 
 
-ADMISSION = Admission(Authorizer(World()))
+ADMISSION = Admission(Authorizer(World()), uid_of)
 
 
 def slices(verb: str, name: str = "") -> Attributes:
@@ -168,6 +172,26 @@ def test_a_node_deletes_only_its_own_pods() -> None:
     assert refusal(NODE, wanted, None, pod("n2")) == 'node "n1" can only delete pods with spec.nodeName set to itself'
 
 
+def mirror(node: str, uid: str = "node-uid") -> Document:
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid, "controller": True}
+    annotations = {"kubernetes.io/config.mirror": "x"}
+    metadata = {"name": "p", "namespace": "ns", "annotations": annotations, "ownerReferences": [owner]}
+    return {"metadata": metadata, "spec": {"nodeName": node, "containers": []}}
+
+
+def test_a_node_creates_only_mirrors_of_its_own_pods() -> None:
+    wanted = Attributes("create", resource="pods", namespace="ns")
+    assert refusal(NODE, wanted, mirror("n1"), None) is None
+    assert refusal(NODE, wanted, mirror("n2"), None) == (
+        'node "n1" can only create pods with spec.nodeName set to itself'
+    )
+    assert refusal(NODE, wanted, mirror("n1", "another"), None) == (
+        "node n1 UID mismatch: expected another got node-uid"
+    )
+    with pytest.raises(NotFound, match='nodes "n3" not found'):
+        ADMISSION.admit(User("system:node:n3", groups=NODE.groups), wanted, mirror("n3"), None)
+
+
 def test_a_node_has_one_lease() -> None:
     wanted = Attributes("create", group="coordination.k8s.io", resource="leases", namespace="kube-node-lease")
     assert refusal(NODE, wanted, node_object("n1"), None) is None
@@ -188,6 +212,22 @@ def test_a_node_has_one_lease() -> None:
 def test_a_node_gets_tokens_for_pods_only(bound: Document | None, text: str | None) -> None:
     wanted = Attributes("create", resource="serviceaccounts", subresource="token", namespace="ns", name="sa")
     assert refusal(NODE, wanted, {"spec": {"boundObjectRef": bound}}, None) == text
+
+
+@pytest.mark.parametrize("verb", ["update", "patch"])
+def test_making_what_an_update_or_a_patch_did_not_find_takes_the_right_to_create(verb: str) -> None:
+    rule = {"verbs": ["update", "patch"], "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+    lease = Attributes(verb, "", "coordination.k8s.io", "v1", "leases", "", "ns", "l")
+    new, may = node_object("l"), granted(JANE, rule)
+    may.admit(JANE, lease, new, new)
+    with pytest.raises(Forbidden) as refused:
+        may.admit(JANE, lease, new, None)
+    assert str(refused.value) == (
+        'leases.coordination.k8s.io "l" is forbidden: User "jane" cannot create resource "leases" in API group'
+        ' "coordination.k8s.io" in the namespace "ns"'
+    )
+    granted(JANE, rule | {"verbs": [verb, "create"]}).admit(JANE, lease, new, None)
+    ADMISSION.admit(ADMIN, lease, new, None)
 
 
 def rbac(resource: str, namespace: str = "") -> Attributes:

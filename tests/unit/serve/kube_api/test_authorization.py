@@ -71,7 +71,7 @@ REVIEW = on("create", "selfsubjectaccessreviews", group="authorization.k8s.io")
         (on("list", "pods"), "admin reader driver"),
         (on("get", "configmaps", "c", namespace="ns"), "admin reader driver"),
         (on("get", "secrets", "s", namespace="ns"), "admin"),
-        (on("create", "pods", namespace="ns"), "admin"),
+        (on("create", "pods", namespace="ns"), "admin node"),
         (on("impersonate", "users", "joe"), "admin"),
         (on("create", "events", namespace="ns"), "admin node driver"),
         (on("create", "serviceaccounts", "sa", sub="token", namespace="ns"), "admin"),

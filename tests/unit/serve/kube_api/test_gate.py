@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
+from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, PODS, RBAC, RESOURCE_SLICES
 from devlet.serve.kube_api.gate import Facts
 
@@ -29,20 +30,63 @@ async def test_an_administrator_may_act_as_somebody_else(served: "Served") -> No
     assert (code, 'User "alice"' in status["message"]) == (403, True)
 
 
-async def test_roles_take_effect_when_they_are_written(served: "Served") -> None:
-    headers = {"Impersonate-User": "alice"}
-    base = f"/apis/{ROLE_VERSION}"
-    role = {"metadata": {"name": "readers"}, "rules": [{"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]}]}
+async def grant(served: "Served", *rules: Document) -> None:
+    """To alice."""
+    role = {"metadata": {"name": "hers"}, "rules": list(rules)}
     binding = {
         "metadata": {"name": "alice"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "readers"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "hers"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}],
     }
-    assert (await served.request("POST", f"{base}/clusterroles", json=role))[0] == 201
-    assert (await served.request("POST", f"{base}/clusterrolebindings", json=binding))[0] == 201
+    for plural, document in (("clusterroles", role), ("clusterrolebindings", binding)):
+        assert (await served.request("POST", f"/apis/{ROLE_VERSION}/{plural}", json=document))[0] == 201
+
+
+async def test_roles_take_effect_when_they_are_written(served: "Served") -> None:
+    headers = {"Impersonate-User": "alice"}
+    await grant(served, {"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]})
     assert (await served.request("GET", "/api/v1/pods", headers=headers))[0] == 200
-    await served.request("DELETE", f"{base}/clusterrolebindings/alice")
+    await served.request("DELETE", f"/apis/{ROLE_VERSION}/clusterrolebindings/alice")
     assert (await served.request("GET", "/api/v1/pods", headers=headers))[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content_type"),
+    [
+        ("PATCH", "/api/v1/namespaces/default/configmaps/a?fieldManager=me", "application/apply-patch+yaml"),
+        ("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/a", "application/json"),
+    ],
+)
+async def test_who_may_change_objects_may_not_make_them_in_this_way(
+    served: "Served", method: str, path: str, content_type: str
+) -> None:
+    headers = {"Impersonate-User": "alice", "Content-Type": content_type}
+    groups, resources = ["", "coordination.k8s.io"], ["configmaps", "leases"]
+    await grant(served, {"verbs": ["update", "patch"], "apiGroups": groups, "resources": resources})
+    body = json.dumps(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+        if method == "PATCH"
+        else {"metadata": {"name": "a"}, "spec": {"holderIdentity": "x"}}
+    ).encode()
+    code, status = await served.request(method, path, data=body, headers=headers)
+    assert (code, 'User "alice" cannot create resource' in status["message"]) == (403, True)
+    as_admin = {"Content-Type": content_type}
+    assert (await served.request(method, path, data=body, headers=as_admin))[0] == 201
+    assert (await served.request(method, path, data=body, headers=headers))[0] != 403
+
+
+async def test_a_node_creates_mirrors_of_its_pods_and_no_other_pods(served: "Served") -> None:
+    headers = {"Impersonate-User": "system:node:node1", "Impersonate-Group": "system:nodes"}
+    _, node = await served.request("POST", "/api/v1/nodes", json={"metadata": {"name": "node1"}})
+    uid = node["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "node1", "uid": uid, "controller": True}
+    metadata = {"name": "web-node1", "ownerReferences": [owner]}
+    pod = {"metadata": metadata, "spec": {"nodeName": "node1", "containers": [{"name": "c", "image": "i"}]}}
+    path = "/api/v1/namespaces/default/pods"
+    code, status = await served.request("POST", path, json=pod, headers=headers)
+    assert (code, "can only create mirror pods" in status["message"]) == (403, True)
+    mirror = {**pod, "metadata": {**metadata, "annotations": {"kubernetes.io/config.mirror": "x"}}}
+    assert (await served.request("POST", path, json=mirror, headers=headers))[0] == 201
 
 
 async def test_a_node_writes_only_its_own_slices(served: "Served") -> None:

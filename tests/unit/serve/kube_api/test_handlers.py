@@ -169,6 +169,15 @@ async def test_tables_and_partial_metadata_are_made_on_request(served: "Served")
     assert (shown["kind"], shown["items"][0]["kind"]) == ("PartialObjectMetadataList", "PartialObjectMetadata")
 
 
+async def test_a_pod_with_scheduling_gates_is_shown_as_gated(served: "Served") -> None:
+    pods = "/api/v1/namespaces/default/pods"
+    spec = {"containers": [{"name": "c", "image": "i"}], "schedulingGates": [{"name": "later"}]}
+    await served.request("POST", pods, json={"metadata": {"name": "p"}, "spec": spec})
+    headers = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    _, table = await served.request("GET", pods, headers=headers)
+    assert table["rows"][0]["cells"][:3] == ["p", "0/1", "SchedulingGated"]
+
+
 async def test_a_put_names_its_object(served: "Served") -> None:
     await served.request("POST", MAPS, json=config_map("a", x="1"))
     code, status = await served.request("PUT", f"{MAPS}/a", json={"metadata": {}})

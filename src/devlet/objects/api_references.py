@@ -1,4 +1,4 @@
-"""What a pod refers to in the cluster. A static pod may not: it has to run without one. Pure."""
+"""What a pod refers to in the cluster. A static pod, and so its mirror, may not: it has to run without one."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from devlet.node.static_pods.references import first
+from devlet.objects.api_references import first
 
 
 def container(**more: Any) -> dict[str, Any]:
