@@ -28,6 +28,7 @@ from devlet.sdk.dra_driver import DraOptions
 from devlet.sdk.dra_services import DraService
 from devlet.sdk.registrar import DRA_PLUGIN
 from devlet.testing.cassettes.cassette import Cassette, Driver, Plugin
+from devlet.testing.cassettes.offered import offered
 from devlet.testing.cassettes.spec_files import spec_files
 from devlet.testing.cassettes.virtual_drivers import virtual_driver, virtual_plugin
 
@@ -62,8 +63,9 @@ async def play(
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """A part: ready when all sockets are served. InvalidInput if something on it cannot be served, InUse if a driver
-    of that name runs there."""
+    of that name runs there, or a plugin for that resource."""
     await _check_absent({driver.name for driver in cassette.drivers}, place.root / "plugins_registry")
+    await _check_not_offered({plugin.resource for plugin in cassette.plugins}, place, cluster)
     async with AsyncExitStack() as stack:
         stack.enter_context(spec_files(cassette.cdi, place.cdi_root, strict=place.strict))
         for driver in cassette.drivers:
@@ -129,6 +131,12 @@ async def _driver_on(socket: Path) -> str:
     except DevletError:
         return ""  # nobody is there, or something else
     return found.name if found.type == DRA_PLUGIN else ""
+
+
+async def _check_not_offered(resources: Set[str], place: Place, cluster: Cluster) -> None:
+    """The node would take the devices from the newest plugin, and leave those of the other one."""
+    for resource in sorted(await offered(resources, place.root, place.node, cluster)):
+        raise InUse(f"device plugin {resource} runs on this node already: {_END_IT}")
 
 
 async def _remove_slices(driver: str, node: str, cluster: Cluster) -> None:

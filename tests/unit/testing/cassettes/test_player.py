@@ -20,6 +20,8 @@ from devlet.testing.cassettes import library
 from devlet.testing.cassettes.cassette import Cassette, Driver, Plugin, Pool
 from devlet.testing.cassettes.player import Place, play, published
 from devlet.testing.cassettes.virtual_drivers import VirtualDriver
+from devlet.testing.fake_device_plugin import FakeDevicePlugin
+from devlet.testing.node import Node
 from devlet.testing.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -106,3 +108,17 @@ async def test_a_plugin_that_runs_already_is_not_disturbed(root: Path, cluster: 
                 await anyio.sleep_forever()
         assert refused.group_contains(InUse, match="^device plugin example.com/led runs on this node already: end it")
         assert (root / "device-plugins/example.com_led.sock").is_socket()
+
+
+async def test_a_plugin_with_a_socket_of_another_name_is_not_disturbed_either() -> None:
+    cassette = Cassette("n1", plugins=(Plugin("example.com/led"),))
+    async with (
+        Node.start(name="n2") as node,
+        FakeDevicePlugin(node.device_plugins, "example.com/led", 2, follow=True) as plugin,
+    ):
+        await node.until_healthy("example.com/led", 2)
+        with pytest.raises(ExceptionGroup) as refused:
+            async with playing(cassette, node.root, node.cluster):
+                await anyio.sleep_forever()
+        assert refused.group_contains(InUse, match="^device plugin example.com/led runs on this node already: end it")
+        assert set(node.device_plugins.glob("*.sock")) == {node.device_plugins / "kubelet.sock", plugin.path}
