@@ -18,6 +18,7 @@ from devlet.objects.documents import Document
 from devlet.objects.quantity import Quantity
 from devlet.objects.schema import message
 from devlet.runtime.cdi.spec import ContainerEdits, Spec
+from devlet.runtime.cdi.spec import Device as CdiDevice
 from devlet.runtime.cdi.versions import minimum
 from devlet.testing.cassettes import edits, grants, secrets
 from devlet.testing.cassettes.cassette import (
@@ -41,6 +42,7 @@ __all__ = ["Found", "SpecFile", "recorded", "renamed"]
 
 T = TypeVar("T")
 Seen = TypeVar("Seen", DeviceEdits, DeviceHealth)
+Part = TypeVar("Part", Spec, CdiDevice)
 
 _UNHEALTHY: Final = "Unhealthy"
 _OPTIONS: Final = Plugin("").options
@@ -199,7 +201,12 @@ def _parts(found: Found) -> Iterator[Document]:
 
 
 def _clean(seen: ContainerEdits, claims: Collection[str]) -> ContainerEdits:
-    hooks = tuple(msgspec.structs.replace(hook, env=tuple(secrets.redacted_env(hook.env))) for hook in seen.hooks)
+    hooks = tuple(
+        msgspec.structs.replace(
+            hook, args=tuple(secrets.redacted_args(hook.args)), env=tuple(secrets.redacted_env(hook.env))
+        )
+        for hook in seen.hooks
+    )
     safe = msgspec.structs.replace(seen, env=tuple(secrets.redacted_env(seen.env)), hooks=hooks)
     return secrets.without_claims(safe, claims)
 
@@ -273,9 +280,14 @@ def _is_of_claim(name: str, of_claims: Collection[str], uids: Collection[str]) -
 
 
 def _clean_spec(spec: Spec, claims: Collection[str]) -> Spec:
-    devices = tuple(
-        msgspec.structs.replace(device, container_edits=_clean(device.container_edits, claims))
-        for device in spec.devices
-    )
-    clean = msgspec.structs.replace(spec, devices=devices, container_edits=_clean(spec.container_edits, claims))
+    clean = _clean_part(spec, claims)
+    clean = msgspec.structs.replace(clean, devices=tuple(_clean_part(device, claims) for device in spec.devices))
     return msgspec.structs.replace(clean, cdi_version=minimum(clean))
+
+
+def _clean_part(part: Part, claims: Collection[str]) -> Part:
+    return msgspec.structs.replace(
+        part,
+        container_edits=_clean(part.container_edits, claims),
+        annotations=secrets.without_claims(secrets.redacted(part.annotations), claims),
+    )

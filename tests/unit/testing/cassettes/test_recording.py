@@ -79,9 +79,18 @@ def test_what_claims_got_is_found_by_their_cdi_devices_without_uids_and_credenti
 
 
 def test_hooks_do_not_give_credentials_away_either() -> None:
-    edits = ContainerEdits(hooks=(Hook("prestart", "/bin/x", env=("API_TOKEN=x", "A=b")),))
+    edits = ContainerEdits(hooks=(Hook("prestart", "/bin/x", ("x", "--token=x"), env=("API_TOKEN=x", "A=b")),))
     (spec,) = recorded(Found("n1", specs=[SpecFile("a.json", Spec("0.3.0", "a.b/c", (CdiDevice("x", edits),)))])).cdi
-    assert spec.devices[0].container_edits.hooks[0].env == ("API_TOKEN=redacted", "A=b")
+    (hook,) = spec.devices[0].container_edits.hooks
+    assert (hook.args, hook.env) == (("x", "--token=redacted"), ("API_TOKEN=redacted", "A=b"))
+
+
+def test_nor_do_annotations_of_specs() -> None:
+    device = CdiDevice("x", ContainerEdits(env=("A=b",)), annotations={"a.b/token": "x", "a.b/claim": f"of {UID}"})
+    made = Spec("0.6.0", "a.b/c", (device,), annotations={"a.b/password": "x", "a.b/model": "y"})
+    (spec,) = recorded(Found("n1", specs=[SpecFile("a.json", made)], prepared_claims=[prepared()])).cdi
+    assert spec.annotations == {"a.b/password": "redacted", "a.b/model": "y"}
+    assert spec.devices[0].annotations == {"a.b/token": "redacted", "a.b/claim": "of {claim.uid}"}
 
 
 def test_a_spec_of_a_claim_that_is_gone_is_left_out() -> None:
