@@ -24,7 +24,7 @@ from devlet.runtime.cdi import spec_dir
 from devlet.state import checkpoint_file, device_checkpoint, health_file
 from devlet.state.checkpoint_file import CheckpointFile
 from devlet.testing.cassettes.cassette import DeviceHealth, DeviceNode, Grant, Mount
-from devlet.testing.cassettes.recording import Found, SpecFile
+from devlet.testing.cassettes.recording import Found, SpecFile, remarks
 
 __all__ = ["Origin", "find", "several"]
 
@@ -45,15 +45,20 @@ class Origin:
 
 
 def find(origin: Origin) -> Found:
+    """What would not get onto a cassette is told."""
     session = connect(origin.target)
     try:
         node = _node(session, checked(session, origin.node, _ELSEWHERE))
         slices = list(_slices(session, node["metadata"]["name"]))
-        if session.is_node:
-            return _on_devlet(session, origin, node["metadata"]["name"], slices)
-        return _on_cluster(node, slices)
+        on_devlet = session.is_node
+        found = (
+            _on_devlet(session, origin, node["metadata"]["name"], slices) if on_devlet else _on_cluster(node, slices)
+        )
     finally:
         session.close()
+    for text in remarks(found):
+        _warn(text)
+    return found
 
 
 def _node(session: Session, name: str) -> Document:

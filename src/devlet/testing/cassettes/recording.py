@@ -11,7 +11,6 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from devlet.errors import InvalidInput
 from devlet.node.devices.order import natural
 from devlet.objects import names as name_rules
 from devlet.objects.documents import Document
@@ -38,7 +37,7 @@ from devlet.testing.cassettes.cassette import (
 from devlet.testing.cassettes.known_members import known_members
 from devlet.testing.cassettes.rules import MAX_DEVICES
 
-__all__ = ["Found", "SpecFile", "recorded", "renamed"]
+__all__ = ["Found", "SpecFile", "recorded", "remarks", "renamed"]
 
 T = TypeVar("T")
 Seen = TypeVar("Seen", DeviceEdits, DeviceHealth)
@@ -93,6 +92,14 @@ def recorded(found: Found, name: str = "") -> Cassette:
         plugins=tuple(_plugins(found)),
         cdi=tuple(_specs(found)),
     )
+
+
+def remarks(found: Found) -> Iterator[str]:
+    """What does not get onto the cassette and would be missed, in sentences."""
+    amounts = _amounts(found)
+    for resource in sorted(_too_many(found, amounts)):
+        limit = f"the limit of {MAX_DEVICES} devices on a cassette"
+        yield f"{resource} is left out: {amounts[resource]} are more than {limit}"
 
 
 def renamed(cassette: Cassette, node: str) -> Cassette:
@@ -228,7 +235,7 @@ def _plugins(found: Found) -> Iterator[Plugin]:
         answers = [_clean_grant(grant) for grant in found.answers.get(resource, ()) if known.issuperset(grant.ids)]
         wanted = _unless(msgspec.convert(options.get(resource, {}), type=Options), _OPTIONS)
         yield Plugin(resource, listed, options=wanted, grants=grants.summarised(answers))
-    yield from _counted(found, devices.keys() | options.keys())
+    yield from _counted(found)
 
 
 def _unless(value: T, default: T) -> T:
@@ -242,18 +249,34 @@ def _clean_grant(grant: Grant) -> Grant:
     )
 
 
-def _counted(found: Found, known: Collection[str]) -> Iterator[Plugin]:
+def _counted(found: Found) -> Iterator[Plugin]:
     """A node's status has the numbers of devices, and nothing else of them."""
-    for resource, amount in sorted(found.capacity.items()):
-        if resource in known or name_rules.extended_resource_name(resource):
-            continue
-        total, usable = _whole(amount), _whole(found.allocatable.get(resource, amount))
-        if total > MAX_DEVICES:
-            raise InvalidInput(f"node {found.node}: {total} {resource} are more than the limit of {MAX_DEVICES}")
+    amounts = _amounts(found)
+    for resource in sorted(amounts.keys() - _too_many(found, amounts)):
+        total = amounts[resource]
+        usable = _whole(found.allocatable.get(resource, found.capacity[resource]))
         word = resource.partition("/")[2]
         listed = [PluginDevice(f"{word}-{i}", HEALTHY if i < usable else _UNHEALTHY) for i in range(total)]
-        if listed:
-            yield Plugin(resource, tuple(listed), ids_unknown=True)
+        yield Plugin(resource, tuple(listed), ids_unknown=True)
+
+
+def _amounts(found: Found) -> dict[str, int]:
+    """Of resources of which nothing better is known."""
+    known = {each["spec"]["resource"] for each in (*found.devices, *found.plugins)}
+    names = [name for name in found.capacity if name not in known and not name_rules.extended_resource_name(name)]
+    return {name: total for name in names if (total := _whole(found.capacity[name])) > 0}
+
+
+def _too_many(found: Found, amounts: Mapping[str, int]) -> set[str]:
+    """Those that do not fit any more if small ones go first. Some count bytes, not devices."""
+    room = MAX_DEVICES - len(found.devices) - sum(len(each["spec"].get("devices") or ()) for each in found.slices)
+    left = set()
+    for resource, total in sorted(amounts.items(), key=lambda item: item[1]):
+        if total > room:
+            left.add(resource)
+        else:
+            room -= total
+    return left
 
 
 def _whole(amount: str) -> int:

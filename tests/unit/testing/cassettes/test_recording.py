@@ -1,12 +1,9 @@
 from typing import Any
 
-import pytest
-
-from devlet.errors import InvalidInput
 from devlet.runtime.cdi.spec import ContainerEdits, Hook, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
 from devlet.testing.cassettes.cassette import DeviceEdits, DeviceHealth, Grant, Options, PluginDevice, Pool
-from devlet.testing.cassettes.recording import Found, SpecFile, recorded, renamed
+from devlet.testing.cassettes.recording import Found, SpecFile, recorded, remarks, renamed
 
 DRIVER, RESOURCE = "gpu.example.com", "example.com/led"
 UID = "6b1c2f9e-0000-4000-8000-000000000001"
@@ -127,8 +124,21 @@ def test_a_nodes_status_says_how_many_devices_there_are() -> None:
         ("led-1", "Healthy"),
         ("led-2", "Unhealthy"),
     ]
-    with pytest.raises(InvalidInput, match=r"1000000 example\.com/led are more than the limit of 10000"):
-        recorded(Found("n1", capacity={"example.com/led": "1M"}))
+
+
+def test_a_resource_that_is_no_number_of_devices_is_left_out_and_named() -> None:
+    found = Found("n1", capacity={"gpu.example.com/memory": "17179869184", "example.com/led": "2"})
+    assert [plugin.resource for plugin in recorded(found).plugins] == ["example.com/led"]
+    told = "gpu.example.com/memory is left out: 17179869184 are more than the limit of 10000 devices on a cassette"
+    assert list(remarks(found)) == [told]
+
+
+def test_what_fits_is_kept_if_not_everything_does() -> None:
+    amounts = {"example.com/a": "6k", "example.com/b": "5k", "example.com/c": "3999"}
+    found = Found("n1", slices=[slice_of({"name": "gpu"})], capacity=amounts)
+    assert [plugin.resource for plugin in recorded(found).plugins] == ["example.com/b", "example.com/c"]
+    assert [text.partition(" ")[0] for text in remarks(found)] == ["example.com/a"]
+    assert list(remarks(Found("n1", capacity={"example.com/led": "10k"}))) == []
 
 
 def test_another_name_of_the_node_changes_nothing_else() -> None:
