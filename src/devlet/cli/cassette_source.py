@@ -23,7 +23,7 @@ from devlet.plugins import grants
 from devlet.runtime.cdi import spec_dir
 from devlet.state import checkpoint_file, device_checkpoint, health_file
 from devlet.state.checkpoint_file import CheckpointFile
-from devlet.testing.cassettes.cassette import DeviceHealth, DeviceNode, Grant, Mount
+from devlet.testing.cassettes.cassette import CLUSTER, DeviceHealth, DeviceNode, Grant, Mount
 from devlet.testing.cassettes.recording import Found, SpecFile, remarks
 
 __all__ = ["Origin", "find", "several"]
@@ -96,7 +96,7 @@ def _on_cluster(node: Document, slices: Sequence[Document]) -> Found:
     status = node.get("status") or {}
     return Found(
         node=node["metadata"]["name"],
-        source="cluster",
+        source=CLUSTER,
         slices=slices,
         capacity=status.get("capacity") or {},
         allocatable=status.get("allocatable") or {},

@@ -32,6 +32,7 @@ __all__ = [
 
 API_VERSION: Final = "devlet.dev/v1alpha1"
 KIND: Final = "Cassette"
+CLUSTER: Final = "cluster"  # a source
 HEALTHY: Final = "Healthy"
 OWN_POOL: Final = "{node}"
 """The name of a pool that is named after its node, whatever that is."""
