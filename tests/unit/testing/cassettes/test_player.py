@@ -2,16 +2,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import anyio
 import pytest
 
 from devlet.cluster.client import Cluster
 from devlet.cluster.store.store import open_store
-from devlet.errors import InUse
+from devlet.errors import InUse, NotFound
 from devlet.kit.parts import running
 from devlet.objects.documents import Document
-from devlet.objects.kinds import NODES, RESOURCE_SLICES
+from devlet.objects.kinds import NODES, RESOURCE_SLICES, Resource
 from devlet.runtime.cdi import spec_dir
 from devlet.runtime.cdi.spec import ContainerEdits, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
@@ -32,6 +33,22 @@ async def cluster(root: Path) -> AsyncIterator[Cluster]:
     async with open_store(root / "cluster.db") as store:
         await store.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}})
         yield store
+
+
+class OldServer:
+    """A `Cluster` that has slices in one old version."""
+
+    def __init__(self, cluster: Cluster, version: str) -> None:
+        self._cluster = cluster
+        self._version = version
+
+    def __getattr__(self, verb: str) -> Any:
+        def call(resource: Resource, *arguments: Any, **named: Any) -> Any:
+            if resource.kind == RESOURCE_SLICES.kind and resource.api_version != self._version:
+                raise NotFound("the server could not find the requested resource")
+            return getattr(self._cluster, verb)(resource, *arguments, **named)
+
+        return call
 
 
 @asynccontextmanager
@@ -80,6 +97,17 @@ async def test_nothing_is_left_when_it_ends(root: Path, cluster: Cluster) -> Non
         await published(led, "n2", cluster)
     assert await slices(cluster) == []
     assert not sockets(root) and not list((root / "plugins").iterdir())
+
+
+@pytest.mark.parametrize("version", RESOURCE_SLICES.kind.api_versions[1:])
+async def test_it_is_played_where_slices_are_served_in_an_old_version(
+    version: str, root: Path, cluster: Cluster
+) -> None:
+    led, old = library.shipped("led"), cast(Cluster, OldServer(cluster, version))
+    async with playing(led, root, old):
+        await published(led, "n2", old)
+        assert len(await slices(cluster)) == 1
+    assert await slices(cluster) == []
 
 
 @pytest.mark.parametrize("instance", ["", "7f3a"])
