@@ -132,3 +132,25 @@ async def test_what_does_not_fit_onto_a_cassette_is_told(root: Path, capsys: pyt
         found = await anyio.to_thread.run_sync(find, Origin(Target(api.kubeconfig), "n1"))
     assert (found.source, found.capacity) == ("cluster", amounts)
     assert capsys.readouterr().err.startswith("Warning: gpu.example.com/memory is left out: 17179869184 are more than")
+
+
+def part(api: "API", number: int) -> None:
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 2}
+    spec = {"driver": "d.e", "nodeName": "n1", "pool": pool, "devices": [{"name": f"gpu-{number}"}]}
+    api.put(f"/apis/resource.k8s.io/v1/resourceslices/p-{number}", {"spec": spec})
+
+
+def test_a_pool_that_is_being_published_is_waited_for(api: "API", capsys: pytest.CaptureFixture[str]) -> None:
+    part(api, 0)
+    found = find(origin(api), sleep=lambda seconds: part(api, 1))
+    assert len(found.slices) == 3 and capsys.readouterr().err == ""
+
+
+def test_one_that_stays_incomplete_is_told(api: "API", capsys: pytest.CaptureFixture[str]) -> None:
+    part(api, 0)
+    slept: list[float] = []
+    assert len(find(origin(api), sleep=slept.append).slices) == 2
+    assert sum(slept) == 5.0
+    assert capsys.readouterr().err.startswith(
+        "Warning: pool p of driver d.e is not complete, devices may be missing: 1 "
+    )

@@ -109,9 +109,15 @@ def _pools(before: Driver, after: Driver) -> Differences:
 def _counters(where: str, before: Pool, after: Pool) -> Differences:
     for name, old, new in _pairs(_named(before.shared_counters), _named(after.shared_counters)):
         if old is None or new is None:
-            yield _whole(f"{where}/{name}", old, new)
+            yield from _unless_lost(_whole(f"{where}/{name}", old, new), before, after)
         else:
             yield from _fields(f"{where}/{name}", _amounts(old), _amounts(new))
+
+
+def _unless_lost(difference: Difference, before: Pool, after: Pool) -> Differences:
+    """What an incomplete pool lacks may be in a slice that was not there."""
+    if not (after if difference.change is Change.REMOVED else before).incomplete:
+        yield difference
 
 
 def _amounts(counters: Document) -> Document:
@@ -122,7 +128,7 @@ def _devices(before: Driver, after: Driver, old_pool: Pool, new_pool: Pool) -> D
     for name, old, new in _pairs(_named(old_pool.devices), _named(new_pool.devices)):
         where = f"device {before.name}/{old_pool.name}/{name}"
         if old is None or new is None:
-            yield _whole(where, old, new)
+            yield from _unless_lost(_whole(where, old, new), old_pool, new_pool)
             continue
         yield from _fields(where, _flat(old, before.name), _flat(new, before.name))
         if before.health and after.health:

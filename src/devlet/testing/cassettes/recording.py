@@ -37,7 +37,7 @@ from devlet.testing.cassettes.cassette import (
 from devlet.testing.cassettes.known_members import known_members
 from devlet.testing.cassettes.rules import MAX_DEVICES
 
-__all__ = ["Found", "SpecFile", "recorded", "remarks", "renamed"]
+__all__ = ["Found", "SpecFile", "incomplete", "recorded", "remarks", "renamed"]
 
 T = TypeVar("T")
 Seen = TypeVar("Seen", DeviceEdits, DeviceHealth)
@@ -96,6 +96,10 @@ def recorded(found: Found, name: str = "") -> Cassette:
 
 def remarks(found: Found) -> Iterator[str]:
     """What does not get onto the cassette and would be missed, in sentences."""
+    for (driver, pool), specs in _newest(found.slices).items():
+        if _lacks_slices(specs):
+            there = f"{len(specs)} of its {_wanted(specs)} slices are there"
+            yield f"pool {pool} of driver {driver} is not complete, devices may be missing: {there}"
     amounts = _amounts(found)
     for resource in sorted(_too_many(found, amounts)):
         limit = f"the limit of {MAX_DEVICES} devices on a cassette"
@@ -127,20 +131,38 @@ def _drivers(found: Found) -> Iterator[Driver]:
 
 
 def _pools(found: Found) -> dict[str, list[Pool]]:
-    """By driver. Only the slices of a pool's highest generation count."""
-    slices: defaultdict[tuple[str, str], list[Document]] = defaultdict(list)
-    for each in found.slices:
-        spec = each["spec"]
-        slices[spec["driver"], spec["pool"]["name"]].append(each)
+    """By driver."""
     pools: defaultdict[str, list[Pool]] = defaultdict(list)
-    for (driver, _), group in slices.items():
-        newest = max(_generation(each) for each in group)
-        pools[driver].append(_pool(found.node, [each["spec"] for each in group if _generation(each) == newest]))
+    for (driver, _), specs in _newest(found.slices).items():
+        pools[driver].append(_pool(found.node, specs))
     return pools
 
 
-def _generation(slice: Document) -> int:
-    return int(slice["spec"]["pool"].get("generation") or 0)
+def incomplete(slices: Iterable[Document]) -> list[tuple[str, str]]:
+    """Drivers and names of pools that are being published, or were only in part."""
+    return [key for key, specs in _newest(slices).items() if _lacks_slices(specs)]
+
+
+def _newest(slices: Iterable[Document]) -> dict[tuple[str, str], list[Document]]:
+    """Specs by driver and name of the pool. Only the slices of its highest generation count."""
+    groups: defaultdict[tuple[str, str], list[Document]] = defaultdict(list)
+    for each in slices:
+        spec = each["spec"]
+        groups[spec["driver"], spec["pool"]["name"]].append(spec)
+    highest = {key: max(map(_generation, group)) for key, group in groups.items()}
+    return {key: [each for each in group if _generation(each) == highest[key]] for key, group in groups.items()}
+
+
+def _lacks_slices(specs: Sequence[Document]) -> bool:
+    return len(specs) < _wanted(specs)
+
+
+def _wanted(specs: Sequence[Document]) -> int:
+    return max(int(spec["pool"].get("resourceSliceCount") or 0) for spec in specs)
+
+
+def _generation(spec: Document) -> int:
+    return int(spec["pool"].get("generation") or 0)
 
 
 def _pool(node: str, specs: Sequence[Document]) -> Pool:
@@ -150,6 +172,7 @@ def _pool(node: str, specs: Sequence[Document]) -> Pool:
         shared_counters=tuple(
             known_members(each, _COUNTERS) for spec in specs for each in spec.get("sharedCounters") or ()
         ),
+        incomplete=_lacks_slices(specs),
     )
 
 

@@ -211,3 +211,14 @@ def test_what_a_cluster_knows_is_compared() -> None:
     cluster = Cassette("n1", metadata=Metadata(source="cluster"))
     assert [each.change for each in differences(known, cluster)] == ["removed", "removed"]
     assert [each.change for each in differences(cluster, known)] == ["added", "added"]
+
+
+def test_devices_that_an_incomplete_pool_lacks_may_still_be_there() -> None:
+    counters = {"name": "c", "counters": {"m": {"value": "1"}}}
+    whole = Pool("{node}", ({"name": "a"}, {"name": "b"}), (counters,))
+    part = Pool("{node}", ({"name": "a", "allowMultipleAllocations": True},), incomplete=True)
+    before, after = (Cassette("n1", drivers=(Driver("gpu.example.com", pools=(pool,)),)) for pool in (whole, part))
+    for found in (differences(before, after), differences(after, before)):
+        assert [(each.object, each.field) for each in found] == [
+            ("device gpu.example.com/{node}/a", "allowMultipleAllocations")
+        ]

@@ -3,14 +3,16 @@ from typing import Any
 from devlet.runtime.cdi.spec import ContainerEdits, Hook, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
 from devlet.testing.cassettes.cassette import DeviceEdits, DeviceHealth, Grant, Options, PluginDevice, Pool
-from devlet.testing.cassettes.recording import Found, SpecFile, recorded, remarks, renamed
+from devlet.testing.cassettes.recording import Found, SpecFile, incomplete, recorded, remarks, renamed
 
 DRIVER, RESOURCE = "gpu.example.com", "example.com/led"
 UID = "6b1c2f9e-0000-4000-8000-000000000001"
 
 
-def slice_of(*devices: dict[str, Any], pool: str = "n1", generation: int = 1, **more: Any) -> dict[str, Any]:
-    numbers = {"name": pool, "generation": generation, "resourceSliceCount": 1}
+def slice_of(
+    *devices: dict[str, Any], pool: str = "n1", generation: int = 1, count: int = 1, **more: Any
+) -> dict[str, Any]:
+    numbers = {"name": pool, "generation": generation, "resourceSliceCount": count}
     return {"spec": {"driver": DRIVER, "nodeName": "n1", "pool": numbers, "devices": list(devices), **more}}
 
 
@@ -28,9 +30,9 @@ def test_the_slices_of_a_pool_are_one_pool_and_old_generations_do_not_count() ->
     counters = {"name": "c", "counters": {"m": {"value": "1"}}}
     slices = [
         slice_of({"name": "old"}, generation=1),
-        slice_of({"name": "a"}, generation=2),
-        slice_of({"name": "b"}, generation=2),
-        slice_of(generation=2, sharedCounters=[counters]),
+        slice_of({"name": "a"}, generation=2, count=3),
+        slice_of({"name": "b"}, generation=2, count=3),
+        slice_of(generation=2, count=3, sharedCounters=[counters]),
         slice_of({"name": "c"}, pool="other"),
     ]
     (driver,) = recorded(Found("n1", slices=slices)).drivers
@@ -38,6 +40,20 @@ def test_the_slices_of_a_pool_are_one_pool_and_old_generations_do_not_count() ->
         Pool("other", ({"name": "c"},)),
         Pool("{node}", ({"name": "a"}, {"name": "b"}), (counters,)),
     )
+
+
+def test_a_pool_that_lacks_slices_is_marked_and_named() -> None:
+    """Until the last slice of a generation is there, the old ones may still be."""
+    whole = [slice_of({"name": "c"}, pool="whole", count=2), slice_of({"name": "d"}, pool="whole", count=2)]
+    partly = [slice_of({"name": "a"}, count=1), slice_of({"name": "a"}, generation=2, count=2)]
+    found = Found("n1", slices=[*whole, *partly])
+    assert incomplete(found.slices) == [(DRIVER, "n1")]
+    assert [(pool.name, pool.incomplete) for pool in recorded(found).drivers[0].pools] == [
+        ("whole", False),
+        ("{node}", True),
+    ]
+    told = f"pool n1 of driver {DRIVER} is not complete, devices may be missing: 1 of its 2 slices are there"
+    assert list(remarks(found)) == [told]
 
 
 def test_when_a_taint_was_added_is_not_recorded() -> None:
