@@ -22,6 +22,7 @@ from devlet.kit.facts import facts
 from devlet.kit.parts import running
 from devlet.objects.documents import Document
 from devlet.plugins import introduction
+from devlet.plugins.device_lists import ID_LENGTH
 from devlet.plugins.introduction import greeted
 from devlet.sdk.device_plugin import PluginOptions
 from devlet.sdk.dra_driver import DraOptions
@@ -96,7 +97,7 @@ async def _driver(driver: Driver, place: Place, cluster: Cluster) -> AsyncIterat
 
 def _plugin(plugin: Plugin, place: Place) -> AbstractAsyncContextManager[None]:
     served = virtual_plugin(plugin, strict=place.strict)
-    options = PluginOptions(directory=place.root / "device-plugins")
+    options = PluginOptions(directory=place.root / "device-plugins", id_length=ID_LENGTH)
     return _serving(partial(served.run, options), f"device plugin {plugin.resource}")
 
 

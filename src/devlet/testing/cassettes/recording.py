@@ -249,8 +249,7 @@ def _plugins(found: Found) -> Iterator[Plugin]:
     for each in found.devices:
         spec, status = each["spec"], each.get("status") or {}
         numa = tuple(spec.get("numaNodes") or ())
-        health = str(status.get("health") or HEALTHY)
-        devices[spec["resource"]].append(PluginDevice(spec["id"], _unless(health, HEALTHY), numa))
+        devices[spec["resource"]].append(PluginDevice(spec["id"], _plugin_health(status), numa))
     options = {each["spec"]["resource"]: each["spec"].get("options") or {} for each in reversed(found.plugins)}
     for resource in sorted(devices.keys() | options.keys()):
         listed = tuple(sorted(devices.get(resource, ()), key=lambda device: natural(device.id)))
@@ -259,6 +258,11 @@ def _plugins(found: Found) -> Iterator[Plugin]:
         wanted = _unless(msgspec.convert(options.get(resource, {}), type=Options), _OPTIONS)
         yield Plugin(resource, listed, options=wanted, grants=grants.summarised(answers))
     yield from _counted(found)
+
+
+def _plugin_health(status: Document) -> str:
+    """A plugin may say what it likes: to a node, what is not Healthy is unhealthy."""
+    return HEALTHY if status.get("health") in (None, "", HEALTHY) else _UNHEALTHY
 
 
 def _unless(value: T, default: T) -> T:

@@ -18,8 +18,9 @@ from devlet.runtime.cdi.spec import ContainerEdits, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
 from devlet.sdk.dra_driver import DraOptions
 from devlet.testing.cassettes import library
-from devlet.testing.cassettes.cassette import Cassette, Driver, Plugin, Pool
+from devlet.testing.cassettes.cassette import Cassette, Driver, Plugin, PluginDevice, Pool
 from devlet.testing.cassettes.player import Place, play, published
+from devlet.testing.cassettes.rules import problems
 from devlet.testing.cassettes.virtual_drivers import VirtualDriver
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.node import Node
@@ -97,6 +98,14 @@ async def test_nothing_is_left_when_it_ends(root: Path, cluster: Cluster) -> Non
         await published(led, "n2", cluster)
     assert await slices(cluster) == []
     assert not sockets(root) and not list((root / "plugins").iterdir())
+
+
+async def test_ids_that_a_node_takes_are_played() -> None:
+    """Longer ones than documented are not rare."""
+    cassette = Cassette("n1", plugins=(Plugin("example.com/led", (PluginDevice("x" * 1024),)),))
+    assert list(problems(cassette)) == []
+    async with Node.start(name="n2") as node, playing(cassette, node.root, node.cluster):
+        await node.until_healthy("example.com/led", 1)
 
 
 @pytest.mark.parametrize("version", RESOURCE_SLICES.kind.api_versions[1:])

@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+
 from devlet.runtime.cdi.spec import ContainerEdits, Hook, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
 from devlet.testing.cassettes.cassette import DeviceEdits, DeviceHealth, Grant, Options, PluginDevice, Pool
@@ -128,6 +130,13 @@ def test_plugins_have_their_devices_options_and_grants() -> None:
     assert led.options == Options(pre_start_required=True)
     assert led.grants == (Grant(env={"API_KEY": "redacted", "L": "{ids}"}),)
     assert (other.resource, other.ids_unknown) == ("example.com/other", True)
+
+
+@pytest.mark.parametrize("health", ["Sick", "Unknown", "unhealthy"])
+def test_what_is_not_healthy_is_unhealthy_as_for_a_node(health: str) -> None:
+    devices = [{"spec": {"resource": RESOURCE, "id": "a"}, "status": {"health": health}}]
+    (plugin,) = recorded(Found("n1", devices=devices)).plugins
+    assert plugin.devices == (PluginDevice("a", "Unhealthy"),)
 
 
 def test_a_nodes_status_says_how_many_devices_there_are() -> None:
