@@ -84,9 +84,13 @@ def test_every_placeholder_is_described() -> None:
 
 
 def test_the_limits_are_those_of_the_code() -> None:
-    (found,) = re.findall(r"at most (\d+) MiB, with at most (\d+) drivers, .* and ([\d,]+) devices", PAGE)
+    text = " ".join(PAGE.split())
+    (found,) = re.findall(
+        r"at most (\d+) MiB and ([\d,]+) values, with at most (\d+) drivers, .* and ([\d,]+) devices", text
+    )
     assert found == (
         str(cassette_file.MAX_BYTES >> 20),
+        f"{cassette_file.MAX_VALUES:,}",
         str(rules.MAX_DRIVERS),
         f"{rules.MAX_DEVICES:,}",
     )

@@ -4,7 +4,8 @@ A devlet knows everything about its node. Of a node of another cluster there are
 devices its plugins have.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,8 @@ from devlet.plugins import grants
 from devlet.runtime.cdi import spec_dir
 from devlet.state import checkpoint_file, device_checkpoint, health_file
 from devlet.state.checkpoint_file import CheckpointFile
-from devlet.testing.cassettes.cassette import DeviceHealth, DeviceNode, Grant, Mount
-from devlet.testing.cassettes.recording import Found, SpecFile
+from devlet.testing.cassettes.cassette import CLUSTER, DeviceHealth, DeviceNode, Grant, Mount
+from devlet.testing.cassettes.recording import Found, SpecFile, incomplete, remarks
 
 __all__ = ["Origin", "find", "several"]
 
@@ -32,6 +33,8 @@ _CHECKPOINT = Path("device-plugins") / "kubelet_internal_checkpoint"
 _HEALTH = "dra_health_state"
 _CDI = "cdi"
 _TOLD = 10  # names in one error
+_LOOKS = 5  # for slices that are not there yet
+_LOOK = 1.0  # seconds between two of them
 _ELSEWHERE = "capture the other one where it runs, or with --kubeconfig what its cluster knows"
 
 
@@ -44,16 +47,21 @@ class Origin:
     cdi_roots: tuple[Path, ...] = ()
 
 
-def find(origin: Origin) -> Found:
+def find(origin: Origin, sleep: Callable[[float], object] = time.sleep) -> Found:
+    """What would not get onto a cassette is told. `sleep` is for tests, which have no time."""
     session = connect(origin.target)
     try:
         node = _node(session, checked(session, origin.node, _ELSEWHERE))
-        slices = list(_slices(session, node["metadata"]["name"]))
-        if session.is_node:
-            return _on_devlet(session, origin, node["metadata"]["name"], slices)
-        return _on_cluster(node, slices)
+        slices = _settled(session, node["metadata"]["name"], sleep)
+        on_devlet = session.is_node
+        found = (
+            _on_devlet(session, origin, node["metadata"]["name"], slices) if on_devlet else _on_cluster(node, slices)
+        )
     finally:
         session.close()
+    for text in remarks(found):
+        _warn(text)
+    return found
 
 
 def _node(session: Session, name: str) -> Document:
@@ -76,6 +84,17 @@ def several(names: Iterable[str]) -> InvalidInput:
     )
 
 
+def _settled(session: Session, node: str, sleep: Callable[[float], object]) -> list[Document]:
+    """A driver that is publishing a pool is given some time to end."""
+    found = list(_slices(session, node))
+    for _ in range(_LOOKS):
+        if not incomplete(found):
+            break
+        sleep(_LOOK)
+        found = list(_slices(session, node))
+    return found
+
+
 def _slices(session: Session, node: str) -> Iterator[Document]:
     """Those that are of this node alone, in the newest version of the API. None on a cluster that has no slices."""
     try:
@@ -91,7 +110,7 @@ def _on_cluster(node: Document, slices: Sequence[Document]) -> Found:
     status = node.get("status") or {}
     return Found(
         node=node["metadata"]["name"],
-        source="cluster",
+        source=CLUSTER,
         slices=slices,
         capacity=status.get("capacity") or {},
         allocatable=status.get("allocatable") or {},

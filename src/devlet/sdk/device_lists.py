@@ -42,12 +42,12 @@ def check_resource(name: str, plugin: str) -> None:
         raise InvalidInput(f"{name!r} is not the name of an extended resource: {rule}")
 
 
-def device_list(resource: str, devices: Iterable[PluginDevice]) -> DeviceList:
+def device_list(resource: str, devices: Iterable[PluginDevice], id_length: int = ID_LENGTH) -> DeviceList:
     """InvalidInput if one of them cannot be listed; it says which."""
     found: tuple[PluginDevice, ...] = listed(devices, f"devices() of {resource}", "PluginDevice")
     ids: set[str] = set()
     for device in found:
-        if problem := _problem(device, ids):
+        if problem := _problem(device, ids, id_length):
             raise InvalidInput(f"the device list of {resource} is not sent: {problem}")
         ids.add(device.id)
     message = pb.ListAndWatchResponse(devices=map(_message, found)).SerializeToString()
@@ -57,11 +57,11 @@ def device_list(resource: str, devices: Iterable[PluginDevice]) -> DeviceList:
     return DeviceList(found, frozenset(ids), message)
 
 
-def _problem(device: object, before: set[str]) -> str:
+def _problem(device: object, before: set[str], id_length: int) -> str:
     """Empty if there is none. Nothing but this has checked the types of what a plugin lists."""
     if not isinstance(device, PluginDevice):
         return f"{device!r} is not a PluginDevice"
-    if problem := _id_problem(device.id):
+    if problem := _id_problem(device.id, id_length):
         return problem
     if device.id in before:
         return f"two devices have the id {device.id!r}"
@@ -80,11 +80,11 @@ def _are_nodes(value: object) -> bool:
     return isinstance(value, Iterable) and all(isinstance(each, int) and 0 <= each < 1 << 63 for each in value)
 
 
-def _id_problem(id: str) -> str:
+def _id_problem(id: str, most: int) -> str:
     if not _is_text(id):
-        return f"a device has the id {id!r}, expected a text of 1 to {ID_LENGTH} characters"
-    if len(id) > ID_LENGTH:
-        return f"the id {id!r} has {len(id)} characters, at most {ID_LENGTH} are allowed"
+        return f"a device has the id {id!r}, expected a text of 1 to {most} characters"
+    if len(id) > most:
+        return f"the id {id!r} has {len(id)} characters, at most {most} are allowed"
     try:
         id.encode()
     except UnicodeEncodeError:

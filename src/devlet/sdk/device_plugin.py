@@ -33,7 +33,7 @@ from devlet.kit.facts import facts
 from devlet.kit.parts import running
 from devlet.sdk import kubelet_registration
 from devlet.sdk.board import Board
-from devlet.sdk.device_lists import DeviceList, check_resource, device_list
+from devlet.sdk.device_lists import ID_LENGTH, DeviceList, check_resource, device_list
 from devlet.sdk.feed import follow
 from devlet.sdk.kubelet_registration import KUBELET_SOCKET, FoundRegistration, KubeletRegistration, Registration
 from devlet.sdk.mistakes import heard
@@ -65,6 +65,7 @@ class PluginOptions:
     retry: float = 0.2  # the first wait after a failure, which then doubles
     retry_limit: float = 30.0
     check: float = 60.0  # between two looks whether the node still follows the devices
+    id_length: int = ID_LENGTH  # characters of an id; nodes take more than is documented
 
 
 class DevicePlugin:
@@ -135,6 +136,7 @@ class _Life:
     def __init__(self, plugin: DevicePlugin, options: PluginOptions, clock: Clock) -> None:
         self._plugin = plugin
         self._clock = clock
+        self._id_length = options.id_length
         self._retry = Backoff(options.retry, options.retry_limit)
         self._optional = Optional(_has(plugin, "pre_start"), _has(plugin, "prefer"))
         self._registration = self._choose(options)
@@ -156,7 +158,7 @@ class _Life:
         await anyio.sleep_forever()
 
     def _take(self, devices: Sequence[PluginDevice]) -> None:
-        newest = device_list(self._plugin.resource, devices)
+        newest = device_list(self._plugin.resource, devices, self._id_length)
         if self._board.value is not None and self._board.value.devices == newest.devices:
             return  # a kubelet writes a file for every list that it gets
         self._board.show(newest)

@@ -2,17 +2,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 
 from devlet.cli.cassette_source import Origin, find
 from devlet.cli.target import Target
+from devlet.cluster.client import MergePatch
+from devlet.cluster.remote import kubeconfig
+from devlet.cluster.remote.client import connected
 from devlet.errors import InvalidInput, NotFound
+from devlet.objects.kinds import NODES
 from devlet.plugins import grants
 from devlet.plugins.devices import Grant as Answer
 from devlet.state import health_file
 from devlet.state.checkpoint_file import CheckpointFile
 from devlet.state.device_checkpoint import Encoder, Entry
 from devlet.testing.cassettes.cassette import DeviceHealth, Grant
+from devlet.testing.embedded import embedded_api
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import API
@@ -115,3 +121,36 @@ def test_health_is_in_a_file_of_the_node(api: "API", capsys: pytest.CaptureFixtu
     assert find(origin(api)).health == {}
     warned = capsys.readouterr().err
     assert warned.startswith(f"Warning: what drivers said of the health of devices is not known: {file}: ")
+
+
+@pytest.mark.anyio
+async def test_what_does_not_fit_onto_a_cassette_is_told(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    amounts = {"gpu.example.com/memory": "17179869184"}
+    async with embedded_api(root) as api, connected(kubeconfig.connection([api.kubeconfig])) as cluster:
+        await cluster.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
+        await cluster.patch(NODES, "n1", MergePatch({"status": {"capacity": amounts}}), subresource="status")
+        found = await anyio.to_thread.run_sync(find, Origin(Target(api.kubeconfig), "n1"))
+    assert (found.source, found.capacity) == ("cluster", amounts)
+    assert capsys.readouterr().err.startswith("Warning: gpu.example.com/memory is left out: 17179869184 are more than")
+
+
+def part(api: "API", number: int) -> None:
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 2}
+    spec = {"driver": "d.e", "nodeName": "n1", "pool": pool, "devices": [{"name": f"gpu-{number}"}]}
+    api.put(f"/apis/resource.k8s.io/v1/resourceslices/p-{number}", {"spec": spec})
+
+
+def test_a_pool_that_is_being_published_is_waited_for(api: "API", capsys: pytest.CaptureFixture[str]) -> None:
+    part(api, 0)
+    found = find(origin(api), sleep=lambda seconds: part(api, 1))
+    assert len(found.slices) == 3 and capsys.readouterr().err == ""
+
+
+def test_one_that_stays_incomplete_is_told(api: "API", capsys: pytest.CaptureFixture[str]) -> None:
+    part(api, 0)
+    slept: list[float] = []
+    assert len(find(origin(api), sleep=slept.append).slices) == 2
+    assert sum(slept) == 5.0
+    assert capsys.readouterr().err.startswith(
+        "Warning: pool p of driver d.e is not complete, devices may be missing: 1 "
+    )

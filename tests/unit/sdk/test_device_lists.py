@@ -51,6 +51,12 @@ def test_63_characters_are_enough_for_an_id_however_many_bytes_they_have() -> No
     assert device_list(LED, [PluginDevice("ü" * 63)]).ids == {"ü" * 63}
 
 
+def test_a_longer_id_can_be_allowed_as_nodes_do() -> None:
+    assert device_list(LED, [PluginDevice("x" * 64)], id_length=64).ids == {"x" * 64}
+    with pytest.raises(InvalidInput, match="has 65 characters, at most 64 are allowed"):
+        device_list(LED, [PluginDevice("x" * 65)], id_length=64)
+
+
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=63), unique=True))
 def test_whatever_is_accepted_can_be_read_back(ids: list[str]) -> None:
     made = device_list(LED, map(PluginDevice, ids))

@@ -32,6 +32,7 @@ __all__ = [
 
 API_VERSION: Final = "devlet.dev/v1alpha1"
 KIND: Final = "Cassette"
+CLUSTER: Final = "cluster"  # a source
 HEALTHY: Final = "Healthy"
 OWN_POOL: Final = "{node}"
 """The name of a pool that is named after its node, whatever that is."""
@@ -53,11 +54,13 @@ class Metadata(_Part, frozen=True):
 
 
 class Pool(_Part, frozen=True):
-    """All slices of a pool as one. Its devices are on the node: others do not come and go with it."""
+    """All slices of a pool as one. Its devices are on the node: others do not come and go with it. `incomplete`: not
+    all of its slices were there, so it may have more devices."""
 
     name: str
     devices: tuple[Document, ...] = ()
     shared_counters: tuple[Document, ...] = ()
+    incomplete: bool = False
 
 
 class DeviceEdits(_Part, frozen=True):

@@ -15,15 +15,19 @@ from devlet.errors import DevletError, InvalidInput
 from devlet.testing.cassettes.cassette import API_VERSION, KIND, Cassette
 from devlet.testing.cassettes.rules import problems
 
-__all__ = ["MAX_BYTES", "decode", "document", "encode", "read"]
+__all__ = ["MAX_BYTES", "MAX_VALUES", "check_events", "decode", "document", "encode", "read"]
 
-MAX_BYTES: Final = 4 << 20
+MAX_BYTES: Final = 64 << 20  # enough for as many devices as there may be, each with 32 attributes
+MAX_VALUES: Final = (
+    3_000_000  # keys, texts, numbers, lists and objects: each takes up to half a kilobyte while it is read
+)
 MAX_DEPTH: Final = 50
 _TOLD: Final = 10  # problems in one error
 
 _SafeLoader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SafeDumper: type[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _STARTS = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
+_VALUES = (*_STARTS, yaml.ScalarEvent)
 _ENDS = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
 
@@ -44,6 +48,8 @@ def decode(content: bytes) -> Cassette:
     if len(content) > MAX_BYTES:
         raise InvalidInput(f"larger than {MAX_BYTES >> 20} MiB, which no cassette is")
     found = _parsed(content)
+    if _values(found) > MAX_VALUES:
+        raise InvalidInput(f"more than {MAX_VALUES} values, which no cassette has")
     _check_head(found)
     try:
         cassette = msgspec.convert(found, type=Cassette)
@@ -67,10 +73,35 @@ def encode(cassette: Cassette, *, as_json: bool = False) -> bytes:
     if told := list(problems(cassette)):
         raise InvalidInput("; ".join(told[:_TOLD]))
     found = document(cassette)
-    if as_json:
-        return msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n"
+    if _values(found) > MAX_VALUES:
+        raise InvalidInput(f"the cassette has more than {MAX_VALUES} values, nobody could read it")
+    content = _json(found) if as_json else _yaml(found)
+    if len(content) > MAX_BYTES:
+        raise InvalidInput(f"the cassette is larger than {MAX_BYTES >> 20} MiB, nobody could read it")
+    return content
+
+
+def _json(found: Any) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n"
+
+
+def _yaml(found: Any) -> bytes:
     text: str = yaml.dump(found, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     return text.encode()
+
+
+def _values(found: Any) -> int:
+    """As many as `check_events` counts."""
+    count, rest = 0, [found]
+    while rest:
+        value = rest.pop()
+        count += 1
+        if isinstance(value, dict):
+            count += len(value)
+            rest += value.values()
+        elif isinstance(value, list | tuple):
+            rest += value
+    return count
 
 
 def _parsed(content: bytes) -> Any:
@@ -81,7 +112,7 @@ def _parsed(content: bytes) -> Any:
         except (ValueError, RecursionError):
             pass  # may still be YAML, or its errors say more
     try:
-        _check_events(content)
+        check_events(content)
         return yaml.load(content, Loader=_Loader)
     except yaml.MarkedYAMLError as e:
         line = f"line {e.problem_mark.line + 1}: " if e.problem_mark else ""
@@ -95,13 +126,16 @@ def _check_keys(pairs: list[tuple[str, Any]]) -> None:
         raise ValueError("a key is twice")
 
 
-def _check_events(content: bytes) -> None:
+def check_events(content: bytes, most: int = MAX_VALUES) -> None:
     """Before anything is built: libyaml does that by recursion, and ends the process where it is too deep."""
-    depth = 0
+    depth = count = 0
     for event in yaml.parse(content, Loader=_SafeLoader):
         if isinstance(event, yaml.AliasEvent):
             raise yaml.YAMLError(f"aliases are not allowed: *{event.anchor}")
         depth += isinstance(event, _STARTS) - isinstance(event, _ENDS)
+        count += isinstance(event, _VALUES)
+        if count > most:
+            raise yaml.YAMLError(f"more than {most} values, which no cassette has")
         if depth > MAX_DEPTH:
             raise yaml.YAMLError(f"nested more than {MAX_DEPTH} levels deep")
 

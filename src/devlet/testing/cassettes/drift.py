@@ -19,7 +19,7 @@ from devlet.objects.quantity import Quantity
 from devlet.runtime.cdi.spec import ContainerEdits
 from devlet.sdk.values import UNKNOWN
 from devlet.testing.cassettes import edits, grants
-from devlet.testing.cassettes.cassette import HEALTHY, Cassette, Driver, Plugin, PluginDevice, Pool
+from devlet.testing.cassettes.cassette import CLUSTER, HEALTHY, Cassette, Driver, Plugin, PluginDevice, Pool
 from devlet.testing.cassettes.placeholders import changed, filled
 
 __all__ = ["Change", "Difference", "differences"]
@@ -64,10 +64,26 @@ Differences = Iterator[Difference]
 def differences(before: Cassette, after: Cassette) -> list[Difference]:
     """By driver and plugin, each in the order of its devices."""
     return [
-        *_drivers(before.drivers, after.drivers),
-        *_plugins(before.plugins, after.plugins),
+        *_drivers(_comparable_drivers(before, after), _comparable_drivers(after, before)),
+        *_plugins(_comparable_plugins(before, after), _comparable_plugins(after, before)),
         *_specs(before, after),
     ]
+
+
+def _comparable_drivers(cassette: Cassette, other: Cassette) -> Sequence[Driver]:
+    """A cluster knows drivers by their slices only."""
+    seen = {driver.name for driver in other.drivers}
+    return [d for d in cassette.drivers if d.pools or d.name in seen or not _is_cluster(other)]
+
+
+def _comparable_plugins(cassette: Cassette, other: Cassette) -> Sequence[Plugin]:
+    """A cluster knows plugins by the numbers of their devices only."""
+    seen = {plugin.resource for plugin in other.plugins}
+    return [p for p in cassette.plugins if p.devices or p.resource in seen or not _is_cluster(other)]
+
+
+def _is_cluster(cassette: Cassette) -> bool:
+    return cassette.metadata.source == CLUSTER
 
 
 def _drivers(before: Sequence[Driver], after: Sequence[Driver]) -> Differences:
@@ -93,9 +109,15 @@ def _pools(before: Driver, after: Driver) -> Differences:
 def _counters(where: str, before: Pool, after: Pool) -> Differences:
     for name, old, new in _pairs(_named(before.shared_counters), _named(after.shared_counters)):
         if old is None or new is None:
-            yield _whole(f"{where}/{name}", old, new)
+            yield from _unless_lost(_whole(f"{where}/{name}", old, new), before, after)
         else:
             yield from _fields(f"{where}/{name}", _amounts(old), _amounts(new))
+
+
+def _unless_lost(difference: Difference, before: Pool, after: Pool) -> Differences:
+    """What an incomplete pool lacks may be in a slice that was not there."""
+    if not (after if difference.change is Change.REMOVED else before).incomplete:
+        yield difference
 
 
 def _amounts(counters: Document) -> Document:
@@ -106,7 +128,7 @@ def _devices(before: Driver, after: Driver, old_pool: Pool, new_pool: Pool) -> D
     for name, old, new in _pairs(_named(old_pool.devices), _named(new_pool.devices)):
         where = f"device {before.name}/{old_pool.name}/{name}"
         if old is None or new is None:
-            yield _whole(where, old, new)
+            yield from _unless_lost(_whole(where, old, new), old_pool, new_pool)
             continue
         yield from _fields(where, _flat(old, before.name), _flat(new, before.name))
         if before.health and after.health:
@@ -197,6 +219,8 @@ def _granted(plugin: Plugin, id: str) -> Document:
 
 
 def _specs(before: Cassette, after: Cassette) -> Differences:
+    if _is_cluster(before) or _is_cluster(after):
+        return  # it has none of them
     for name, old, new in _pairs(_cdi_devices(before), _cdi_devices(after)):
         if old is None or new is None:
             yield _whole(f"cdi {name}", old, new)

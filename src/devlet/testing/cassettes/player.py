@@ -5,7 +5,7 @@ left but what prepared claims need; a real driver leaves its slices, because it 
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Set
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Set
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,19 +15,22 @@ from typing import Any
 import anyio
 from anyio.abc import TaskStatus
 
-from devlet.cluster.client import Cluster, ListOptions, ObjectList
-from devlet.errors import DevletError, InUse, NotFound
+from devlet.cluster.client import Cluster
+from devlet.errors import Conflict, DevletError, InUse, NotFound
 from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.facts import facts
 from devlet.kit.parts import running
-from devlet.objects.kinds import RESOURCE_SLICES
+from devlet.objects.documents import Document
 from devlet.plugins import introduction
+from devlet.plugins.device_lists import ID_LENGTH
 from devlet.plugins.introduction import greeted
 from devlet.sdk.device_plugin import PluginOptions
 from devlet.sdk.dra_driver import DraOptions
 from devlet.sdk.dra_services import DraService
 from devlet.sdk.registrar import DRA_PLUGIN
+from devlet.sdk.slices.served_slices import ServedSlices
 from devlet.testing.cassettes.cassette import Cassette, Driver, Plugin
+from devlet.testing.cassettes.offered import offered
 from devlet.testing.cassettes.spec_files import spec_files
 from devlet.testing.cassettes.virtual_drivers import virtual_driver, virtual_plugin
 
@@ -62,8 +65,9 @@ async def play(
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """A part: ready when all sockets are served. InvalidInput if something on it cannot be served, InUse if a driver
-    of that name runs there."""
+    of that name runs there, or a plugin for that resource."""
     await _check_absent({driver.name for driver in cassette.drivers}, place.root / "plugins_registry")
+    await _check_not_offered({plugin.resource for plugin in cassette.plugins}, place, cluster)
     async with AsyncExitStack() as stack:
         stack.enter_context(spec_files(cassette.cdi, place.cdi_root, strict=place.strict))
         for driver in cassette.drivers:
@@ -93,7 +97,7 @@ async def _driver(driver: Driver, place: Place, cluster: Cluster) -> AsyncIterat
 
 def _plugin(plugin: Plugin, place: Place) -> AbstractAsyncContextManager[None]:
     served = virtual_plugin(plugin, strict=place.strict)
-    options = PluginOptions(directory=place.root / "device-plugins")
+    options = PluginOptions(directory=place.root / "device-plugins", id_length=ID_LENGTH)
     return _serving(partial(served.run, options), f"device plugin {plugin.resource}")
 
 
@@ -131,11 +135,18 @@ async def _driver_on(socket: Path) -> str:
     return found.name if found.type == DRA_PLUGIN else ""
 
 
+async def _check_not_offered(resources: Set[str], place: Place, cluster: Cluster) -> None:
+    """The node would take the devices from the newest plugin, and leave those of the other one."""
+    for resource in sorted(await offered(resources, place.root, place.node, cluster)):
+        raise InUse(f"device plugin {resource} runs on this node already: {_END_IT}")
+
+
 async def _remove_slices(driver: str, node: str, cluster: Cluster) -> None:
+    slices = _slices(driver, node, cluster)
     try:
-        for each in (await cluster.list(RESOURCE_SLICES, options=_of(driver, node))).items:
-            with suppress(NotFound):
-                await cluster.delete(RESOURCE_SLICES, each["metadata"]["name"])
+        for each in await slices.list():
+            with suppress(NotFound, Conflict):  # somebody else has it now
+                await slices.delete(each)
     except DevletError as e:
         log.warning("slices not removed, the node does it", extra=facts(driver=driver, err=e))
 
@@ -144,16 +155,17 @@ async def published(cassette: Cassette, node: str, cluster: Cluster, clock: Cloc
     """Until the cluster has as many devices of each driver on this node as are on the cassette."""
     counts = {driver.name: sum(len(pool.devices) for pool in driver.pools) for driver in cassette.drivers}
     for name, count in counts.items():
-        while _devices(await cluster.list(RESOURCE_SLICES, options=_of(name, node))) < count:
+        slices = _slices(name, node, cluster)
+        while _devices(await slices.list()) < count:
             await clock.sleep(_LOOK)
 
 
-def _of(driver: str, node: str) -> ListOptions:
-    return ListOptions(field_selector=f"spec.nodeName={node},spec.driver={driver}")
+def _slices(driver: str, node: str, cluster: Cluster) -> ServedSlices:
+    return ServedSlices(cluster, f"spec.nodeName={node},spec.driver={driver}")
 
 
-def _devices(slices: ObjectList) -> int:
-    return sum(len(each["spec"].get("devices") or ()) for each in slices.items)
+def _devices(slices: Iterable[Document]) -> int:
+    return sum(len(each["spec"].get("devices") or ()) for each in slices)
 
 
 def _options(driver: Driver, place: Place) -> DraOptions:

@@ -11,13 +11,13 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from devlet.errors import InvalidInput
 from devlet.node.devices.order import natural
 from devlet.objects import names as name_rules
 from devlet.objects.documents import Document
 from devlet.objects.quantity import Quantity
 from devlet.objects.schema import message
 from devlet.runtime.cdi.spec import ContainerEdits, Spec
+from devlet.runtime.cdi.spec import Device as CdiDevice
 from devlet.runtime.cdi.versions import minimum
 from devlet.testing.cassettes import edits, grants, secrets
 from devlet.testing.cassettes.cassette import (
@@ -37,10 +37,11 @@ from devlet.testing.cassettes.cassette import (
 from devlet.testing.cassettes.known_members import known_members
 from devlet.testing.cassettes.rules import MAX_DEVICES
 
-__all__ = ["Found", "SpecFile", "recorded", "renamed"]
+__all__ = ["Found", "SpecFile", "incomplete", "recorded", "remarks", "renamed"]
 
 T = TypeVar("T")
 Seen = TypeVar("Seen", DeviceEdits, DeviceHealth)
+Part = TypeVar("Part", Spec, CdiDevice)
 
 _UNHEALTHY: Final = "Unhealthy"
 _OPTIONS: Final = Plugin("").options
@@ -93,6 +94,18 @@ def recorded(found: Found, name: str = "") -> Cassette:
     )
 
 
+def remarks(found: Found) -> Iterator[str]:
+    """What does not get onto the cassette and would be missed, in sentences."""
+    for (driver, pool), specs in _newest(found.slices).items():
+        if _lacks_slices(specs):
+            there = f"{len(specs)} of its {_wanted(specs)} slices are there"
+            yield f"pool {pool} of driver {driver} is not complete, devices may be missing: {there}"
+    amounts = _amounts(found)
+    for resource in sorted(_too_many(found, amounts)):
+        limit = f"the limit of {MAX_DEVICES} devices on a cassette"
+        yield f"{resource} is left out: {amounts[resource]} are more than {limit}"
+
+
 def renamed(cassette: Cassette, node: str) -> Cassette:
     """Under another name of its node. Its own pools have no name of their own."""
     return msgspec.structs.replace(cassette, node=node)
@@ -118,20 +131,38 @@ def _drivers(found: Found) -> Iterator[Driver]:
 
 
 def _pools(found: Found) -> dict[str, list[Pool]]:
-    """By driver. Only the slices of a pool's highest generation count."""
-    slices: defaultdict[tuple[str, str], list[Document]] = defaultdict(list)
-    for each in found.slices:
-        spec = each["spec"]
-        slices[spec["driver"], spec["pool"]["name"]].append(each)
+    """By driver."""
     pools: defaultdict[str, list[Pool]] = defaultdict(list)
-    for (driver, _), group in slices.items():
-        newest = max(_generation(each) for each in group)
-        pools[driver].append(_pool(found.node, [each["spec"] for each in group if _generation(each) == newest]))
+    for (driver, _), specs in _newest(found.slices).items():
+        pools[driver].append(_pool(found.node, specs))
     return pools
 
 
-def _generation(slice: Document) -> int:
-    return int(slice["spec"]["pool"].get("generation") or 0)
+def incomplete(slices: Iterable[Document]) -> list[tuple[str, str]]:
+    """Drivers and names of pools that are being published, or were only in part."""
+    return [key for key, specs in _newest(slices).items() if _lacks_slices(specs)]
+
+
+def _newest(slices: Iterable[Document]) -> dict[tuple[str, str], list[Document]]:
+    """Specs by driver and name of the pool. Only the slices of its highest generation count."""
+    groups: defaultdict[tuple[str, str], list[Document]] = defaultdict(list)
+    for each in slices:
+        spec = each["spec"]
+        groups[spec["driver"], spec["pool"]["name"]].append(spec)
+    highest = {key: max(map(_generation, group)) for key, group in groups.items()}
+    return {key: [each for each in group if _generation(each) == highest[key]] for key, group in groups.items()}
+
+
+def _lacks_slices(specs: Sequence[Document]) -> bool:
+    return len(specs) < _wanted(specs)
+
+
+def _wanted(specs: Sequence[Document]) -> int:
+    return max(int(spec["pool"].get("resourceSliceCount") or 0) for spec in specs)
+
+
+def _generation(spec: Document) -> int:
+    return int(spec["pool"].get("generation") or 0)
 
 
 def _pool(node: str, specs: Sequence[Document]) -> Pool:
@@ -141,6 +172,7 @@ def _pool(node: str, specs: Sequence[Document]) -> Pool:
         shared_counters=tuple(
             known_members(each, _COUNTERS) for spec in specs for each in spec.get("sharedCounters") or ()
         ),
+        incomplete=_lacks_slices(specs),
     )
 
 
@@ -199,7 +231,12 @@ def _parts(found: Found) -> Iterator[Document]:
 
 
 def _clean(seen: ContainerEdits, claims: Collection[str]) -> ContainerEdits:
-    hooks = tuple(msgspec.structs.replace(hook, env=tuple(secrets.redacted_env(hook.env))) for hook in seen.hooks)
+    hooks = tuple(
+        msgspec.structs.replace(
+            hook, args=tuple(secrets.redacted_args(hook.args)), env=tuple(secrets.redacted_env(hook.env))
+        )
+        for hook in seen.hooks
+    )
     safe = msgspec.structs.replace(seen, env=tuple(secrets.redacted_env(seen.env)), hooks=hooks)
     return secrets.without_claims(safe, claims)
 
@@ -212,8 +249,7 @@ def _plugins(found: Found) -> Iterator[Plugin]:
     for each in found.devices:
         spec, status = each["spec"], each.get("status") or {}
         numa = tuple(spec.get("numaNodes") or ())
-        health = str(status.get("health") or HEALTHY)
-        devices[spec["resource"]].append(PluginDevice(spec["id"], _unless(health, HEALTHY), numa))
+        devices[spec["resource"]].append(PluginDevice(spec["id"], _plugin_health(status), numa))
     options = {each["spec"]["resource"]: each["spec"].get("options") or {} for each in reversed(found.plugins)}
     for resource in sorted(devices.keys() | options.keys()):
         listed = tuple(sorted(devices.get(resource, ()), key=lambda device: natural(device.id)))
@@ -221,7 +257,12 @@ def _plugins(found: Found) -> Iterator[Plugin]:
         answers = [_clean_grant(grant) for grant in found.answers.get(resource, ()) if known.issuperset(grant.ids)]
         wanted = _unless(msgspec.convert(options.get(resource, {}), type=Options), _OPTIONS)
         yield Plugin(resource, listed, options=wanted, grants=grants.summarised(answers))
-    yield from _counted(found, devices.keys() | options.keys())
+    yield from _counted(found)
+
+
+def _plugin_health(status: Document) -> str:
+    """A plugin may say what it likes: to a node, what is not Healthy is unhealthy."""
+    return HEALTHY if status.get("health") in (None, "", HEALTHY) else _UNHEALTHY
 
 
 def _unless(value: T, default: T) -> T:
@@ -235,18 +276,34 @@ def _clean_grant(grant: Grant) -> Grant:
     )
 
 
-def _counted(found: Found, known: Collection[str]) -> Iterator[Plugin]:
+def _counted(found: Found) -> Iterator[Plugin]:
     """A node's status has the numbers of devices, and nothing else of them."""
-    for resource, amount in sorted(found.capacity.items()):
-        if resource in known or name_rules.extended_resource_name(resource):
-            continue
-        total, usable = _whole(amount), _whole(found.allocatable.get(resource, amount))
-        if total > MAX_DEVICES:
-            raise InvalidInput(f"node {found.node}: {total} {resource} are more than the limit of {MAX_DEVICES}")
+    amounts = _amounts(found)
+    for resource in sorted(amounts.keys() - _too_many(found, amounts)):
+        total = amounts[resource]
+        usable = _whole(found.allocatable.get(resource, found.capacity[resource]))
         word = resource.partition("/")[2]
         listed = [PluginDevice(f"{word}-{i}", HEALTHY if i < usable else _UNHEALTHY) for i in range(total)]
-        if listed:
-            yield Plugin(resource, tuple(listed), ids_unknown=True)
+        yield Plugin(resource, tuple(listed), ids_unknown=True)
+
+
+def _amounts(found: Found) -> dict[str, int]:
+    """Of resources of which nothing better is known."""
+    known = {each["spec"]["resource"] for each in (*found.devices, *found.plugins)}
+    names = [name for name in found.capacity if name not in known and not name_rules.extended_resource_name(name)]
+    return {name: total for name in names if (total := _whole(found.capacity[name])) > 0}
+
+
+def _too_many(found: Found, amounts: Mapping[str, int]) -> set[str]:
+    """Those that do not fit any more if small ones go first. Some count bytes, not devices."""
+    room = MAX_DEVICES - len(found.devices) - sum(len(each["spec"].get("devices") or ()) for each in found.slices)
+    left = set()
+    for resource, total in sorted(amounts.items(), key=lambda item: item[1]):
+        if total > room:
+            left.add(resource)
+        else:
+            room -= total
+    return left
 
 
 def _whole(amount: str) -> int:
@@ -273,9 +330,14 @@ def _is_of_claim(name: str, of_claims: Collection[str], uids: Collection[str]) -
 
 
 def _clean_spec(spec: Spec, claims: Collection[str]) -> Spec:
-    devices = tuple(
-        msgspec.structs.replace(device, container_edits=_clean(device.container_edits, claims))
-        for device in spec.devices
-    )
-    clean = msgspec.structs.replace(spec, devices=devices, container_edits=_clean(spec.container_edits, claims))
+    clean = _clean_part(spec, claims)
+    clean = msgspec.structs.replace(clean, devices=tuple(_clean_part(device, claims) for device in spec.devices))
     return msgspec.structs.replace(clean, cdi_version=minimum(clean))
+
+
+def _clean_part(part: Part, claims: Collection[str]) -> Part:
+    return msgspec.structs.replace(
+        part,
+        container_edits=_clean(part.container_edits, claims),
+        annotations=secrets.without_claims(secrets.redacted(part.annotations), claims),
+    )

@@ -17,6 +17,7 @@ from devlet.objects.kinds import RESOURCE_SLICES
 from devlet.objects.schema import message_of
 from devlet.objects.shape import conform
 from devlet.objects.validation import Rules, validate_create
+from devlet.plugins.device_lists import ID_LENGTH
 from devlet.runtime.cdi.spec import ContainerEdits, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
 from devlet.runtime.cdi.validation import problems as spec_problems
@@ -30,9 +31,9 @@ MAX_DRIVERS: Final = 100  # and as many plugins, and CDI specs
 MAX_POOLS: Final = 100  # of one driver
 MAX_DEVICES: Final = 10_000  # on the whole
 _AT_ONCE: Final = 64
-_ID_BYTES: Final = 1024
 _NUMA_MAX: Final = (1 << 31) - 1
 _HEALTHS: Final = (HEALTHY, UNHEALTHY, UNKNOWN)
+_PLUGIN_HEALTHS: Final = (HEALTHY, UNHEALTHY)
 
 Problems = Iterator[str]
 
@@ -46,6 +47,7 @@ def problems(cassette: Cassette) -> Problems:
     yield from (f"node: {text}" for text in _named(cassette.node, names.dns_subdomain))
     for i, driver in enumerate(cassette.drivers):
         yield from _driver(driver, f"drivers[{i}]")
+        yield from _hidden_pool(driver, cassette.node, f"drivers[{i}]")
     for i, plugin in enumerate(cassette.plugins):
         yield from _plugin(plugin, f"plugins[{i}]")
     for i, spec in enumerate(cassette.cdi):
@@ -85,6 +87,11 @@ def _driver(driver: Driver, path: str) -> Problems:
         if told.health not in _HEALTHS:
             yield f"{path}.health[{i}].health: {told.health[:100]!r} is none of {', '.join(_HEALTHS)}"
     yield from _twice(f"{path}.health", (f"{each.pool}/{each.device}" for each in driver.health))
+
+
+def _hidden_pool(driver: Driver, node: str, path: str) -> Problems:
+    if {OWN_POOL, node} <= {pool.name for pool in driver.pools}:
+        yield f"{path}.pools: {node!r} is the name of the node, whose pool is {OWN_POOL}: rename one of them"
 
 
 def _edits(edits: ContainerEdits) -> Problems:
@@ -160,8 +167,10 @@ def _plugin(plugin: Plugin, path: str) -> Problems:
     if names.extended_resource_name(plugin.resource):
         yield f"{path}.resource: {plugin.resource[:100]!r} must be a valid extended resource name"
     ids = [device.id for device in plugin.devices]
-    if any(not id or len(id.encode()) > _ID_BYTES or not id.isprintable() for id in ids):
-        yield f"{path}.devices: an id must be printable and have 1 to {_ID_BYTES} bytes"
+    if any(not id or len(id.encode()) > ID_LENGTH or not id.isprintable() for id in ids):
+        yield f"{path}.devices: an id must be printable and have 1 to {ID_LENGTH} bytes"
+    for health in sorted({device.health for device in plugin.devices} - set(_PLUGIN_HEALTHS)):
+        yield f"{path}.devices: the health {health[:100]!r} is none of {', '.join(_PLUGIN_HEALTHS)}"
     if any(not 0 <= node <= _NUMA_MAX for device in plugin.devices for node in device.numa_nodes):
         yield f"{path}.devices: a NUMA node is a number from 0 to {_NUMA_MAX}"
     yield from _twice(f"{path}.devices", ids)

@@ -7,7 +7,6 @@ from typing import Any, Final
 from devlet.errors import InvalidInput
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document
-from devlet.sdk.device_lists import ID_LENGTH
 from devlet.sdk.device_plugin import DevicePlugin
 from devlet.sdk.dra_driver import DraDriver
 from devlet.sdk.health import HEALTH_SERVICES
@@ -27,7 +26,10 @@ _PERMISSIONS: Final = "rw"  # where a plugin granted a node without saying how, 
 
 
 def virtual_driver(recorded: RecordedDriver, node: str, *, strict: bool = False) -> "VirtualDriver":
-    """One that tells the health of its devices if the real one did."""
+    """One that tells the health of its devices if the real one did. InvalidInput if two of its pools would be one."""
+    if {OWN_POOL, node} <= {pool.name for pool in recorded.pools}:
+        told = f"on node {node} its pools {OWN_POOL} and {node} would be one: play it on a node of another name"
+        raise InvalidInput(f"{recorded.name}: {told}")
     tells = recorded.health or set(HEALTH_SERVICES) & set(recorded.versions)
     return (_TellingDriver if tells else VirtualDriver)(recorded, node, strict=strict)
 
@@ -84,10 +86,7 @@ def _without_name(device: Document) -> Document:
 
 
 def virtual_plugin(recorded: RecordedPlugin, *, strict: bool = False) -> DevicePlugin:
-    """With those optional calls that were recorded: the SDK offers what a class has. InvalidInput if the list cannot be
-    served."""
-    if wrong := [device.id for device in recorded.devices if len(device.id) > ID_LENGTH]:
-        raise InvalidInput(f"{recorded.resource}: the id {wrong[0]!r} has more than {ID_LENGTH} characters")
+    """With those optional calls that were recorded: the SDK offers what a class has."""
     methods: dict[str, Any] = {}
     if recorded.options.get_preferred_allocation_available:
         methods["prefer"] = _prefer

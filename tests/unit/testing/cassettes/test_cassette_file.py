@@ -3,13 +3,15 @@ import random
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.errors import InvalidInput
 from devlet.testing.cassettes import cassette_file, library
-from devlet.testing.cassettes.cassette import Cassette, Driver
-from devlet.testing.cassettes.cassette_file import MAX_BYTES, decode, encode, read
+from devlet.testing.cassettes.cassette import Cassette, Driver, Metadata, Plugin, PluginDevice, Pool
+from devlet.testing.cassettes.cassette_file import MAX_BYTES, MAX_VALUES, check_events, decode, encode, read
+from devlet.testing.cassettes.rules import MAX_DEVICES
 
 HEAD = "apiVersion: devlet.dev/v1alpha1\nkind: Cassette\nnode: n1\n"
 
@@ -66,12 +68,12 @@ def test_a_damaged_file_is_refused_with_its_name(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-def test_ten_megabytes_are_not_even_parsed(tmp_path: Path) -> None:
+def test_what_is_too_large_is_not_even_parsed(tmp_path: Path) -> None:
     path = tmp_path / "large.yaml"
-    path.write_bytes(random.Random(1).randbytes(10 << 20))
-    with pytest.raises(InvalidInput, match="larger than 4 MiB, which no cassette is"):
+    path.write_bytes(bytes(MAX_BYTES + 1))
+    with pytest.raises(InvalidInput, match="larger than 64 MiB, which no cassette is"):
         read(path)
-    path.write_bytes(random.Random(1).randbytes(MAX_BYTES))
+    path.write_bytes(random.Random(1).randbytes(10 << 20))
     with pytest.raises(InvalidInput, match="neither YAML nor JSON"):
         read(path)
 
@@ -92,6 +94,30 @@ def test_what_nobody_could_read_is_not_written() -> None:
         encode(Cassette("n1", drivers=(Driver("A/B"),)))
 
 
+def test_as_many_devices_as_there_may_be_are_written_and_read() -> None:
+    attributes = {f"attribute{i}": {"string": "x" * 64} for i in range(32)}
+    devices = tuple({"name": f"gpu-{i}", "attributes": attributes} for i in range(MAX_DEVICES))
+    cassette = Cassette("n1", drivers=(Driver("gpu.example.com", pools=(Pool("{node}", devices),)),))
+    assert len(decode(encode(cassette, as_json=True)).drivers[0].pools[0].devices) == MAX_DEVICES
+
+
+def test_what_is_too_large_to_be_read_is_not_written() -> None:
+    large = Cassette("n1", metadata=Metadata(description="x" * MAX_BYTES))
+    with pytest.raises(InvalidInput, match=r"^the cassette is larger than 64 MiB, nobody could read it$"):
+        encode(large, as_json=True)
+    many = Plugin("example.com/led", (PluginDevice("a", numa_nodes=(0,) * MAX_VALUES),))
+    with pytest.raises(InvalidInput, match=r"^the cassette has more than 3000000 values, nobody could read it$"):
+        encode(Cassette("n1", plugins=(many,)))
+
+
+def test_a_small_file_cannot_become_gigabytes_of_values() -> None:
+    with pytest.raises(InvalidInput, match="more than 3000000 values, which no cassette has"):
+        decode(b'{"a": [' + b"0," * MAX_VALUES + b"0]}")
+    with pytest.raises(yaml.YAMLError, match="more than 5 values, which no cassette has"):
+        check_events(b"a: [1, 2, 3]", 5)
+    check_events(b"a: [1, 2]", 5)
+
+
 @given(st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: (HEAD + text).encode())))
 def test_whatever_is_read_it_is_a_cassette_or_invalid(content: bytes) -> None:
     try:
@@ -101,4 +127,4 @@ def test_whatever_is_read_it_is_a_cassette_or_invalid(content: bytes) -> None:
 
 
 def test_the_limit_is_that_of_the_documentation() -> None:
-    assert cassette_file.MAX_BYTES == 4 << 20
+    assert (cassette_file.MAX_BYTES, cassette_file.MAX_VALUES) == (64 << 20, 3_000_000)

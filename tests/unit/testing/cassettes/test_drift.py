@@ -11,6 +11,7 @@ from devlet.testing.cassettes.cassette import (
     DeviceHealth,
     Driver,
     Grant,
+    Metadata,
     Options,
     Plugin,
     PluginDevice,
@@ -192,3 +193,32 @@ def test_health_is_compared_where_both_know_it() -> None:
         ("changed", DEVICE, "health", "Healthy", "Unhealthy"),
         ("changed", "device gpu.example.com/{node}/gpu-1", "health", "Unhealthy", "Unknown"),
     ]
+
+
+def test_what_a_cluster_cannot_know_is_no_difference() -> None:
+    spec = Spec("0.3.0", "a.b/c", (CdiDevice("x", ContainerEdits(env=("A=b",))),))
+    drivers, plugins = (Driver("silent.example.com"),), (Plugin("example.com/none"),)
+    known = Cassette("n1", drivers=drivers, plugins=plugins, cdi=(spec,))
+    cluster, devlet = (Cassette("n1", metadata=Metadata(source=source)) for source in ("cluster", "devlet"))
+    assert differences(known, cluster) == differences(cluster, known) == []
+    names = ["driver silent.example.com", "plugin example.com/none", "cdi a.b/c=x"]
+    assert [each.object for each in differences(known, devlet)] == names
+
+
+def test_what_a_cluster_knows_is_compared() -> None:
+    drivers = (Driver("gpu.example.com", pools=(Pool("{node}"),)),)
+    known = Cassette("n1", drivers=drivers, plugins=(Plugin("example.com/led", (PluginDevice("a"),)),))
+    cluster = Cassette("n1", metadata=Metadata(source="cluster"))
+    assert [each.change for each in differences(known, cluster)] == ["removed", "removed"]
+    assert [each.change for each in differences(cluster, known)] == ["added", "added"]
+
+
+def test_devices_that_an_incomplete_pool_lacks_may_still_be_there() -> None:
+    counters = {"name": "c", "counters": {"m": {"value": "1"}}}
+    whole = Pool("{node}", ({"name": "a"}, {"name": "b"}), (counters,))
+    part = Pool("{node}", ({"name": "a", "allowMultipleAllocations": True},), incomplete=True)
+    before, after = (Cassette("n1", drivers=(Driver("gpu.example.com", pools=(pool,)),)) for pool in (whole, part))
+    for found in (differences(before, after), differences(after, before)):
+        assert [(each.object, each.field) for each in found] == [
+            ("device gpu.example.com/{node}/a", "allowMultipleAllocations")
+        ]

@@ -2,24 +2,28 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import anyio
 import pytest
 
 from devlet.cluster.client import Cluster
 from devlet.cluster.store.store import open_store
-from devlet.errors import InUse
+from devlet.errors import InUse, NotFound
 from devlet.kit.parts import running
 from devlet.objects.documents import Document
-from devlet.objects.kinds import NODES, RESOURCE_SLICES
+from devlet.objects.kinds import NODES, RESOURCE_SLICES, Resource
 from devlet.runtime.cdi import spec_dir
 from devlet.runtime.cdi.spec import ContainerEdits, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
 from devlet.sdk.dra_driver import DraOptions
 from devlet.testing.cassettes import library
-from devlet.testing.cassettes.cassette import Cassette, Driver, Plugin, Pool
+from devlet.testing.cassettes.cassette import Cassette, Driver, Plugin, PluginDevice, Pool
 from devlet.testing.cassettes.player import Place, play, published
+from devlet.testing.cassettes.rules import problems
 from devlet.testing.cassettes.virtual_drivers import VirtualDriver
+from devlet.testing.fake_device_plugin import FakeDevicePlugin
+from devlet.testing.node import Node
 from devlet.testing.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -30,6 +34,22 @@ async def cluster(root: Path) -> AsyncIterator[Cluster]:
     async with open_store(root / "cluster.db") as store:
         await store.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}})
         yield store
+
+
+class OldServer:
+    """A `Cluster` that has slices in one old version."""
+
+    def __init__(self, cluster: Cluster, version: str) -> None:
+        self._cluster = cluster
+        self._version = version
+
+    def __getattr__(self, verb: str) -> Any:
+        def call(resource: Resource, *arguments: Any, **named: Any) -> Any:
+            if resource.kind == RESOURCE_SLICES.kind and resource.api_version != self._version:
+                raise NotFound("the server could not find the requested resource")
+            return getattr(self._cluster, verb)(resource, *arguments, **named)
+
+        return call
 
 
 @asynccontextmanager
@@ -80,6 +100,25 @@ async def test_nothing_is_left_when_it_ends(root: Path, cluster: Cluster) -> Non
     assert not sockets(root) and not list((root / "plugins").iterdir())
 
 
+async def test_ids_that_a_node_takes_are_played() -> None:
+    """Longer ones than documented are not rare."""
+    cassette = Cassette("n1", plugins=(Plugin("example.com/led", (PluginDevice("x" * 1024),)),))
+    assert list(problems(cassette)) == []
+    async with Node.start(name="n2") as node, playing(cassette, node.root, node.cluster):
+        await node.until_healthy("example.com/led", 1)
+
+
+@pytest.mark.parametrize("version", RESOURCE_SLICES.kind.api_versions[1:])
+async def test_it_is_played_where_slices_are_served_in_an_old_version(
+    version: str, root: Path, cluster: Cluster
+) -> None:
+    led, old = library.shipped("led"), cast(Cluster, OldServer(cluster, version))
+    async with playing(led, root, old):
+        await published(led, "n2", old)
+        assert len(await slices(cluster)) == 1
+    assert await slices(cluster) == []
+
+
 @pytest.mark.parametrize("instance", ["", "7f3a"])
 async def test_a_driver_that_runs_already_is_not_disturbed(instance: str, root: Path, cluster: Cluster) -> None:
     """Whatever the names of its sockets are."""
@@ -106,3 +145,17 @@ async def test_a_plugin_that_runs_already_is_not_disturbed(root: Path, cluster: 
                 await anyio.sleep_forever()
         assert refused.group_contains(InUse, match="^device plugin example.com/led runs on this node already: end it")
         assert (root / "device-plugins/example.com_led.sock").is_socket()
+
+
+async def test_a_plugin_with_a_socket_of_another_name_is_not_disturbed_either() -> None:
+    cassette = Cassette("n1", plugins=(Plugin("example.com/led"),))
+    async with (
+        Node.start(name="n2") as node,
+        FakeDevicePlugin(node.device_plugins, "example.com/led", 2, follow=True) as plugin,
+    ):
+        await node.until_healthy("example.com/led", 2)
+        with pytest.raises(ExceptionGroup) as refused:
+            async with playing(cassette, node.root, node.cluster):
+                await anyio.sleep_forever()
+        assert refused.group_contains(InUse, match="^device plugin example.com/led runs on this node already: end it")
+        assert set(node.device_plugins.glob("*.sock")) == {node.device_plugins / "kubelet.sock", plugin.path}

@@ -2,18 +2,19 @@ from typing import Any
 
 import pytest
 
-from devlet.errors import InvalidInput
 from devlet.runtime.cdi.spec import ContainerEdits, Hook, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
 from devlet.testing.cassettes.cassette import DeviceEdits, DeviceHealth, Grant, Options, PluginDevice, Pool
-from devlet.testing.cassettes.recording import Found, SpecFile, recorded, renamed
+from devlet.testing.cassettes.recording import Found, SpecFile, incomplete, recorded, remarks, renamed
 
 DRIVER, RESOURCE = "gpu.example.com", "example.com/led"
 UID = "6b1c2f9e-0000-4000-8000-000000000001"
 
 
-def slice_of(*devices: dict[str, Any], pool: str = "n1", generation: int = 1, **more: Any) -> dict[str, Any]:
-    numbers = {"name": pool, "generation": generation, "resourceSliceCount": 1}
+def slice_of(
+    *devices: dict[str, Any], pool: str = "n1", generation: int = 1, count: int = 1, **more: Any
+) -> dict[str, Any]:
+    numbers = {"name": pool, "generation": generation, "resourceSliceCount": count}
     return {"spec": {"driver": DRIVER, "nodeName": "n1", "pool": numbers, "devices": list(devices), **more}}
 
 
@@ -31,9 +32,9 @@ def test_the_slices_of_a_pool_are_one_pool_and_old_generations_do_not_count() ->
     counters = {"name": "c", "counters": {"m": {"value": "1"}}}
     slices = [
         slice_of({"name": "old"}, generation=1),
-        slice_of({"name": "a"}, generation=2),
-        slice_of({"name": "b"}, generation=2),
-        slice_of(generation=2, sharedCounters=[counters]),
+        slice_of({"name": "a"}, generation=2, count=3),
+        slice_of({"name": "b"}, generation=2, count=3),
+        slice_of(generation=2, count=3, sharedCounters=[counters]),
         slice_of({"name": "c"}, pool="other"),
     ]
     (driver,) = recorded(Found("n1", slices=slices)).drivers
@@ -41,6 +42,20 @@ def test_the_slices_of_a_pool_are_one_pool_and_old_generations_do_not_count() ->
         Pool("other", ({"name": "c"},)),
         Pool("{node}", ({"name": "a"}, {"name": "b"}), (counters,)),
     )
+
+
+def test_a_pool_that_lacks_slices_is_marked_and_named() -> None:
+    """Until the last slice of a generation is there, the old ones may still be."""
+    whole = [slice_of({"name": "c"}, pool="whole", count=2), slice_of({"name": "d"}, pool="whole", count=2)]
+    partly = [slice_of({"name": "a"}, count=1), slice_of({"name": "a"}, generation=2, count=2)]
+    found = Found("n1", slices=[*whole, *partly])
+    assert incomplete(found.slices) == [(DRIVER, "n1")]
+    assert [(pool.name, pool.incomplete) for pool in recorded(found).drivers[0].pools] == [
+        ("whole", False),
+        ("{node}", True),
+    ]
+    told = f"pool n1 of driver {DRIVER} is not complete, devices may be missing: 1 of its 2 slices are there"
+    assert list(remarks(found)) == [told]
 
 
 def test_when_a_taint_was_added_is_not_recorded() -> None:
@@ -79,9 +94,18 @@ def test_what_claims_got_is_found_by_their_cdi_devices_without_uids_and_credenti
 
 
 def test_hooks_do_not_give_credentials_away_either() -> None:
-    edits = ContainerEdits(hooks=(Hook("prestart", "/bin/x", env=("API_TOKEN=x", "A=b")),))
+    edits = ContainerEdits(hooks=(Hook("prestart", "/bin/x", ("x", "--token=x"), env=("API_TOKEN=x", "A=b")),))
     (spec,) = recorded(Found("n1", specs=[SpecFile("a.json", Spec("0.3.0", "a.b/c", (CdiDevice("x", edits),)))])).cdi
-    assert spec.devices[0].container_edits.hooks[0].env == ("API_TOKEN=redacted", "A=b")
+    (hook,) = spec.devices[0].container_edits.hooks
+    assert (hook.args, hook.env) == (("x", "--token=redacted"), ("API_TOKEN=redacted", "A=b"))
+
+
+def test_nor_do_annotations_of_specs() -> None:
+    device = CdiDevice("x", ContainerEdits(env=("A=b",)), annotations={"a.b/token": "x", "a.b/claim": f"of {UID}"})
+    made = Spec("0.6.0", "a.b/c", (device,), annotations={"a.b/password": "x", "a.b/model": "y"})
+    (spec,) = recorded(Found("n1", specs=[SpecFile("a.json", made)], prepared_claims=[prepared()])).cdi
+    assert spec.annotations == {"a.b/password": "redacted", "a.b/model": "y"}
+    assert spec.devices[0].annotations == {"a.b/token": "redacted", "a.b/claim": "of {claim.uid}"}
 
 
 def test_a_spec_of_a_claim_that_is_gone_is_left_out() -> None:
@@ -108,6 +132,13 @@ def test_plugins_have_their_devices_options_and_grants() -> None:
     assert (other.resource, other.ids_unknown) == ("example.com/other", True)
 
 
+@pytest.mark.parametrize("health", ["Sick", "Unknown", "unhealthy"])
+def test_what_is_not_healthy_is_unhealthy_as_for_a_node(health: str) -> None:
+    devices = [{"spec": {"resource": RESOURCE, "id": "a"}, "status": {"health": health}}]
+    (plugin,) = recorded(Found("n1", devices=devices)).plugins
+    assert plugin.devices == (PluginDevice("a", "Unhealthy"),)
+
+
 def test_a_nodes_status_says_how_many_devices_there_are() -> None:
     found = Found(
         "n1", capacity={"example.com/led": "3", "example.com/none": "0"}, allocatable={"example.com/led": "2"}
@@ -118,8 +149,21 @@ def test_a_nodes_status_says_how_many_devices_there_are() -> None:
         ("led-1", "Healthy"),
         ("led-2", "Unhealthy"),
     ]
-    with pytest.raises(InvalidInput, match=r"1000000 example\.com/led are more than the limit of 10000"):
-        recorded(Found("n1", capacity={"example.com/led": "1M"}))
+
+
+def test_a_resource_that_is_no_number_of_devices_is_left_out_and_named() -> None:
+    found = Found("n1", capacity={"gpu.example.com/memory": "17179869184", "example.com/led": "2"})
+    assert [plugin.resource for plugin in recorded(found).plugins] == ["example.com/led"]
+    told = "gpu.example.com/memory is left out: 17179869184 are more than the limit of 10000 devices on a cassette"
+    assert list(remarks(found)) == [told]
+
+
+def test_what_fits_is_kept_if_not_everything_does() -> None:
+    amounts = {"example.com/a": "6k", "example.com/b": "5k", "example.com/c": "3999"}
+    found = Found("n1", slices=[slice_of({"name": "gpu"})], capacity=amounts)
+    assert [plugin.resource for plugin in recorded(found).plugins] == ["example.com/b", "example.com/c"]
+    assert [text.partition(" ")[0] for text in remarks(found)] == ["example.com/a"]
+    assert list(remarks(Found("n1", capacity={"example.com/led": "10k"}))) == []
 
 
 def test_another_name_of_the_node_changes_nothing_else() -> None:

@@ -79,6 +79,13 @@ def test_what_is_shipped_is_good(name: str) -> None:
         (plugin(grants=(Grant(env={"": "1"}),)), "plugins[0].grants[0].env: '' cannot be the name of a variable"),
         (plugin(grants=(Grant(env={"A=B": "1"}),)), "plugins[0].grants[0].env: 'A=B' cannot be the name"),
         (plugin(PluginDevice("")), "plugins[0].devices: an id must be printable"),
+        (plugin(PluginDevice("ü" * 513)), "plugins[0].devices: an id must be printable and have 1 to 1024 bytes"),
+        (plugin(PluginDevice("a", "Sick")), "plugins[0].devices: the health 'Sick' is none of Healthy, Unhealthy"),
+        (plugin(PluginDevice("a", "Unknown")), "plugins[0].devices: the health 'Unknown' is none of"),
+        (
+            Cassette("n1", drivers=(Driver("gpu.example.com", pools=(Pool("{node}"), Pool("n1"))),)),
+            "drivers[0].pools: 'n1' is the name of the node, whose pool is {node}: rename one of them",
+        ),
         (plugin(PluginDevice("a\n")), "plugins[0].devices: an id must be printable"),
         (plugin(PluginDevice("a"), PluginDevice("a")), "plugins[0].devices: 'a' is there 2 times"),
         (plugin(PluginDevice("a", numa_nodes=(-1,))), "plugins[0].devices: a NUMA node is a number from 0"),

@@ -83,9 +83,12 @@ async def test_a_plugin_offers_the_calls_that_were_offered() -> None:
     await plugin.pre_start(["a"])
 
 
-def test_an_id_that_no_plugin_may_have_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="has more than 63 characters"):
-        virtual_plugin(Plugin("example.com/led", (PluginDevice("x" * 64),)))
+def test_a_pool_that_would_hide_another_one_is_refused() -> None:
+    recorded = Driver("gpu.example.com", pools=(Pool("{node}"), Pool("rack")))
+    assert virtual_driver(recorded, "n2").name == "gpu.example.com"
+    told = "^gpu.example.com: on node rack its pools {node} and rack would be one: play it on a node of another name$"
+    with pytest.raises(InvalidInput, match=told):
+        virtual_driver(recorded, "rack")
 
 
 async def test_health_is_told_if_it_was_told() -> None:
