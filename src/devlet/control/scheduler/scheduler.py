@@ -216,7 +216,7 @@ class Scheduler:
             return _No(Wake.ANYTHING)
         if assignment := await self._place(subject):
             return subject, assignment
-        if await self._unblocker.unblock(subject):
+        if await self._unblocker.unblock(subject) or await self._unblocker.give_up(subject):
             return _No(Wake.DEVICES)
         self._hopeless.add(kind, now)
         return _No(Wake.ANYTHING)

@@ -1,7 +1,7 @@
 """Claims that have devices which stand in the way: allocated for a node where their pod cannot run, or never attached.
 
 Nobody but the pod uses them, so their devices can be taken back and others looked for. Of several such claims only
-those are deallocated that make a difference.
+those are deallocated that make a difference. If nothing helps, the pod keeps nothing that was reserved for it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,6 +60,15 @@ class Unblocker:
                 await self._deallocate(subject, freed)
                 return True
         return False
+
+    async def give_up(self, subject: Subject) -> bool:
+        """A pod without a place has nothing: what an attempt that was broken off has reserved for it is for others.
+        Whether there was anything."""
+        left = [] if subject.node else subject.reserved
+        for claim in left:
+            if (answer := await self.writer.give_back(claim, subject.pod, deallocate=True)) is not None:
+                self.book.wrote(answer)
+        return bool(left)
 
     def _has_failed(self, claim: ResourceClaim) -> bool:
         if not claim_checks.has_conditions(claim):
