@@ -211,12 +211,13 @@ def gpus() -> list[Document]:
 async def test_what_the_scheduler_tells_the_pods_of_chaos_is_confirmed(nodes: int, root: Path) -> None:
     async with open_store(root / "cluster.db") as store:
         world = World(store, Settings(report_after=0.05))
-        workload = Workload(seed=nodes)
+        names = [f"n{number}" for number in range(nodes)]
+        workload = Workload(nodes, nodes=names)
         for resource, document in workload.objects():
             await store.create(resource, document, document["metadata"].get("namespace", ""))
-        for number in range(nodes):
+        for name in names:
             amounts: dict[str, Any] = {PLUGIN_RESOURCE: str(DEVICES)}
-            await world.add(node(f"n{number}", **amounts), slice_of(f"n{number}", gpus()))
+            await world.add(node(name, **amounts), slice_of(name, gpus()))
         async with world.scheduling():
             for _ in range(60):
                 await store.create(kinds.PODS, workload.next().document, NAMESPACE)
