@@ -78,7 +78,7 @@ class _Judge:
 
     def complaints(self, pod: Document) -> Iterator[str]:
         said = _said(pod)
-        if unmade := [name for name in self._unmade(pod) if (_namespace(pod), name) in self._templates]:
+        if unmade := list(self._unmade(pod)):
             yield f"has no claim of template {unmade[0]}; it says: {said!r}"
         elif lacking := [*self._lacking(pod), *self._without_class(pod)]:
             if said not in lacking:
@@ -90,13 +90,15 @@ class _Judge:
 
     def of_placed(self, pod: Document) -> Iterator[str]:
         """Its node is asked for devices and nothing else."""
-        claims = self._claims_of(pod)
-        if [*self._unmade(pod), *self._lacking(pod), *self._without_class(pod)]:
-            return
-        wanted = [each for each in claims if _key(each) not in self._in_use]
-        for node in self._snapshot.nodes:
-            if node["metadata"]["name"] == pod["spec"]["nodeName"] and self._are_free(self._at_best, node, wanted):
-                yield f"waits on {pod['spec']['nodeName']} for devices that are free"
+        if pod["status"]["phase"] != "Pending":
+            yield "runs, and not all of its claims are reserved for it"
+        elif unmade := list(self._unmade(pod)):
+            yield f"has no claim of template {unmade[0]}"
+        elif not [*self._lacking(pod), *self._without_class(pod)]:
+            wanted = [each for each in self._claims_of(pod) if _key(each) not in self._in_use]
+            for node in self._snapshot.nodes:
+                if node["metadata"]["name"] == pod["spec"]["nodeName"] and self._are_free(self._at_best, node, wanted):
+                    yield f"waits on {node['metadata']['name']} for devices that are free"
 
     def _fits(self, pod: Document, node: Document) -> bool:
         claims = self._claims_of(pod)
@@ -116,11 +118,11 @@ class _Judge:
         return [self._claims[key] for key in dict.fromkeys(found) if key in self._claims]
 
     def _unmade(self, pod: Document) -> Iterator[str]:
-        """Templates from which there is no claim for it."""
-        known = claim_names(pod)
+        """Templates that are there, but no claim for it."""
+        known, namespace = claim_names(pod), _namespace(pod)
         for entry in pod["spec"].get("resourceClaims") or ():
             name, template = known.get(entry["name"], ""), entry.get("resourceClaimTemplateName")
-            if template and name is not None and (_namespace(pod), name) not in self._claims:
+            if (namespace, template) in self._templates and name is not None and (namespace, name) not in self._claims:
                 yield template
 
     def _lacking(self, pod: Document) -> Iterator[str]:

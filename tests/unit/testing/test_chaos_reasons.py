@@ -48,7 +48,7 @@ def taken(name: str, *devices: str, by: str = "user", pool: str = "n1") -> Docum
     return stored(claim(name), allocation={"devices": {"results": results}}, reservedFor=users)
 
 
-USER = stored(pod("user", claim="other", nodeName="n1"), phase="Running")
+USER = stored(pod("user", nodeName="n1"), phase="Running")
 
 
 def snapshot(*pods: Document, claims: tuple[Document, ...] = (), gpus: int = 1) -> Snapshot:
@@ -177,6 +177,12 @@ def test_who_was_put_on_a_node_waits_only_for_devices_that_others_have() -> None
     assert unexplained(snapshot(placed, claims=(taken("other", "gpu-0"),))) == []
     assert pending(snapshot(placed)) == []
     assert unexplained(replace(snapshot(placed), claims=())) == []
+    runs = {**placed, "status": {"phase": "Running"}}
+    assert unexplained(snapshot(runs)) == ["pod train u-train runs, and not all of its claims are reserved for it"]
+    templated = stored(pod("train", template="one", nodeName="n1"), phase="Pending")
+    assert unexplained(snapshot(templated)) == []
+    [complaint] = unexplained(replace(snapshot(templated), templates=(template("one"),)))
+    assert complaint == "pod train u-train has no claim of template one"
 
 
 def test_pods_that_go_wait_for_nothing() -> None:
