@@ -1,7 +1,6 @@
 """Two devlet nodes on one embedded API: the second has joined with the credentials of a node, and each has a driver of
 its own. There are exactly as many devices as pods."""
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from devlet.testing.chaos_doubles import Doubles
 from devlet.testing.chaos_leaks import leaks
 from devlet.testing.chaos_reasons import unexplained
 from devlet.testing.chaos_snapshot import Snapshot, take
+from devlet.testing.chaos_worlds import node_kubeconfig
 from devlet.testing.drivers import dra_example_driver
 from devlet.testing.node_process import NODE
 from devlet.testing.peer_node import EXAMPLE, PeerNode
@@ -109,12 +109,6 @@ async def scene(peers: "Peers", root: Path) -> AsyncIterator[Scene]:
             tasks.start_soon(scene.doubles.follow_node, node)
         yield scene
         tasks.cancel_scope.cancel()
-
-
-async def node_kubeconfig(root: Path, name: str) -> str:
-    """As its administrator makes one for another machine."""
-    command = [sys.executable, "-m", "devlet", "token", "node", name, "--root", str(root)]
-    return (await anyio.run_process(command)).stdout.decode()
 
 
 async def pools(cluster: Cluster) -> set[str]:

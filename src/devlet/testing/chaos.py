@@ -94,7 +94,9 @@ class _Run:
         self._timeline = Timeline()
         self._doubles = Doubles()
         self._killer = Killer(world.victims, Dice(plan.seed), self._timeline, plan.pace, most=plan.kills)
-        self._workload = Workload(plan.seed, scheduler_name=world.scheduler_name, forced=plan.forced)
+        self._workload = Workload(
+            plan.seed, nodes=sorted(world.nodes), scheduler_name=world.scheduler_name, forced=plan.forced
+        )
         self._report = Report(timeline=self._timeline.lines)
 
     async def run(self) -> Report:

@@ -3,45 +3,44 @@
 A pod is over when it has succeeded or failed, or is gone. Whoever is not over may have what it has.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from devlet.objects.documents import Document
-from devlet.testing.chaos_snapshot import NodeState, Snapshot
+from devlet.testing.chaos_snapshot import OVER, NodeState, Snapshot, consumers, lacks_claims
 
 __all__ = ["leaks"]
-
-OVER = ("Succeeded", "Failed")
 
 
 def leaks(snapshot: Snapshot) -> list[str]:
     """A text for each thing that ought not to be."""
     live = {_uid(pod): pod for pod in snapshot.pods if pod.get("status", {}).get("phase") not in OVER}
-    found = [*_stuck(snapshot.pods)]
+    found = [*_stuck(snapshot)]
     for claim in snapshot.claims:
         found += (f"claim {_name(claim)}: {text}" for text in _claim(claim, live))
-    reserved = {_uid(claim) for claim in snapshot.claims if _consumers(claim)}
+    reserved = {_uid(claim) for claim in snapshot.claims if consumers(claim)}
     for state in snapshot.states:
         found += (f"node {state.name}: {text}" for text in _node(state, live, reserved))
     return found
 
 
-def _stuck(pods: Iterable[Document]) -> Iterator[str]:
-    for pod in pods:
+def _stuck(snapshot: Snapshot) -> Iterator[str]:
+    """Who was put on a node by hand may wait for devices there."""
+    for pod in snapshot.pods:
         phase = pod.get("status", {}).get("phase", "")
         if pod["metadata"].get("deletionTimestamp"):
             yield f"pod {_name(pod)} is being deleted, and stays ({phase}); {_told(pod)}"
-        elif pod["spec"].get("nodeName") and phase == "Pending":
+        elif pod["spec"].get("nodeName") and phase == "Pending" and not lacks_claims(pod, snapshot.claims):
             yield f"pod {_name(pod)} is bound to {pod['spec']['nodeName']}, and does not start; {_told(pod)}"
 
 
 def _claim(claim: Document, live: dict[str, Document]) -> Iterator[str]:
-    consumers, status = _consumers(claim), claim.get("status") or {}
-    for uid, name in consumers.items():
+    users, status = consumers(claim), claim.get("status") or {}
+    for uid, name in users.items():
         if uid not in live:
             yield f"reserved for pod {name} {uid}, which is over"
-    if status.get("allocation") and not consumers:
+    if status.get("allocation") and not users:
         yield "allocated, and reserved for nobody"
-    if claim["metadata"].get("deletionTimestamp") and not consumers:
+    if claim["metadata"].get("deletionTimestamp") and not users:
         yield f"is being deleted, and stays: finalizers {claim['metadata'].get('finalizers')}"
     for owner in claim["metadata"].get("ownerReferences") or ():
         if owner["kind"] == "Pod" and owner["uid"] not in live:
@@ -72,11 +71,6 @@ def _node(state: NodeState, live: dict[str, Document], reserved: set[str]) -> It
 def _told(pod: Document) -> str:
     status = pod.get("status", {})
     return f"{status.get('reason', '')} {status.get('message', '')} {status.get('containerStatuses', '')}".strip()
-
-
-def _consumers(claim: Document) -> dict[str, str]:
-    """Pods by UID."""
-    return {each["uid"]: each["name"] for each in (claim.get("status") or {}).get("reservedFor") or ()}
 
 
 def _name(document: Document) -> str:

@@ -13,6 +13,7 @@ from devlet.objects.kinds import (
     DEVICE_CLASSES,
     NODES,
     PODS,
+    RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     Resource,
@@ -22,9 +23,10 @@ from devlet.state.device_entry import Entry
 from devlet.testing.chaos_doubles import pod_resources
 from devlet.testing.peer_node import PeerNode
 
-__all__ = ["NodeState", "Snapshot", "take"]
+__all__ = ["OVER", "NodeState", "Snapshot", "claim_names", "consumers", "lacks_claims", "take"]
 
 CALM = 0.3  # seconds without a change
+OVER = ("Succeeded", "Failed")  # phases of pods
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class Snapshot:
     slices: tuple[Document, ...] = ()
     classes: tuple[Document, ...] = ()
     states: tuple[NodeState, ...] = ()
+    templates: tuple[Document, ...] = ()
 
     @property
     def versions(self) -> frozenset[str]:
@@ -80,6 +83,7 @@ async def _take(cluster: Cluster, nodes: Mapping[str, PeerNode]) -> Snapshot:
         await all_of(RESOURCE_SLICES),
         await all_of(DEVICE_CLASSES),
         tuple([await _state(name, node) for name, node in nodes.items()]),
+        await all_of(RESOURCE_CLAIM_TEMPLATES),
     )
 
 
@@ -115,3 +119,23 @@ async def _told(node: PeerNode) -> frozenset[str]:
         for each in (await pod_resources(node)).pod_resources
         if any(container.devices or container.dynamic_resources for container in each.containers)
     )
+
+
+def claim_names(pod: Document) -> dict[str, str | None]:
+    """The claims of its entries, as far as they are known by now; None where none is necessary."""
+    made = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+    named = (each for each in pod["spec"].get("resourceClaims") or () if each.get("resourceClaimName"))
+    return {each["name"]: each.get("resourceClaimName") for each in (*made, *named)}
+
+
+def consumers(claim: Document) -> dict[str, str]:
+    """The pods that it is reserved for: names by UID."""
+    return {each["uid"]: each["name"] for each in (claim.get("status") or {}).get("reservedFor") or ()}
+
+
+def lacks_claims(pod: Document, claims: Iterable[Document]) -> bool:
+    """Whether one of its claims is not there, or not reserved for it."""
+    uid, known = pod["metadata"]["uid"], claim_names(pod)
+    reserved = {each["metadata"]["name"] for each in claims if uid in consumers(each)}
+    names = [known.get(entry["name"], "") for entry in pod["spec"].get("resourceClaims") or ()]
+    return not reserved.issuperset(name for name in names if name is not None)

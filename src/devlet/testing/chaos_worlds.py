@@ -1,16 +1,18 @@
-"""Where chaos breaks out: a devlet with its own API, or etcd and kube-apiserver with devlet's scheduler, controllers
-and node; in both dra-example-driver and generic-device-plugin beside the node.
+"""Where chaos breaks out: a devlet with its own API and a second node that has joined it, or etcd and kube-apiserver
+with devlet's scheduler, controllers and node; dra-example-driver and generic-device-plugin are beside each node.
 
 Everything but etcd and kube-controller-manager (which collects garbage there, and says that nodes are ready) may
 be killed.
 """
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 from devlet.cluster.client import Cluster
 from devlet.cluster.remote import kubeconfig as kubeconfigs
@@ -30,7 +32,9 @@ from devlet.testing.processes import RunningProcess, line, process
 from devlet.testing.restarts import Restarts
 from devlet.testing.waiting import until
 
-__all__ = ["QUICK_LEASES", "control_process", "embedded_world", "kubernetes_world"]
+__all__ = ["QUICK_LEASES", "control_process", "embedded_world", "kubernetes_world", "node_kubeconfig"]
+
+SECOND = "n2"  # the node that has joined
 
 # An API server that dies in the middle of a deletion leaves pods that are being deleted and never scheduled: only
 # pod-garbage-collector ends them, every 20 s.
@@ -63,10 +67,24 @@ def control_process(kubeconfig: Path, log: Path, *arguments: str) -> Restarts[Ru
 
 @asynccontextmanager
 async def embedded_world(binaries: Path, root: Path) -> AsyncIterator[World]:
-    """`devlet up` is API, control and node."""
+    """`devlet up` is API, control and node; another is a node only."""
     async with AsyncExitStack() as stack:
-        node = await stack.enter_async_context(PeerNode(root, binaries, SETTINGS, control=True))
-        yield await _world(stack, node, binaries, node.kubeconfig, {"devlet": Victim(node.kill, node.start)})
+        for path in (root / "1", root / "2"):
+            path.mkdir()
+        first = await stack.enter_async_context(PeerNode(root / "1", binaries, SETTINGS, control=True))
+        credentials = root / "2.kubeconfig"
+        credentials.write_text(await node_kubeconfig(first.root, SECOND))
+        arguments = ["--node-name", SECOND, "--kubeconfig", str(credentials)]
+        second = PeerNode(root / "2", binaries, SETTINGS, arguments=arguments)
+        await stack.enter_async_context(second)
+        victims = {"devlet": Victim(first.kill, first.start), SECOND: Victim(second.kill, second.start)}
+        yield await _world(stack, {NODE: first, SECOND: second}, binaries, first.kubeconfig, victims)
+
+
+async def node_kubeconfig(root: Path, name: str) -> str:
+    """As the administrator of a devlet makes one for another machine."""
+    command = [sys.executable, "-m", "devlet", "token", "node", name, "--root", str(root)]
+    return (await anyio.run_process(command)).stdout.decode()
 
 
 @asynccontextmanager
@@ -90,58 +108,60 @@ async def kubernetes_world(binaries: Path, root: Path, *, controls: int = 2) -> 
         node = PeerNode(root / "node", binaries, SETTINGS, arguments=arguments)
         await stack.enter_async_context(node)
         victims["devlet"] = Victim(node.kill, node.start)
-        yield await _world(stack, node, binaries, plane.kubeconfig, victims, scheduler_name="devlet")
+        yield await _world(stack, {NODE: node}, binaries, plane.kubeconfig, victims, scheduler_name="devlet")
 
 
 async def _world(
     stack: AsyncExitStack,
-    node: PeerNode,
+    nodes: Mapping[str, PeerNode],
     binaries: Path,
     kubeconfig: Path,
     victims: dict[str, Victim],
     *,
     scheduler_name: str = "",
 ) -> World:
-    driver = Restarts(partial(dra_example_driver, binaries, node.root, kubeconfig, node_name=NODE, num_devices=DEVICES))
-    plugin = Restarts(partial(generic_device_plugin, binaries, node.root, [PLUGIN]))
-    for each in (driver, plugin):
-        await stack.enter_async_context(each)
+    for name, node in nodes.items():
+        of_node = partial(dra_example_driver, binaries, node.root, kubeconfig, node_name=name, num_devices=DEVICES)
+        driver = Restarts(of_node)
+        plugin = Restarts(partial(generic_device_plugin, binaries, node.root, [PLUGIN]))
+        for program, each in (("driver", driver), ("plugin", plugin)):
+            await stack.enter_async_context(each)
+            victims[f"{program} of {name}"] = Victim(each.kill, each.start)
     cluster = await stack.enter_async_context(connected(kubeconfigs.connection([kubeconfig]), Settings(qps=0)))
-    victims |= {"driver": Victim(driver.kill, driver.start), "plugin": Victim(plugin.kill, plugin.start)}
-    ready = partial(_ready, cluster, node)
+    ready = partial(_ready, cluster, nodes)
     await ready()
-    return World(cluster, {NODE: node}, victims, ready, scheduler_name)
+    return World(cluster, nodes, victims, ready, scheduler_name)
 
 
 def _part(plane: ControlPlane, program: str) -> Victim:
     return Victim(partial(plane.kill, program), partial(plane.start, program))
 
 
-async def _ready(cluster: Cluster, node: PeerNode) -> None:
-    """The node is ready, and has everything that it had in the beginning."""
+async def _ready(cluster: Cluster, nodes: Mapping[str, PeerNode]) -> None:
+    """The nodes are ready, and have everything that they had in the beginning."""
 
     async def lacks() -> list[str]:
         try:
-            return await _lacks(cluster, node)
+            return [each for name, node in nodes.items() for each in await _lacks(cluster, name, node)]
         except (DevletError, LookupError) as e:
             return [f"{type(e).__name__}: {e}"]
 
     await until(lacks, lambda found: not found, within=PATIENCE)
 
 
-async def _lacks(cluster: Cluster, node: PeerNode) -> list[str]:
+async def _lacks(cluster: Cluster, name: str, node: PeerNode) -> list[str]:
     lacking = []
     if (await node.driver_states()).get(EXAMPLE, {}).get("state") != "Connected":
         lacking.append("driver")
     plugin = (await node.plugin_states()).get(PLUGIN_RESOURCE.replace("/", ":"), {})
     if (plugin.get("state"), plugin.get("healthy")) != ("Connected", DEVICES):
         lacking.append("plugin")
-    slices = (await cluster.list(RESOURCE_SLICES)).items
+    slices = [each for each in (await cluster.list(RESOURCE_SLICES)).items if each["spec"].get("nodeName") == name]
     if sum(len(each["spec"].get("devices") or ()) for each in slices) != DEVICES:
         lacking.append("slices")
-    found = await cluster.get(NODES, NODE)
+    found = await cluster.get(NODES, name)
     if found["status"]["allocatable"].get(PLUGIN_RESOURCE) != str(DEVICES):
         lacking.append("allocatable")
     if found["spec"].get("taints"):
         lacking.append(f"taints {found['spec']['taints']}")
-    return lacking
+    return [f"{name}: {each}" for each in lacking]

@@ -86,3 +86,12 @@ def test_pods_that_are_stuck_are_told() -> None:
     assert "pod train u-train is being deleted, and stays" in text
     [text] = leaks(Snapshot((pod("train", "Pending"),)))
     assert "bound to n1, and does not start" in text
+
+
+def test_who_was_put_on_a_node_may_wait_for_a_claim_there() -> None:
+    placed = pod("train", "Pending")
+    placed["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "gpu"}]
+    assert leaks(Snapshot((placed,), (claim("gpu", allocated=False),))) == []
+    assert leaks(Snapshot((placed,))) == []
+    [text] = leaks(Snapshot((placed,), (claim("gpu", "train"),)))
+    assert "bound to n1, and does not start" in text

@@ -5,7 +5,7 @@ import pytest
 
 from devlet.cluster.remote import kubeconfig as kubeconfigs
 from devlet.cluster.remote.client import connected
-from devlet.testing.chaos_snapshot import Snapshot, take
+from devlet.testing.chaos_snapshot import Snapshot, claim_names, consumers, lacks_claims, take
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.fake_dra_driver import FakeDraDriver
 from devlet.testing.node_process import NODE, pod
@@ -19,6 +19,24 @@ def test_versions_tell_whether_something_has_happened() -> None:
         return Snapshot(pods=({"metadata": {"resourceVersion": version}},))
 
     assert at("1").versions == at("1").versions != at("2").versions
+
+
+def test_claims_of_a_pod_are_those_it_names_and_those_that_were_made_for_it() -> None:
+    entries = [{"name": "a", "resourceClaimName": "shared"}, *({"name": each} for each in "bcd")]
+    made = [{"name": "b", "resourceClaimName": "own-x"}, {"name": "c"}]
+    train = {
+        "metadata": {"name": "train", "uid": "u"},
+        "spec": {"resourceClaims": entries[:3]},
+        "status": {"resourceClaimStatuses": made},
+    }
+    claims = [
+        {"metadata": {"name": name}, "status": {"reservedFor": [{"name": "train", "uid": "u"}]}}
+        for name in ("shared", "own-x")
+    ]
+    assert claim_names(train) == {"a": "shared", "b": "own-x", "c": None}
+    assert consumers(claims[0]) == {"u": "train"} and consumers({}) == {}
+    assert not lacks_claims(train, claims) and lacks_claims(train, claims[:1])
+    assert lacks_claims({**train, "spec": {"resourceClaims": entries}}, claims)  # one was not made yet
 
 
 @pytest.mark.long

@@ -5,11 +5,11 @@ import pytest
 
 from devlet.cluster.store.store import open_store
 from devlet.objects.kinds import PODS
-from devlet.testing.chaos_workload import NAMESPACE, PLUGIN_RESOURCE, Guest, Workload
+from devlet.testing.chaos_workload import CLASS_RESOURCE, NAMESPACE, PLUGIN_RESOURCE, Guest, Workload
 
 
 def guests(seed: int, count: int, **options: float) -> list[Guest]:
-    workload = Workload(seed, forced=options.get("forced", 0.0))
+    workload = Workload(seed, nodes=("n1", "n2"), forced=options.get("forced", 0.0))
     return list(islice(iter(workload.next, None), count))
 
 
@@ -22,8 +22,10 @@ def test_pods_of_every_kind_come() -> None:
     specs = [each.document["spec"] for each in guests(1, 200)]
     sources = {source for spec in specs for entry in spec["resourceClaims"] for source in entry.values()}
     assert {"one", "two", "two-requests", "low", "high", "choice", "shared-0", "shared-1", "shared-2"} <= sources
-    assert {"too-many", "contradictory", "no-such-class", "no-such-claim"} <= sources
-    assert any("limits" in spec["containers"][0]["resources"] for spec in specs)
+    assert {"too-many", "contradictory", "no-such-class", "no-such-claim", "no-such-template"} <= sources
+    limits = [spec["containers"][0]["resources"].get("limits", {}) for spec in specs]
+    assert {name for each in limits for name in each} == {PLUGIN_RESOURCE, CLASS_RESOURCE}
+    assert {spec.get("nodeName") for spec in specs} == {None, "n1", "n2"}
     assert any("nodeSelector" in spec for spec in specs)
     annotations = [each.document["metadata"]["annotations"] for each in guests(1, 200)]
     assert {"devlet.dev/run-for" in each for each in annotations} == {True, False}
@@ -32,6 +34,11 @@ def test_pods_of_every_kind_come() -> None:
 def test_pods_ask_for_the_scheduler_that_is_to_place_them() -> None:
     assert Workload(1, scheduler_name="devlet").next().document["spec"]["schedulerName"] == "devlet"
     assert "schedulerName" not in Workload(1).next().document["spec"]
+
+
+def test_without_nodes_nobody_is_put_on_one() -> None:
+    workload = Workload(1)
+    assert not [each for each in (workload.next() for _ in range(100)) if "nodeName" in each.document["spec"]]
 
 
 def test_only_who_is_told_to_goes_by_force() -> None:

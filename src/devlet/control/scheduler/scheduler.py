@@ -220,9 +220,8 @@ class Scheduler:
             return _No(Wake.ANYTHING)
         if assignment := await self._place(subject):
             return subject, assignment
-        if await self._unblocker.unblock(subject):
+        if await self._unblocker.unblock(subject) or await self._unblocker.step_back(subject):
             return _No(Wake.DEVICES)
-        await self._unblocker.step_back(subject)
         self._hopeless.add(kind, now)
         return _No(Wake.ANYTHING)
 

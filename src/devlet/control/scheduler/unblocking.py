@@ -1,7 +1,7 @@
 """Claims that have devices which stand in the way: allocated for a node where their pod cannot run, or never attached.
 
 Nobody but the pod uses them, so their devices can be taken back and others looked for. Of several such claims only
-those are deallocated that make a difference.
+those are deallocated that make a difference. If nothing helps, the pod keeps nothing that was reserved for it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -61,12 +61,14 @@ class Unblocker:
                 return True
         return False
 
-    async def step_back(self, subject: Subject) -> None:
+    async def step_back(self, subject: Subject) -> bool:
         """Somebody who died had reserved claims for the pod, and it has no place with them: let go of them. Others may
-        be in the same position, and nobody gets the devices before all of them have let go."""
-        for claim in subject.reserved if not subject.node else ():
+        be in the same position, and nobody gets the devices before all of them have let go. Whether there were any."""
+        left = [] if subject.node else subject.reserved
+        for claim in left:
             if (answer := await self.writer.give_back(claim, subject.pod, deallocate=True)) is not None:
                 self.book.read(answer)
+        return bool(left)
 
     def _has_failed(self, claim: ResourceClaim) -> bool:
         if not claim_checks.has_conditions(claim):

@@ -105,6 +105,21 @@ async def test_nothing_is_taken_back_if_that_does_not_help(world: World) -> None
         assert await pools(world) == {"c": "n2"}
 
 
+async def test_what_an_attempt_left_that_was_broken_off_is_for_others_if_the_pod_has_no_place(world: World) -> None:
+    await two_nodes(world)
+    await world.add(
+        claim("first"), claim("second", wish(count=3)), claim("all", wish(count=2)), using("first", "second")
+    )
+    uid = (await world.pod("train"))["metadata"]["uid"]
+    users = [{"resource": "pods", "name": "train", "uid": uid}]
+    await world.status("first", {"allocation": allocation_on("n1"), "reservedFor": users})
+    async with world.scheduling():
+        await world.told("train")
+        await world.add(pod("other", claim="all", nodeSelector=ON_N1))
+        assert await world.bound("other") == {"other": "n1"}
+        assert "allocation" not in (await world.claim("first"))["status"]
+
+
 async def test_a_conflict_on_the_way_is_overcome(world: World) -> None:
     await two_nodes(world)
     await world.add(claim("c"))
