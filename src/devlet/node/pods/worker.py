@@ -263,7 +263,7 @@ class PodWorker:
         try:
             with self._admitting:
                 async with parts.limiter:
-                    rejection = await parts.admission.admit(pod)
+                    rejection = await parts.admission.admit(pod, static=self._object.is_static)
         except Unavailable as e:
             self._object.tell(WARNING, "FailedAdmission", f"not admitted yet: {e}")
             raise
