@@ -423,8 +423,7 @@ class PodWorker:
         for name in running:
             self._object.tell(NORMAL, "Killing", f"Stopping container {name}", name)
         runs = lifecycle.stopped(pod, await parts.runtime.runs(pod), parts.clock.now())
-        ended = [each for each in pod.containers if not each.is_sidecar]
-        outcome = outcome or (pod.status.phase if pod.is_finished else lifecycle.outcome(ended, runs))
+        outcome = outcome or (pod.status.phase if pod.is_finished else lifecycle.outcome(lifecycle.own(pod), runs))
         self._final = self._status(Plan(outcome=outcome), runs)
         self.stage = Stage.ENDING
         log.info("pod stopped", extra=facts(phase=outcome))
