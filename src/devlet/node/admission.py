@@ -39,7 +39,7 @@ _NO_PORTS = "Predicate NodePorts failed: node(s) didn't have free ports for the 
 
 
 class Admission:
-    """`node` is this node as it is now: its labels and what can be allocated on it."""
+    """`node` is this node as it is now: its labels and taints and what can be allocated on it."""
 
     def __init__(self, devices: Devices, topology: Topology, node: Callable[[], Node]) -> None:
         self._devices = devices
@@ -49,10 +49,13 @@ class Admission:
         self._used: fit.Amounts = {}  # their sum, kept: there may be thousands of them
         self._ports: dict[PodUID, frozenset[Port]] = {}
 
-    async def admit(self, pod: Pod) -> Rejection | None:
-        """Unavailable if it cannot be written down: then nothing was decided, try again."""
+    async def admit(self, pod: Pod, *, static: bool = False) -> Rejection | None:
+        """Unavailable if it cannot be written down: then nothing was decided, try again. Static pods are meant for
+        this node, whatever its taints."""
         async with self._devices.attempt(pod) as attempt:
             rejection = await self._topology.admit(pod, [attempt]) or self._check(pod)
+            if rejection is None and not static:
+                rejection = fit.repelled(pod, self._node())
             if rejection is not None:
                 return rejection
             self.adopt(pod)  # before the next await: it has its place

@@ -13,14 +13,16 @@ from devlet.node.rejection import Rejection
 from devlet.objects import names, node_selectors
 from devlet.objects.identifiers import ResourceName
 from devlet.objects.node import Node
+from devlet.objects.node_taints import untolerated
 from devlet.objects.pod import Pod
 from devlet.objects.pod_requests import Amounts, added, amounts, larger, less, requests
 from devlet.objects.quantity import ZERO, Quantity
 
-__all__ = ["Amounts", "added", "amounts", "lacking", "less", "mismatch", "raised", "requests"]
+__all__ = ["Amounts", "added", "amounts", "lacking", "less", "mismatch", "raised", "repelled", "requests"]
 
 _FIRST = ("pods", "cpu", "memory", "ephemeral-storage")  # the order in which lacks are told; the others by name
 _NO_MATCH = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
+_TAINTED = "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
 
 
 def raised(allocatable: Amounts, allocated: Mapping[ResourceName, int]) -> Amounts:
@@ -47,6 +49,12 @@ def mismatch(pod: Pod, node: Node) -> Rejection | None:
     if selected and _affine(pod, node):
         return None
     return Rejection("NodeAffinity", _NO_MATCH)
+
+
+def repelled(pod: Pod, node: Node) -> Rejection | None:
+    """For a pod that a taint of the node would evict. The other effects are the scheduler's business."""
+    evicting = [taint for taint in node.spec.taints if taint.effect == "NoExecute"]
+    return Rejection("TaintToleration", _TAINTED) if untolerated(evicting, pod.spec.tolerations) else None
 
 
 def _affine(pod: Pod, node: Node) -> bool:

@@ -29,7 +29,7 @@ from devlet.node.capacity import PluginCapacity, Resources
 from devlet.node.host import Host
 from devlet.node.newest import newest
 from devlet.objects import node as views
-from devlet.objects.documents import Document
+from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName
 from devlet.objects.kinds import NODES
 from devlet.objects.meta import ObjectMeta, ObjectReference
@@ -101,10 +101,12 @@ class NodeStatus:
         return ObjectReference(kind="Node", api_version="v1", name=self._name, uid=self.uid or self._name)
 
     def node(self) -> views.Node:
-        """This node as pods see it now: labels, and what can be allocated, published or not."""
+        """This node as pods see it now: labels, taints, and what can be allocated, published or not."""
         metadata = (self._known or {}).get("metadata") or {}
+        spec = (self._known or {}).get("spec") or {}
         return views.Node(
             metadata=ObjectMeta(name=self._name, labels=metadata.get("labels") or {}),
+            spec=views.NodeSpec(taints=tuple(view(views.Taint, each) for each in spec.get("taints") or ())),
             status=views.NodeStatus(allocatable=self._resources(self._capacity_before()).allocatable),
         )
 

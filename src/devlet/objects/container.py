@@ -12,6 +12,8 @@ __all__ = [
     "Container",
     "ContainerClaim",
     "ContainerPort",
+    "ContainerRestartRule",
+    "ContainerRestartRuleOnExitCodes",
     "ContainerState",
     "ContainerStateRunning",
     "ContainerStateTerminated",
@@ -62,6 +64,16 @@ class ContainerPort(View, frozen=True, kw_only=True):
     host_ip: str = field(default="", name="hostIP")
 
 
+class ContainerRestartRuleOnExitCodes(View, frozen=True, kw_only=True):
+    operator: str = ""
+    values: tuple[int, ...] = ()
+
+
+class ContainerRestartRule(View, frozen=True, kw_only=True):
+    action: str = ""
+    exit_codes: ContainerRestartRuleOnExitCodes | None = None
+
+
 class Container(View, frozen=True, kw_only=True):
     name: ContainerName = ContainerName("")
     image: str = ""
@@ -86,7 +98,7 @@ class Container(View, frozen=True, kw_only=True):
     stdin_once: bool = False
     tty: bool = False
     restart_policy: str | None = None
-    restart_policy_rules: tuple[Raw, ...] = ()
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
     target_container_name: str = ""  # ephemeral containers only
 
     @property

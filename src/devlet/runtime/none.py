@@ -31,6 +31,7 @@ from devlet.objects.container import Container, ContainerStateTerminated, Contai
 from devlet.objects.identifiers import ContainerName, PodUID
 from devlet.objects.pod import Pod
 from devlet.objects.release import DEVLET
+from devlet.objects.restarts import is_restarted
 from devlet.objects.timestamps import parse_time
 from devlet.runtime.cdi.apply import Document
 from devlet.runtime.cdi.cache import Cache
@@ -231,11 +232,11 @@ def _taken_along(pod: Pod) -> dict[ContainerName, int]:
     containers: they run again."""
     if pod.is_finished:
         return {}
-    for_good = pod.spec.restart_policy in ("Never", "OnFailure")
+    containers = {container.name: container for container in pod.spec.containers}
     found = {status.name: status.restart_count for status in pod.status.init_container_statuses if _run(status)}
     for status in pod.status.container_statuses:
-        ended = status.state.terminated
-        if _run(status) and not (ended and for_good and (ended.exit_code == 0 or pod.spec.restart_policy == "Never")):
+        ended, container = status.state.terminated, containers.get(status.name, Container())
+        if _run(status) and (ended is None or is_restarted(pod, container, ended.exit_code)):
             found[status.name] = status.restart_count
     return found
 

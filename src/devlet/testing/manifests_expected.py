@@ -13,7 +13,8 @@
       events: {train: {FailedScheduling: pattern}}   # or {reference: pattern, devlet: pattern}
       rules: {broken: {status: "False", reason: Completed}}
 
-What is not listed must not be there, except for events. `{a}` is what was free to choose: see `Choices`.
+What is not listed must not be there, except for events. Containers that run are ready, others are not; a pod names
+those where it is otherwise as `amiss`. `{a}` is what was free to choose: see `Choices`.
 """
 
 import re
@@ -50,6 +51,7 @@ class ExpectedPod(_Strict, frozen=True):
     phase: str
     node: str = ""
     ended: tuple[str, ...] = ()
+    amiss: tuple[str, ...] = ()
 
 
 class ExpectedResult(_Strict, frozen=True):
@@ -143,7 +145,7 @@ def _each(
 
 
 def _pod(want: ExpectedPod, found: Pod) -> Iterator[str]:
-    expected = Pod(want.phase, want.node, want.ended)
+    expected = Pod(want.phase, want.node, want.ended, want.amiss)
     if found != expected:
         yield f"{found} instead of {expected}"
 

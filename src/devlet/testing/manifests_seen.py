@@ -21,6 +21,7 @@ class Pod:
     phase: str
     node: str = ""
     ended: tuple[str, ...] = ()  # containers that have run and do not any more
+    amiss: tuple[str, ...] = ()  # containers that run and are not ready, or have ended and are
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +125,19 @@ def _made_for(pod: Document) -> Iterator[tuple[tuple[str, str], str]]:
 
 def _pod(pod: Document) -> Pod:
     status = pod.get("status", {})
-    containers = [
-        one for key in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
-        for one in status.get(key) or ()
-    ]  # fmt: skip
+    init = status.get("initContainerStatuses") or []
+    containers = [*init, *(status.get("containerStatuses") or ()), *(status.get("ephemeralContainerStatuses") or ())]
     ended = tuple(one["name"] for one in containers if "terminated" in one.get("state", {}))
-    return Pod(status.get("phase", ""), pod["spec"].get("nodeName", ""), ended)
+    amiss = tuple(
+        one["name"] for one in containers if bool(one.get("ready")) != _should_be_ready(one, init=one in init)
+    )
+    return Pod(status.get("phase", ""), pod["spec"].get("nodeName", ""), ended, amiss)
+
+
+def _should_be_ready(container: Document, *, init: bool) -> bool:
+    """An init container that has done its part is."""
+    state = container.get("state", {})
+    return "running" in state or (init and state.get("terminated", {}).get("exitCode") == 0)
 
 
 def _claim(claim: Document, *, named: bool) -> Claim:

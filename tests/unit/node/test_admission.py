@@ -14,7 +14,7 @@ from devlet.objects.container import Container
 from devlet.objects.documents import view
 from devlet.objects.identifiers import PodUID, ResourceName
 from devlet.objects.meta import ObjectMeta
-from devlet.objects.node import Node, NodeStatus
+from devlet.objects.node import Node, NodeSpec, NodeStatus, Taint
 from devlet.objects.pod import Pod
 
 pytestmark = pytest.mark.anyio
@@ -172,6 +172,26 @@ async def test_two_pods_cannot_have_the_same_port_of_the_host() -> None:
     assert refused is not None and refused.reason == "NodePorts"
     door.forget(PodUID("u1"))
     assert await door.admit(with_port("u3", 8080)) is None
+
+
+BROKEN = Taint(key="broken", effect="NoExecute")
+TAINTED = Node(
+    metadata=NODE.metadata, spec=NodeSpec(taints=(BROKEN, Taint(key="x", effect="NoSchedule"))), status=NODE.status
+)
+
+
+async def test_pods_that_a_taint_would_evict_are_refused() -> None:
+    door = Admission(Devices(), TOPOLOGY, lambda: TAINTED)
+    message = "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
+    assert await door.admit(pod()) == Rejection("TaintToleration", message)
+    tolerations = [{"key": "broken", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}]
+    container = {"name": "main"}
+    document = {"metadata": {"uid": "u2"}, "spec": {"containers": [container], "tolerations": tolerations}}
+    assert await door.admit(view(Pod, document)) is None
+
+
+async def test_static_pods_stay_whatever_the_taints_of_the_node() -> None:
+    assert await Admission(Devices(), TOPOLOGY, lambda: TAINTED).admit(pod(), static=True) is None
 
 
 def test_extended_resources_of_which_the_node_has_none_are_named() -> None:

@@ -255,6 +255,18 @@ async def test_what_others_change_on_the_node_is_known(machine: Machine) -> None
         await until(labels, lambda found: found.get("zone") == "a")
 
 
+async def test_the_taints_of_the_node_are_known(machine: Machine) -> None:
+    async with machine.running() as (status, _):
+        assert status.node().spec.taints == ()
+        taint = {"key": "broken", "effect": "NoExecute"}
+        await machine.store.patch(NODES, "n1", MergePatch({"spec": {"taints": [taint]}}))
+
+        async def taints() -> list[str]:
+            return [each.key for each in status.node().spec.taints]
+
+        await until(taints, lambda found: found == ["broken"])
+
+
 class Away:
     """A cluster that does not take the first few nodes."""
 

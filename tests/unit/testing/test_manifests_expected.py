@@ -64,12 +64,18 @@ def test_messages_are_those_of_whoever_controls(stage: Stage) -> None:
 
 def test_what_is_missing_and_what_should_not_be_there_are_differences(stage: Stage) -> None:
     assert compared(stage, replace(SEEN, pods={"train": SEEN.pods["train"], "more": Pod("Running")})) == [
-        "pod more: should not be there: Pod(phase='Running', node='', ended=())",
+        "pod more: should not be there: Pod(phase='Running', node='', ended=(), amiss=())",
         "pod wait: is not there",
     ]
     assert compared(stage, replace(SEEN, rules={})) == ["rule broken: is not there"]
     assert len(compared(stage, replace(SEEN, containers={"train/main": Container(), "x/y": Container()}))) == 4
     assert len(compared(stage, replace(SEEN, events=[]))) == 2
+
+
+def test_a_container_that_runs_and_is_not_ready_is_a_difference(stage: Stage) -> None:
+    found = replace(SEEN, pods={**SEEN.pods, "train": Pod("Running", "n1", amiss=("main",))})
+    [text] = compared(stage, found)
+    assert "amiss=('main',)" in text
 
 
 def test_a_claim_that_was_made_twice_is_a_difference_unless_the_reference_made_it(stage: Stage) -> None:

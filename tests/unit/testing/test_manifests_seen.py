@@ -47,11 +47,22 @@ def test_a_device_of_a_claim_is_told_with_all_that_was_decided() -> None:
 
 def test_containers_that_have_ended_are_named() -> None:
     ended = {"name": "first", "state": {"terminated": {"exitCode": 0}}}
-    runs = {"name": "main", "state": {"running": {}}}
+    runs = {"name": "main", "state": {"running": {}}, "ready": True}
     found = seen(
         [pod("train", phase="Running", initContainerStatuses=[ended], containerStatuses=[runs])], [], [], [], []
     )
     assert found.pods["train"].ended == ("first",)
+
+
+def test_containers_that_are_ready_or_not_against_their_state_are_named() -> None:
+    def status(name: str, state: str, ready: bool, code: int = 0) -> dict[str, Any]:
+        return {"name": name, "state": {state: {"exitCode": code} if state == "terminated" else {}}, "ready": ready}
+
+    first = [status("done", "terminated", True), status("failed", "terminated", True, 1)]
+    main = [status("good", "running", True), status("slow", "running", False), status("over", "terminated", False)]
+    stale, waits = status("stale", "terminated", True), status("waits", "waiting", False)
+    train = pod("train", phase="Running", initContainerStatuses=first, containerStatuses=[*main, stale, waits])
+    assert seen([train], [], [], [], []).pods["train"].amiss == ("failed", "slow", "stale")
 
 
 def test_holders_events_and_rules_are_told_in_short() -> None:

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from devlet.control.scheduler import neighbours, node_choice, taints
+from devlet.control.scheduler import neighbours, node_choice
 from devlet.control.scheduler.neighbours import SOLITARY, Social
 from devlet.control.scheduler.node_choice import NodeChoice
 from devlet.control.scheduler.node_use import CPU, MEMORY, NodeUse, presumed
-from devlet.objects import host_ports, pod_requests
+from devlet.objects import host_ports, node_taints, pod_requests
 from devlet.objects.host_ports import Port
 from devlet.objects.identifiers import NodeName, ResourceName
 from devlet.objects.node import Node, Taint
@@ -98,8 +98,8 @@ def node_view(node: Node) -> NodeView:
     return NodeView(
         name=node.name,
         labels=node.metadata.labels,
-        taints=tuple(taint for taint in node.spec.taints if taint.effect in taints.HARD),
-        soft_taints=tuple(taint for taint in node.spec.taints if taint.effect in taints.SOFT),
+        taints=tuple(taint for taint in node.spec.taints if taint.effect in node_taints.HARD),
+        soft_taints=tuple(taint for taint in node.spec.taints if taint.effect in node_taints.SOFT),
         unschedulable=node.spec.unschedulable,
         allocatable=allocatable,
         pods=allocatable.get(ResourceName("pods"), 0),
@@ -113,7 +113,7 @@ def mismatch(needs: PodNeeds, node: NodeView) -> str:
         return CORDONED
     if choice.node_name and choice.node_name != node.name:
         return OTHER_NODE
-    if node.taints and taints.untolerated(node.taints, choice.tolerations):
+    if node.taints and node_taints.untolerated(node.taints, choice.tolerations):
         return TAINTED
     return "" if _is_chosen(choice, node) else NOT_CHOSEN
 
@@ -147,7 +147,7 @@ def preference(needs: PodNeeds, node: NodeView) -> int:
 
 def discouraged(needs: PodNeeds, node: NodeView) -> int:
     """How many taints say that the pod should rather not run there."""
-    return len(taints.untolerated(node.soft_taints, needs.choice.tolerations)) if node.soft_taints else 0
+    return len(node_taints.untolerated(node.soft_taints, needs.choice.tolerations)) if node.soft_taints else 0
 
 
 def _is_chosen(choice: NodeChoice, node: NodeView) -> bool:

@@ -10,8 +10,7 @@ from typing import Final
 
 import msgspec
 
-from devlet.control.scheduler import taints
-from devlet.objects import node_selectors
+from devlet.objects import node_selectors, node_taints
 from devlet.objects.meta import View
 from devlet.objects.node import Taint
 from devlet.objects.node_selectors import NodeSelector, Term
@@ -55,7 +54,7 @@ def _choice(
     affinity = affinity or NodeAffinity()
     required = node_selectors.parse(_document(affinity.required), _REQUIRED) if affinity.required else None
     preferred = [_preferred(term, f"{_PREFERRED}[{i}].preference") for i, term in enumerate(affinity.preferred)]
-    ignores_cordon = not taints.untolerated([_CORDON], tolerations)
+    ignores_cordon = not node_taints.untolerated([_CORDON], tolerations)
     return NodeChoice(node_name, node_selector, required, tuple(filter(None, preferred)), tolerations, ignores_cordon)
 
 

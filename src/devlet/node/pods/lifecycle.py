@@ -3,8 +3,8 @@
     init containers one after the other, each to its end ─▶ all others at once
     (a sidecar among them is started in its turn and runs on)
 
-Whoever ended is started again if its restart policy says so: the first time at once, then after 10 s, 20 s, … 5 min. A
-container that cannot be started is tried again after the same times. The pod is over when none of its own containers
+Whoever ended is started again if `objects.restarts` says so: the first time at once, then after 10 s, 20 s, … 5 min.
+A container that cannot be started is tried again after the same times. The pod is over when none of its own containers
 runs or will run; its sidecars do not count.
 """
 
@@ -18,6 +18,7 @@ from devlet.node.devices.limits import is_plain_init
 from devlet.objects.container import Container, ContainerStateWaiting
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.pod import Pod
+from devlet.objects.restarts import is_restarted
 from devlet.objects.timestamps import parse_time
 from devlet.runtime.containers import Run, lost
 
@@ -32,6 +33,7 @@ __all__ = [
     "deadline",
     "failed",
     "outcome",
+    "own",
     "plan",
     "started",
     "stopped",
@@ -107,6 +109,12 @@ def failed(history: History, problem: ContainerStateWaiting, now: datetime) -> H
 def to_be_tried(history: History) -> History:
     """Not to wait any longer after a failure to start: its cause may be gone."""
     return History(history.restarts, history.failures, None, None)
+
+
+def own(pod: Pod) -> tuple[Container, ...]:
+    """All but the sidecars: what became of them is what became of the pod."""
+    plain = tuple(each for each in pod.spec.init_containers if not each.is_sidecar)
+    return plain + pod.spec.containers
 
 
 def outcome(containers: Iterable[Container], runs: Runs) -> str:
@@ -208,12 +216,7 @@ class _Planner:
             return False
         if run.exit.code == 0 and is_plain_init(self.pod, container):
             return True
-        match container.restart_policy or self.pod.spec.restart_policy:
-            case "Never":
-                return True
-            case "OnFailure":
-                return run.exit.code == 0
-        return False
+        return not is_restarted(self.pod, container, run.exit.code)
 
     def _over(self, outcome: str, *, initialized: bool) -> Plan:
         """Containers that never had their turn will not get one."""

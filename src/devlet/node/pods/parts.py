@@ -33,6 +33,7 @@ class Settings:
     restarts: lifecycle.Settings = field(default=lifecycle.Settings())
     prepare: Backoff = field(default=Backoff(1.0, 60.0))  # of claims, where no sign comes that it may work by now
     unprepare: Backoff = field(default=Backoff(1.0, 30.0))
+    preparing: float = 0.5  # seconds after which a pod says that its claims are being prepared; most drivers are faster
     soonest: float = 0.1  # seconds between two tries to prepare or unprepare a pod's claims, where signs come
     reconcile: float = 60.0  # seconds between two looks at what pods that are gone have left behind
 

@@ -31,7 +31,8 @@ _STARTING = ContainerStateWaiting(reason="ContainerCreating")
 class Facts(Struct, frozen=True):
     """What is known of a pod. `previous` are the runs before those in `runs`, as far as somebody saw them. `health`
     gives the devices of a container and how they are. `prepared`: its claims, without which no container is made.
-    `address` is that of the node, if it has one."""
+    `address` is that of the node, if it has one. `is_over`: whether the outcome may be told; until then a pod that has
+    ended keeps its phase."""
 
     admitted: bool
     runs: Mapping[ContainerName, Run]
@@ -41,11 +42,12 @@ class Facts(Struct, frozen=True):
     health: Callable[[Container], Sequence[ResourceStatus]]
     prepared: bool = True
     address: str = ""
+    is_over: bool = True
 
 
 def phase_of(pod: Pod, facts: Facts) -> str:
     if facts.outcome is not None:
-        return facts.outcome
+        return facts.outcome if facts.is_over else pod.status.phase
     ran = [facts.runs.get(container.name) for container in pod.spec.containers]
     if not facts.admitted or not all(run and not (run.exit and run.exit.is_lost) for run in ran):
         return "Pending"
@@ -70,7 +72,7 @@ def document(pod: Pod, facts: Facts, before: Document, now: datetime) -> Documen
         "conditions": _conditions(conditions.conditions(about), before, now),
         "initContainerStatuses": [containers.status(c) for c in pod.spec.init_containers],
         "containerStatuses": [containers.status(c) for c in pod.spec.containers],
-        **_explanation(pod),
+        **(_explanation(pod) if facts.is_over else {}),
     }
 
 

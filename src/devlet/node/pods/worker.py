@@ -74,7 +74,8 @@ class PodWorker:
         self._preparing = Attempts(parts.clock, settings.prepare, settings.soonest)
         self._unpreparing = Attempts(parts.clock, settings.unprepare, settings.soonest)
         self._claims_before: object = None  # of the pod, when they were to be prepared last
-        self._not_prepared = ContainerStateWaiting()
+        self._not_prepared = ContainerStateWaiting(reason=CREATING)
+        self._known: status.Facts | None = None  # what the newest status says
 
     @property
     def pod(self) -> Pod:
@@ -263,7 +264,7 @@ class PodWorker:
         try:
             with self._admitting:
                 async with parts.limiter:
-                    rejection = await parts.admission.admit(pod)
+                    rejection = await parts.admission.admit(pod, static=self._object.is_static)
         except Unavailable as e:
             self._object.tell(WARNING, "FailedAdmission", f"not admitted yet: {e}")
             raise
@@ -296,9 +297,12 @@ class PodWorker:
             if plan.outcome is not None:
                 await self._conclude(plan)
                 return None
-            again = await self._prepare(runs)
+            again = await self._prepare(plan, runs)
             if self._must_stop():
                 break
+            if self._is_late():
+                await self._expire()
+                return None
             if again is not None or not plan.start:
                 self._tell_crashes(plan)
                 await self._write(plan if again is None else self._held_up(plan), runs)
@@ -313,7 +317,7 @@ class PodWorker:
         await self._stop()
         return None
 
-    async def _prepare(self, runs: lifecycle.Runs) -> datetime | None:
+    async def _prepare(self, plan: Plan, runs: lifecycle.Runs) -> datetime | None:
         """The pod's claims, before its first container starts. When to try again; None if that is not necessary. What
         runs already had its claims prepared: it is asked for again only if that is no longer known."""
         parts, pod = self._parts, self.pod
@@ -325,15 +329,38 @@ class PodWorker:
             return self._preparing.due
         self._claims_before = claims
         self._preparing.begin()
-        self._admitting = anyio.CancelScope()
-        try:
-            with self._admitting:
+        async with anyio.create_task_group() as tasks:
+            self._admitting = tasks.cancel_scope
+            if pod.spec.resource_claims or pod.status.extended_resource_claim_status:
+                tasks.start_soon(self._wait_for_claims, plan, runs)
+            try:
                 await parts.claims.prepare(pod)
                 self._prepared = True
-        except DevletError as e:
-            return self._failed_to_prepare(e)
+            except DevletError as e:
+                return self._failed_to_prepare(e)
+            finally:
+                tasks.cancel_scope.cancel()
         self._preparing.succeeded()
-        return None
+        return None if self._prepared else parts.clock.now()
+
+    async def _wait_for_claims(self, plan: Plan, runs: lifecycle.Runs) -> None:
+        """While they are prepared: the pod says so if that takes its time, and its deadline counts from then on."""
+        clock, settings = self._parts.clock, self._parts.settings
+        await clock.sleep(settings.preparing)
+        for delay in settings.retry.delays(random.random):
+            try:
+                await self._write(self._held_up(plan), runs)
+                break
+            except DevletError as e:
+                log.warning("pod status not written", extra=facts(err=e, delay=delay))
+            await clock.sleep(delay)
+        try:
+            while not self._is_late():
+                self._wake = anyio.Event()  # the deadline may be changed meanwhile
+                await self._rest(self._not_too_late(None))
+            self._admitting.cancel()
+        finally:
+            self.poke()  # what woke it here may count afterwards
 
     def _failed_to_prepare(self, error: DevletError) -> datetime:
         self._not_prepared = ContainerStateWaiting(reason=CREATING, message=str(error))
@@ -388,7 +415,7 @@ class PodWorker:
 
     def _status(self, plan: Plan, runs: lifecycle.Runs, *, admitted: bool = True) -> Document:
         parts, pod = self._parts, self.pod
-        known = status.Facts(
+        self._known = status.Facts(
             admitted,
             runs,
             self._previous,
@@ -398,7 +425,7 @@ class PodWorker:
             prepared=self._prepared,
             address=parts.settings.address,
         )
-        return status.document(pod, known, self._object.document, parts.clock.now())
+        return status.document(pod, self._known, self._object.document, parts.clock.now())
 
     # The end
 
@@ -423,8 +450,7 @@ class PodWorker:
         for name in running:
             self._object.tell(NORMAL, "Killing", f"Stopping container {name}", name)
         runs = lifecycle.stopped(pod, await parts.runtime.runs(pod), parts.clock.now())
-        ended = [each for each in pod.containers if not each.is_sidecar]
-        outcome = outcome or (pod.status.phase if pod.is_finished else lifecycle.outcome(ended, runs))
+        outcome = outcome or (pod.status.phase if pod.is_finished else lifecycle.outcome(lifecycle.own(pod), runs))
         self._final = self._status(Plan(outcome=outcome), runs)
         self.stage = Stage.ENDING
         log.info("pod stopped", extra=facts(phase=outcome))
@@ -441,6 +467,7 @@ class PodWorker:
             self._object.tell(WARNING, NOT_UNPREPARED, f"Failed to unprepare dynamic resources: {e}")
             due = self._unpreparing.failed()
             log.warning("claims not unprepared", extra=facts(err=e, again=due))
+            await self._tell_end()
             return due
         self._unpreparing.succeeded()
         await parts.devices.release(uid)
@@ -450,6 +477,13 @@ class PodWorker:
         await parts.runtime.forget(uid)
         self.stage = Stage.ENDED
         return None
+
+    async def _tell_end(self) -> None:
+        """Of its containers. The pod keeps its phase: whoever is told that it is over takes its devices for free."""
+        if self._known is not None and self._known.outcome is not None:
+            known = replace(self._known, is_over=False)
+            told = status.document(self.pod, known, self._object.document, self._parts.clock.now())
+            await self._object.write_status(told)
 
 
 def _lives(runs: lifecycle.Runs) -> bool:

@@ -15,13 +15,19 @@ from devlet.objects.validation.field_errors import (
     not_supported,
     required,
     required_name,
+    too_many,
 )
 
 PORT_MAX = 65535
 PORT_NAME_MAX = 15
+RESTART_RULES_MAX = 20
+EXIT_CODES_MAX = 255
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_RESTART_ACTIONS = ("Restart", "RestartAllContainers")
+_EXIT_CODE_OPERATORS = ("In", "NotIn")
 _port_name = re.compile("[a-z0-9-]*").fullmatch
 
 
@@ -51,6 +57,34 @@ def check(container: Document, path: str, surroundings: Surroundings) -> Causes:
         yield from _check_mounts(mounts, f"{path}.volumeMounts", surroundings.volumes)
     if resources := container.get("resources"):
         yield from container_resources.check(resources, f"{path}.resources", surroundings.claims)
+    yield from _check_restarts(container, path)
+
+
+def _check_restarts(container: Document, path: str) -> Causes:
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
+    if policy is None:
+        if rules:
+            yield required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
+        return
+    if policy not in _RESTART_POLICIES:
+        yield not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES)
+    if len(rules) > RESTART_RULES_MAX:
+        yield too_many(f"{path}.restartPolicyRules", len(rules), RESTART_RULES_MAX)
+    for i, rule in enumerate(rules):
+        yield from _check_restart_rule(rule, f"{path}.restartPolicyRules[{i}]")
+
+
+def _check_restart_rule(rule: Document, path: str) -> Causes:
+    if rule.get("action", "") not in _RESTART_ACTIONS:
+        yield not_supported(f"{path}.action", rule.get("action", ""), _RESTART_ACTIONS)
+    codes = rule.get("exitCodes")
+    if codes is None:
+        yield required(f"{path}.exitCodes", "must be specified")
+        return
+    if codes.get("operator", "") not in _EXIT_CODE_OPERATORS:
+        yield not_supported(f"{path}.exitCodes.operator", codes.get("operator", ""), _EXIT_CODE_OPERATORS)
+    if len(values := codes.get("values") or ()) > EXIT_CODES_MAX:
+        yield too_many(f"{path}.exitCodes.values", len(values), EXIT_CODES_MAX)
 
 
 def _check_ports(ports: list[Document], path: str) -> Causes:

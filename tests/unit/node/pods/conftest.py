@@ -29,7 +29,7 @@ from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName, NodeName, PodUID, ResourceName
 from devlet.objects.kinds import EVENTS, PODS
 from devlet.objects.meta import ObjectMeta
-from devlet.objects.node import Node, NodeStatus
+from devlet.objects.node import Node, NodeSpec, NodeStatus, Taint
 from devlet.objects.pod import Pod
 from devlet.plugins import device_plugin
 from devlet.plugins.device_plugin import Offer
@@ -81,6 +81,7 @@ class NodeHarness:
         self.boot = "b1"
         self.allocatable = {"cpu": "100", "memory": "64Gi", "pods": "110", str(GPU): "8"}
         self.labels: dict[str, str] = {}
+        self.taints: tuple[Taint, ...] = ()
         self.manifests = root / "manifests"
         self.node_uid: str | None = None
         self.health: dict[str, str] = {}  # of each container's only device, by claim
@@ -97,7 +98,8 @@ class NodeHarness:
 
     def node(self) -> Node:
         metadata = ObjectMeta(name=NODE, labels=self.labels)
-        return Node(metadata=metadata, status=NodeStatus(allocatable=dict(self.allocatable)))
+        spec = NodeSpec(taints=self.taints)
+        return Node(metadata=metadata, spec=spec, status=NodeStatus(allocatable=dict(self.allocatable)))
 
     @asynccontextmanager
     async def running(

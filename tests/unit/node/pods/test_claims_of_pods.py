@@ -2,15 +2,19 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+import anyio
 import pytest
 
-from devlet.cluster.client import MergePatch
+from devlet.cluster.client import Cluster, ListOptions, MergePatch, WatchOptions
+from devlet.cluster.store.store import Store
+from devlet.errors import Unavailable
 from devlet.node.claims.manager import CHECKPOINT
+from devlet.node.pods.manager import Settings
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName, DriverName, PodUID
-from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
+from devlet.objects.kinds import EVENTS, PODS, RESOURCE_CLAIMS
 from devlet.testing.allocate import allocate
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
 from devlet.testing.waiting import until
@@ -124,6 +128,148 @@ async def test_claims_are_prepared_again_if_something_was_lost(
         await node.store.delete(PODS, "p", "default")
         await node.gone("p")
         assert not driver.prepared
+
+
+async def hanging(driver: FakeDraDriver) -> None:
+    with anyio.fail_after(10):
+        await driver.until_asked(PREPARE)
+
+
+async def test_a_pod_whose_driver_takes_its_time_says_that_it_is_being_created(
+    node: "NodeHarness", make_pod: MakePod
+) -> None:
+    async with node.running(Settings(address="10.0.0.1")) as now, driven(node, now) as driver:
+        driver.hang(PREPARE)
+        await create(node, make_pod)
+        await hanging(driver)
+        await node.pass_time(1)
+        status = await node.status("p", lambda found: "startTime" in found)
+        assert (status["phase"], status["hostIP"]) == ("Pending", "10.0.0.1")
+        assert status["containerStatuses"][0]["state"] == {"waiting": {"reason": "ContainerCreating"}}
+        driver.recover(PREPARE)
+        await node.phase("p", "Running")
+
+
+class Unreachable:
+    """The cluster of a node that cannot write the status of its pods at first."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.failures = 1
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def patch(self, *args: Any, **options: Any) -> Any:
+        if self.failures:
+            self.failures -= 1
+            raise Unavailable("the API server is away")
+        return await self._store.patch(*args, **options)
+
+
+async def test_a_status_that_cannot_be_written_does_not_disturb_the_preparation(
+    node: "NodeHarness", make_pod: MakePod
+) -> None:
+    node.cluster = cast(Cluster, Unreachable(node.store))
+    async with node.running() as now, driven(node, now) as driver:
+        driver.hang(PREPARE)
+        await create(node, make_pod)
+        await hanging(driver)
+        await node.pass_time(1)
+        await node.status("p", lambda found: "startTime" in found)
+        driver.recover(PREPARE)
+        await node.phase("p", "Running")
+        assert len(driver.asked(PREPARE)) == 1
+
+
+@pytest.mark.parametrize("since", ["the start", "the preparation"])
+async def test_a_deadline_ends_the_wait_for_a_driver(node: "NodeHarness", make_pod: MakePod, since: str) -> None:
+    deadline = {"activeDeadlineSeconds": 5}
+
+    async def alarms() -> list[float]:
+        return node.clock.wakes_at
+
+    async with node.running() as now, driven(node, now) as driver:
+        driver.hang(PREPARE)
+        await create(node, make_pod, **(deadline if since == "the start" else {}))
+        await hanging(driver)
+        await node.pass_time(1)
+        await node.status("p", lambda found: "startTime" in found)
+        if since == "the preparation":
+            await node.store.patch(PODS, "p", MergePatch({"spec": deadline}), "default")
+        await until(alarms, lambda found: 5.0 in found)
+        await node.pass_time(5)
+        driver.recover(PREPARE)
+        status = await node.phase("p", "Failed")
+        assert status["reason"] == "DeadlineExceeded" and not driver.prepared
+        assert not (await node.store.list(EVENTS, options=ListOptions(field_selector="reason=Started"))).items
+
+
+def ended_but_not_over(status: Document) -> bool:
+    found = {each["type"]: (each["status"], each.get("reason")) for each in status["conditions"]}
+    (container,) = status["containerStatuses"]
+    return (
+        status["phase"] == "Running"
+        and "terminated" in container["state"]
+        and not container["ready"]
+        and found["Ready"] == found["ContainersReady"] == ("False", "ContainersNotReady")
+        and found["Initialized"] == ("True", None)
+    )
+
+
+@pytest.mark.parametrize("how", ["deleted", "by itself", "late"])
+async def test_containers_that_have_ended_are_said_to_while_unprepare_fails(
+    node: "NodeHarness", make_pod: MakePod, how: str
+) -> None:
+    once: Document = {"restartPolicy": "Never", "annotations": {"devlet.dev/run-for": "10s"}}
+    spec: dict[str, Any] = {"deleted": {}, "by itself": once, "late": {"activeDeadlineSeconds": 10}}[how]
+    async with node.running() as now, driven(node, now) as driver:
+        await create(node, make_pod, **spec)
+        await node.phase("p", "Running")
+        driver.fail(UNPREPARE, text="still busy")
+        if how == "deleted":
+            await node.store.delete(PODS, "p", "default")
+        else:
+            await node.pass_time(10)
+        status = await node.status("p", ended_but_not_over)
+        assert "reason" not in status
+        driver.recover(UNPREPARE)
+        await node.pass_time(30)
+        if how == "deleted":
+            await node.gone("p")
+        else:
+            status = await node.phase("p", "Succeeded" if how == "by itself" else "Failed")
+            assert status.get("reason") == ("DeadlineExceeded" if how == "late" else None)
+
+
+@pytest.mark.parametrize("how", ["deleted", "by itself"])
+async def test_containers_that_ended_while_devlet_was_down_are_said_to_while_unprepare_fails(
+    node: "NodeHarness", make_pod: MakePod, how: str
+) -> None:
+    async with node.running() as now, driven(node, now):
+        await create(node, make_pod, restartPolicy="Never", annotations={"devlet.dev/run-for": "10s"})
+        await node.phase("p", "Running")
+    if how == "deleted":
+        await node.store.delete(PODS, "p", "default")
+    else:
+        await node.clock.advance(10)
+    async with node.running() as now:
+        await node.status("p", ended_but_not_over)
+        async with driven(node, now):
+            await node.pass_time(30)
+            await (node.gone("p") if how == "deleted" else node.phase("p", "Succeeded"))
+
+
+async def test_the_end_of_a_pod_is_one_write_where_nothing_fails(node: "NodeHarness", make_pod: MakePod) -> None:
+    async with node.running() as now, driven(node, now):
+        await create(node, make_pod, restartPolicy="Never", annotations={"devlet.dev/run-for": "10s"})
+        await node.phase("p", "Running")
+        before = await node.store.get(PODS, "p", "default")
+        since = WatchOptions(resource_version=before["metadata"]["resourceVersion"])
+        async with node.store.watch(PODS, "default", since) as changes:
+            await node.pass_time(10)
+            await node.phase("p", "Succeeded")
+            assert (await anext(changes)).object["status"]["phase"] == "Succeeded"
 
 
 @pytest.mark.spec("DN-9.2.08")

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from devlet.node.pods.lifecycle import History, Plan, Settings, deadline, failed, outcome, plan, started, stopped
+from devlet.node.pods.lifecycle import History, Plan, Settings, deadline, failed, outcome, own, plan, started, stopped
 from devlet.objects.container import ContainerStateWaiting
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ContainerName
@@ -81,6 +81,20 @@ def test_the_restart_policy_says_who_is_started_again(policy: str, code: int, ag
     found = plan(pod(policy=policy), {A: ended(code)}, {}, NOW)
     assert starts(found) == ([("a", 1)] if again else [])
     assert (found.outcome is None) == again
+
+
+def test_a_container_may_have_a_restart_policy_and_rules_of_its_own() -> None:
+    rules = [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]
+    containers = [{"name": "a", "restartPolicy": "Never", "restartPolicyRules": rules}, {"name": "b"}]
+    two = view(Pod, {"spec": {"restartPolicy": "Never", "containers": containers}})
+    assert starts(plan(two, {A: ended(42), B: ended()}, {}, NOW)) == [("a", 1)]
+    assert plan(two, {A: ended(1), B: ended()}, {}, NOW).outcome == "Failed"
+
+
+def test_only_init_containers_are_sidecars() -> None:
+    always = view(Pod, {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "restartPolicy": "Always"}]}})
+    assert [each.name for each in own(always)] == ["a"]
+    assert [each.name for each in own(pod("init", "helper"))] == ["init", "a"]
 
 
 def test_the_outcome_is_failed_if_one_container_failed() -> None:

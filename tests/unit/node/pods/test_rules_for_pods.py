@@ -11,6 +11,7 @@ from devlet.cluster.store.store import Store
 from devlet.node.pods.manager import Settings
 from devlet.objects.documents import Document
 from devlet.objects.kinds import PODS
+from devlet.objects.node import Taint
 
 if TYPE_CHECKING:
     from tests.unit.node.pods.conftest import NodeHarness
@@ -222,3 +223,17 @@ async def test_a_finalizer_of_somebody_else_keeps_the_pod_and_nothing_else(
         assert (await node.store.get(PODS, "p", "default"))["metadata"]["finalizers"] == ["example.com/hold"]
         await node.store.patch(PODS, "p", MergePatch({"metadata": {"finalizers": None}}), "default")
         await node.gone("p")
+
+
+# Taints
+
+
+async def test_a_pod_that_is_bound_to_a_node_whose_taint_it_does_not_tolerate_fails(
+    node: "NodeHarness", make_pod: MakePod
+) -> None:
+    node.taints = (Taint(key="broken", effect="NoExecute"),)
+    async with node.running():
+        await node.create(make_pod("p"))
+        assert (await node.phase("p", "Failed"))["reason"] == "TaintToleration"
+        await node.create(make_pod("tolerant", tolerations=[{"operator": "Exists"}]))
+        await node.phase("tolerant", "Running")

@@ -12,6 +12,7 @@ from devlet.errors import NotFound, Unavailable
 from devlet.node.static_pods.manifest import HASH, MIRROR
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, PODS
+from devlet.objects.node import Taint
 from devlet.testing.waiting import until
 
 if TYPE_CHECKING:
@@ -277,3 +278,10 @@ async def test_a_static_pod_that_ended_stays_so(node: "NodeHarness", site: Site)
     async with node.running() as now, node.plugged(now):
         after = await site.mirror(lambda found: found["status"].get("phase") == "Failed")
         assert uid(after) == uid(mirror) and now.pods.active() == []
+
+
+async def test_a_static_pod_runs_whatever_the_taints_of_the_node(node: "NodeHarness", site: Site) -> None:
+    node.taints = (Taint(key="broken", effect="NoExecute"),)
+    async with node.running():
+        site.write()
+        await site.runs()

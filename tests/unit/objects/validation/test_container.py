@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -6,7 +7,7 @@ from devlet.errors import Cause
 from devlet.objects import names
 from devlet.objects.documents import Document
 from devlet.objects.validation import container
-from devlet.objects.validation.field_errors import duplicate, invalid, not_found, not_supported, required
+from devlet.objects.validation.field_errors import duplicate, invalid, not_found, not_supported, required, too_many
 
 POD = container.Surroundings(volumes=frozenset(["v"]), claims=frozenset(["claim"]))
 
@@ -19,6 +20,10 @@ def port(**changes: Any) -> Document:
     return {"containerPort": 80, "protocol": "TCP", **changes}
 
 
+def rule(action: str = "Restart", operator: str = "In", values: Sequence[int] = (1,)) -> Document:
+    return {"action": action, "exitCodes": {"operator": operator, "values": values}}
+
+
 def test_a_full_container_is_accepted() -> None:
     causes = check(
         imagePullPolicy="Never",
@@ -26,10 +31,13 @@ def test_a_full_container_is_accepted() -> None:
         env=[{"name": "A", "value": "b"}, {"name": "B", "valueFrom": {"fieldRef": {}}}],
         volumeMounts=[{"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/b"}],
         resources={"limits": {"cpu": "1"}, "claims": [{"name": "claim"}]},
+        restartPolicy="Never",
+        restartPolicyRules=[rule(), rule("RestartAllContainers", "NotIn", [0])],
     )
     assert causes == []
 
 
+RULED = {"restartPolicy": "Never"}
 RANGE = "must be between 1 and 65535, inclusive"
 
 
@@ -67,6 +75,31 @@ RANGE = "must be between 1 and 65535, inclusive"
         (
             {"volumeMounts": [{"name": "v", "mountPath": "/a"}] * 2},
             invalid("c.volumeMounts[1].mountPath", "/a", "must be unique"),
+        ),
+        (
+            {"restartPolicy": "Often"},
+            not_supported("c.restartPolicy", "Often", ("Always", "Never", "OnFailure")),
+        ),
+        (
+            {"restartPolicyRules": [rule()]},
+            required("c.restartPolicy", "must specify restartPolicy when restart rules are used"),
+        ),
+        ({**RULED, "restartPolicyRules": [rule()] * 21}, too_many("c.restartPolicyRules", 21, 20)),
+        (
+            {**RULED, "restartPolicyRules": [rule(action="Stop")]},
+            not_supported("c.restartPolicyRules[0].action", "Stop", ("Restart", "RestartAllContainers")),
+        ),
+        (
+            {**RULED, "restartPolicyRules": [{"action": "Restart"}]},
+            required("c.restartPolicyRules[0].exitCodes", "must be specified"),
+        ),
+        (
+            {**RULED, "restartPolicyRules": [rule(operator="Equals")]},
+            not_supported("c.restartPolicyRules[0].exitCodes.operator", "Equals", ("In", "NotIn")),
+        ),
+        (
+            {**RULED, "restartPolicyRules": [rule(values=[*range(256)])]},
+            too_many("c.restartPolicyRules[0].exitCodes.values", 256, 255),
         ),
     ],
 )

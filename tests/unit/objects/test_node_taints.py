@@ -1,8 +1,8 @@
 import pytest
 
-from devlet.control.scheduler.taints import tolerates, untolerated
 from devlet.objects.documents import Document, view
 from devlet.objects.node import Taint
+from devlet.objects.node_taints import tolerates, untolerated
 from devlet.objects.pod import Toleration
 
 TAINT = Taint(key="gpu", value="a", effect="NoSchedule")
