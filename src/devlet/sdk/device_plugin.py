@@ -66,6 +66,10 @@ class PluginOptions:
     retry_limit: float = 30.0
     check: float = 60.0  # between two looks whether the node still follows the devices
 
+    def data(self, resource: str) -> Path:
+        """The plugin's own directory. A kubelet that starts removes what lies beside the socket, but no directories."""
+        return (self.directory / resource.replace("/", "_")).absolute()
+
 
 class DevicePlugin:
     """Give it a `resource`, and write `devices` and `allocate`; the other methods may stay as they are. Calls for
@@ -98,6 +102,10 @@ class DevicePlugin:
         known = isinstance(error, DevletError)
         log.error(doing, extra=facts(resourceName=self.resource, err=error), exc_info=None if known else error)
 
+    async def setup(self, options: PluginOptions) -> None:
+        """Once, before anything else is asked. A directory for its own files is `options.data(self.resource)`; it may
+        have to be made."""
+
     # As a program
 
     def arguments(self, parser: ArgumentParser) -> None:
@@ -124,6 +132,7 @@ class DevicePlugin:
         """Serve until cancelled; ready when its devices are known and its socket is served. `InvalidInput` if it cannot
         be registered under its name, `InUse` if another process has the socket."""
         check_resource(self.resource, type(self).__name__)
+        await self.setup(options)
         life = _Life(self, options, clock)
         async with running(life.follow):
             await life.serve(task_status)
