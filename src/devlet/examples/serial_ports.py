@@ -32,11 +32,10 @@ from devlet.sdk import (
     PluginOptions,
     Prepared,
 )
+from devlet.sdk.attributes import shortened
 from devlet.sdk.hotplug import changes
 from devlet.sdk.identities import Identities
 from devlet.sdk.usb import Roots, UsbDevice, serial_ports, usb_devices
-
-LONGEST = 64  # characters in an attribute
 
 
 class Attached(Struct, frozen=True):
@@ -56,7 +55,7 @@ class Attached(Struct, frozen=True):
             return {}
         usb = self.usb
         texts = {"vendor": usb.vendor, "product": usb.product, "serial": usb.serial, "port": usb.port}
-        return {name: text[:LONGEST] for name, text in {**texts, "label": usb.label}.items() if text}
+        return {name: shortened(text) for name, text in {**texts, "label": usb.label}.items() if text}
 
 
 def attached_ports(roots: Roots, identities: Identities) -> list[Attached]:

@@ -10,8 +10,9 @@ from devlet.examples.serial_ports import Attached, Bench, SerialDriver, SerialPl
 from devlet.objects.claim import DeviceResult, ResourceClaim
 from devlet.objects.identifiers import DeviceName
 from devlet.sdk import DraOptions, PluginOptions
+from devlet.sdk.slices.resources import wanted
 from devlet.sdk.usb import Roots
-from devlet.sdk.values import HEALTHY, UNHEALTHY, Claim, ClaimRef, Device
+from devlet.sdk.values import HEALTHY, UNHEALTHY, Claim, ClaimRef, Device, Pool
 from devlet.testing.fake_usb import FakeUsb
 
 pytestmark = pytest.mark.anyio
@@ -46,6 +47,12 @@ async def test_usb_devices_are_listed_whether_they_have_ports_or_not(usb: FakeUs
     adapter, stick = await listed(Bench(usb.roots, look=attached_usb))
     assert (adapter.name, stick.name) == ("0403-6001-a50285bi", "1209-0001-n0001")
     assert stick.attributes["label"] == "x" * 64
+
+
+async def test_a_label_that_is_too_long_keeps_nobody_from_being_published(usb: FakeUsb) -> None:
+    usb.plug("4", "1a86", "7523", serial="x1", label="江苏沁恒股份有限公司 USB转串口控制器模块适配器")
+    devices = await listed(Bench(usb.roots, look=attached_usb))
+    assert len(devices) == 3 and wanted({"n1": Pool(devices)}, "serial.example.com", "n1")
 
 
 async def test_a_port_without_usb_has_no_attributes(root: Path) -> None:
