@@ -45,6 +45,7 @@ __all__ = ["Report", "Settings", "SlicePublisher", "Statistics"]
 
 Report = Callable[[Exception, str], None]
 
+_SHOWN = 10  # unknown members in one report
 _PROCESSING = "processing ResourceSlice objects"
 
 
@@ -112,6 +113,7 @@ class SlicePublisher:
         self._own = OwnWrites(settings.own_writes)
         self._created: dict[str, float] = {}  # pools, and when a slice was made, until that was looked at again
         self._doubtful: set[str] = set()  # pools with a write that failed, and may have been done all the same
+        self._unknown: set[str] = set()  # members that were reported
         self._failures: dict[str, str] = {}  # pools, and what was reported of them last
         self._refusals: dict[str, _Refusal] = {}
         self._adopted: dict[tuple[str, int], tuple[Document, Document]] = {}  # what was wanted, and what was stored
@@ -125,6 +127,7 @@ class SlicePublisher:
             new = wanted(pools, self._driver, self._node)
         except InvalidInput as e:
             return self._report(e, "pools not published")
+        self._tell_unknown(new)
         before = self._known_pools() if self._wanted is None else self._wanted
         self._wanted = new
         self._version += 1
@@ -185,6 +188,17 @@ class SlicePublisher:
 
     def _known_pools(self) -> list[str]:
         return [pool_of(each) for each in self._informer.all() if each] if self._informer else []
+
+    def _tell_unknown(self, pools: Mapping[str, WantedPool]) -> None:
+        """A misspelled member does nothing, and no server says so."""
+        found = [each for pool in pools.values() for each in pool.unknown]
+        new = [each for each in found if each not in self._unknown]
+        self._unknown = set(found)
+        if new:
+            more = f"; and {len(new) - _SHOWN} more" if len(new) > _SHOWN else ""
+            self._report(
+                InvalidInput(f"unknown members: {'; '.join(new[:_SHOWN])}{more}"), "pools published as they are"
+            )
 
     # Triggers
 

@@ -658,6 +658,16 @@ def _calls(world: "World") -> Callable[[], Any]:
     return count
 
 
+async def test_a_member_that_the_api_does_not_have_is_told_once_and_published(world: "World") -> None:
+    pools = {"node": Pool([Device("d", more={"bindsToNod": True})])}
+    async with world.running(pools):
+        await world.publish(pools)
+        (found,) = await world.slices()
+    assert found["spec"]["devices"][0]["bindsToNod"] is True
+    text = "unknown members: pool node, device d: bindsToNod (did you mean bindsToNode?)"
+    assert [(str(error), doing) for error, doing in world.reports] == [(text, "pools published as they are")]
+
+
 async def test_pools_may_change_while_they_are_written(world: "World") -> None:
     async def meanwhile(verb: str, document: Document) -> None:
         if document["spec"]["pool"]["resourceSliceCount"] == 2:
