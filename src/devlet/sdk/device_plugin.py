@@ -67,8 +67,8 @@ class PluginOptions:
     check: float = 60.0  # between two looks whether the node still follows the devices
 
     def data(self, resource: str) -> Path:
-        """The plugin's own directory. A kubelet that starts removes what lies beside the socket, but no directories."""
-        return (self.directory / resource.replace("/", "_")).absolute()
+        """The plugin's own directory, where DRA drivers have theirs: only sockets belong beside kubelet.sock."""
+        return self.directory.absolute().parent / "plugins" / resource.replace("/", "_")
 
 
 class DevicePlugin:

@@ -113,7 +113,7 @@ async def test_it_is_set_up_before_it_is_asked_and_has_a_directory_of_its_own(ro
     class Careful(Leds):
         async def setup(self, options: PluginOptions) -> None:
             self.steps = [leds(options.data(self.resource).name)]
-            assert options.data(self.resource).parent == root
+            assert options.data(self.resource).parent == root.parent / "plugins"
 
     async with client(root, Careful(), clock) as node:
         assert await ids(node.devices()) == ["example.com_led"]
