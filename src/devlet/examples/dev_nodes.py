@@ -30,6 +30,7 @@ from devlet.sdk import (
     PluginDevice,
     Prepared,
 )
+from devlet.sdk.attributes import shortened
 from devlet.sdk.hotplug import changes
 
 
@@ -86,7 +87,7 @@ class NodeDriver(DraDriver):
             yield [self._device(file) for file in self.files.all.values() if file.path.exists()]
 
     def _device(self, file: File) -> Device:
-        device = Device(file.name, {"path": str(file.path)})
+        device = Device(file.name, {"path": shortened(str(file.path))})
         if self.files.users == 1:
             return device
         users = Capacity(self.files.users, {"default": "1", "validValues": ["1"]})

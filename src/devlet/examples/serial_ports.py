@@ -19,11 +19,23 @@ from msgspec import Struct
 
 from devlet.errors import Unavailable
 from devlet.examples import kinds
-from devlet.sdk import UNHEALTHY, Claim, Device, DevicePlugin, DraDriver, Grant, PluginDevice, Prepared
+from devlet.sdk import (
+    UNHEALTHY,
+    Claim,
+    Device,
+    DevicePlugin,
+    DraDriver,
+    DraOptions,
+    Exclusion,
+    Grant,
+    PluginDevice,
+    PluginOptions,
+    Prepared,
+)
+from devlet.sdk.attributes import shortened
 from devlet.sdk.hotplug import changes
+from devlet.sdk.identities import Identities
 from devlet.sdk.usb import Roots, UsbDevice, serial_ports, usb_devices
-
-LONGEST = 64  # characters in an attribute
 
 
 class Attached(Struct, frozen=True):
@@ -43,18 +55,18 @@ class Attached(Struct, frozen=True):
             return {}
         usb = self.usb
         texts = {"vendor": usb.vendor, "product": usb.product, "serial": usb.serial, "port": usb.port}
-        return {name: text[:LONGEST] for name, text in {**texts, "label": usb.label}.items() if text}
+        return {name: shortened(text) for name, text in {**texts, "label": usb.label}.items() if text}
 
 
-def attached_ports(roots: Roots) -> list[Attached]:
-    return [Attached(port.identity, port.path, port.usb) for port in serial_ports(roots)]
+def attached_ports(roots: Roots, identities: Identities) -> list[Attached]:
+    return [Attached(port.identity, port.path, port.usb) for port in serial_ports(roots, identities)]
 
 
-def attached_usb(roots: Roots) -> list[Attached]:
-    return [Attached(device.identity, device.node, device) for device in usb_devices(roots)]
+def attached_usb(roots: Roots, identities: Identities) -> list[Attached]:
+    return [Attached(device.identity, device.node, device) for device in usb_devices(roots, identities)]
 
 
-Finder = Callable[[Roots], Sequence[Attached]]
+Finder = Callable[[Roots, Identities], Sequence[Attached]]
 FINDERS: Mapping[str, Finder] = {"serial": attached_ports, "usb": attached_usb}
 
 
@@ -65,6 +77,17 @@ class Bench:
         self.roots = roots
         self.only = only
         self.look = look
+        self._identities = Identities()
+        self._turn = Exclusion()
+
+    def remember(self, directory: Path) -> None:
+        """There, for who is started next, which stick has which name."""
+        try:
+            directory.mkdir(0o750, parents=True, exist_ok=True)
+        except OSError as e:
+            raise Unavailable(f"{directory} cannot be made: {e.strerror or e}") from e
+        self._identities = Identities(directory / "identities.json")
+        self._turn = Exclusion(directory / "identities.lock")
 
     async def lists(self) -> AsyncIterator[list[Attached]]:
         """All of them, and again whenever one came or went."""
@@ -73,7 +96,8 @@ class Bench:
             yield list((await self.now()).values())
 
     async def now(self) -> dict[str, Attached]:
-        found = await to_thread.run_sync(self.look, self.roots)
+        async with self._turn:
+            found = await to_thread.run_sync(self.look, self.roots, self._identities)
         return {each.identity: each for each in found if fnmatchcase(each.identity, self.only)}
 
     async def find(self, identity: str) -> Attached:
@@ -89,6 +113,9 @@ class SerialDriver(DraDriver):
 
     def __init__(self, bench: Bench | None = None) -> None:
         self.bench = bench or Bench()
+
+    async def setup(self, options: DraOptions) -> None:
+        self.bench.remember(options.data(self.name))
 
     async def devices(self) -> AsyncIterator[Sequence[Device]]:
         async for found in self.bench.lists():
@@ -114,6 +141,9 @@ class SerialPlugin(DevicePlugin):
 
     def __init__(self, bench: Bench | None = None) -> None:
         self.bench = bench or Bench()
+
+    async def setup(self, options: PluginOptions) -> None:
+        self.bench.remember(options.data(self.resource))
 
     async def devices(self) -> AsyncIterator[Sequence[PluginDevice]]:
         known: dict[str, PluginDevice] = {}

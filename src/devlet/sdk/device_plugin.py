@@ -67,6 +67,10 @@ class PluginOptions:
     check: float = 60.0  # between two looks whether the node still follows the devices
     id_length: int = ID_LENGTH  # characters of an id; nodes take more than is documented
 
+    def data(self, resource: str) -> Path:
+        """The plugin's own directory, where DRA drivers have theirs: only sockets belong beside kubelet.sock."""
+        return self.directory.absolute().parent / "plugins" / resource.replace("/", "_")
+
 
 class DevicePlugin:
     """Give it a `resource`, and write `devices` and `allocate`; the other methods may stay as they are. Calls for
@@ -99,6 +103,10 @@ class DevicePlugin:
         known = isinstance(error, DevletError)
         log.error(doing, extra=facts(resourceName=self.resource, err=error), exc_info=None if known else error)
 
+    async def setup(self, options: PluginOptions) -> None:
+        """Once, before anything else is asked. A directory for its own files is `options.data(self.resource)`; it may
+        have to be made."""
+
     # As a program
 
     def arguments(self, parser: ArgumentParser) -> None:
@@ -125,6 +133,7 @@ class DevicePlugin:
         """Serve until cancelled; ready when its devices are known and its socket is served. `InvalidInput` if it cannot
         be registered under its name, `InUse` if another process has the socket."""
         check_resource(self.resource, type(self).__name__)
+        await self.setup(options)
         life = _Life(self, options, clock)
         async with running(life.follow):
             await life.serve(task_status)

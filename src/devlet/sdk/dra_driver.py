@@ -131,6 +131,8 @@ class DraDriver:
     parameters: type | None = None
     exclusive: bool = True
 
+    _metadata: MetadataFiles | None = None  # while it runs, and they are switched on
+
     def devices(self) -> AsyncIterator[Devices]:
         """What there is, whole, and again whenever it changed. A generator that ends has said its last word. Without
         this method nothing is published: somebody else does it."""
@@ -146,6 +148,14 @@ class DraDriver:
     def health(self) -> AsyncIterator[Sequence[DeviceHealth]]:
         """How all devices are, and again whenever that changed. Without this method nothing is said about it."""
         raise NotImplementedError
+
+    async def update_metadata(self, claim: ClaimRef, prepared: Sequence[Prepared]) -> None:
+        """For the author to call: say anew what containers may read of devices that are prepared, such as an address
+        that came later; containers that run see it. All devices of a request are said anew together. Nothing is done
+        unless device metadata are switched on; NotFound if a request is not prepared. Not while `prepare` is at work on
+        the claim: what it returns counts then."""
+        if self._metadata is not None:
+            await anyio.to_thread.run_sync(self._metadata.update_all, claim, prepared)
 
     def error(self, error: Exception, doing: str) -> None:
         """Something went wrong in the background; it is tried again where that makes sense."""
@@ -176,6 +186,7 @@ class DraDriver:
     ) -> None:
         """Serve until cancelled; ready when nodes can find it. The value is the `Registrar`, which hears of them."""
         _check(self, options)
+        self._metadata = _metadata_files(self.name, options) if options.metadata else None
         await self.setup(options)
         life = _Life(self, options, cluster, clock)
         async with AsyncExitStack() as stack:
@@ -281,14 +292,17 @@ def _pools(devices: object, name: str) -> Mapping[str, Pool]:
     return {name: Pool(listed(devices, "devices()", "Device, or pools by name"))}
 
 
+def _metadata_files(driver: str, options: DraOptions) -> MetadataFiles:
+    return MetadataFiles(driver, options.data(driver), options.cdi_directory, options.metadata)
+
+
 def _desk(driver: DraDriver, options: DraOptions, cluster: Cluster) -> ClaimDesk:
     """Instances of a driver take turns by a file that all of them have; a single one needs none."""
     name, data, cdi = driver.name, options.data(driver.name), options.cdi_directory
     turns = Exclusion(data / LOCK_NAME if options.instance else None) if options.serialize else None
-    metadata = MetadataFiles(name, data, cdi, options.metadata) if options.metadata else None
     holders = Holders(data / "held") if driver.exclusive else None
     reader, files = ClaimReader(cluster, name), CdiFiles(cdi, name)
-    return ClaimDesk(driver, reader, files, turns, metadata, holders, driver.parameters)
+    return ClaimDesk(driver, reader, files, turns, driver._metadata, holders, driver.parameters)
 
 
 def _has(driver: DraDriver, method: str) -> bool:

@@ -101,5 +101,6 @@ def _device(pb: Any, service: DraService, device: PreparedDevice) -> Any:
 
 
 def _text(error: Exception | None) -> str:
-    """Never empty: that would be a success."""
-    return (str(error) or type(error).__name__)[:ERROR_MAX] if error is not None else ""
+    """Never empty: that would be a success. Names of files may be in it, which need not be UTF-8."""
+    text = (str(error) or type(error).__name__)[:ERROR_MAX] if error is not None else ""
+    return text.encode(errors="replace").decode()

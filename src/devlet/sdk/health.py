@@ -10,7 +10,7 @@ from typing import Final
 
 from devlet.errors import InvalidInput
 from devlet.sdk.board import Board
-from devlet.sdk.mistakes import listed
+from devlet.sdk.mistakes import listed, type_problem
 from devlet.sdk.server import Context, Methods
 from devlet.sdk.values import HEALTHY, UNHEALTHY, UNKNOWN, DeviceHealth
 from devlet.wire.dra_health import api_pb2 as pb
@@ -21,6 +21,7 @@ HEALTH_SERVICES: Final = ("v1alpha1.DRAResourceHealth", "v1.DRAResourceHealth")
 """As they are advertised, and as they are called; their messages are the same."""
 
 MESSAGE_MAX: Final = 1024  # bytes that the node keeps
+TIMEOUT_MAX: Final = (1 << 63) - 1  # seconds on the wire
 _DEFAULT_TIMEOUT = 30.0  # seconds, of the node
 _REPEATED = 3  # times within the shortest timeout
 _MORE = "..."
@@ -57,24 +58,26 @@ def _problem(report: object) -> str:
     """Empty if there is none. Nothing but this has checked the types of what a driver says."""
     if not isinstance(report, DeviceHealth):
         return f"{report!r} is not a DeviceHealth"
-    where, timeout, message = f"health of {report.pool}/{report.device}", _any(report.timeout), _any(report.message)
+    where = f"health of {report.pool!r}/{report.device!r}"
+    if problem := type_problem(report, report.__struct_fields__):
+        return f"{where}: {problem}"
     if not report.pool or not report.device:
         return f"{where}: both the pool and the device need a name"
+    if not (_is_sendable(report.pool) and _is_sendable(report.device)):
+        return f"{where}: a name that is no UTF-8 cannot be sent"
     if report.health not in _STATUS:
         return f"{where} is {report.health!r}: it is one of {', '.join(_STATUS)}"
-    if not isinstance(timeout, int) or timeout < 0:
-        return f"{where}: a timeout of {timeout} s makes no sense: it is a whole number, and 0 leaves it to the node"
-    if not isinstance(message, str):
-        return f"{where}: its message is {message!r}, expected a text"
+    if not 0 <= report.timeout <= TIMEOUT_MAX:
+        return f"{where}: a timeout of {report.timeout} s makes no sense: 0 leaves it to the node"
     return ""
 
 
-def _any(value: object) -> object:
-    return value
+def _is_sendable(text: str) -> bool:
+    return text == text.encode(errors="replace").decode()
 
 
 def _pause(reports: Sequence[DeviceHealth]) -> float:
-    return min((each.timeout for each in reports if each.timeout), default=_DEFAULT_TIMEOUT) / _REPEATED
+    return min((each.timeout or _DEFAULT_TIMEOUT for each in reports), default=_DEFAULT_TIMEOUT) / _REPEATED
 
 
 def _encoded(reports: Sequence[DeviceHealth]) -> bytes:

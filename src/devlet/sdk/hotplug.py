@@ -1,8 +1,9 @@
 """Devices that come and go: learn that something has changed, and look again.
 
     async def devices(self):
+        identities = Identities(self.directory / "identities.json")
         async for _ in changes("/dev/serial/by-id", subsystems=["usb", "tty"]):
-            yield [PluginDevice(each.identity) for each in serial_ports()]
+            yield [PluginDevice(each.identity) for each in serial_ports(Roots(), identities)]
 
 Nobody says here what has changed. One stick that is plugged in makes dozens of events in a second, in several places
 and in no order that one can rely on: what counts is what is there when they are over.

@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 
 from msgspec import structs
 
@@ -43,6 +44,7 @@ class MetadataFiles:
         self._kind = f"{file_names.vendor(driver)}/metadata"
         self._folder = data / FOLDER
         self._cdi = cdi_directory
+        self._turn = Lock()  # a generation is read and then written, in threads
         self.versions = tuple(version for version in versions if version in metadata.VERSIONS)
         if not self.versions:
             asked, known = ", ".join(versions) or "none", ", ".join(metadata.VERSIONS)
@@ -55,7 +57,8 @@ class MetadataFiles:
         stays if `prepared` says nothing of it."""
         ids: dict[str, str] = {}
         for request, devices in _by_request(prepared).items():
-            self._write(claim, request, devices)
+            with self._turn:
+                self._write(claim, request, devices)
             ids[request] = self._write_cdi(claim, request)
         return [self._taken(ids, each) for each in prepared]
 
@@ -63,19 +66,25 @@ class MetadataFiles:
         """Say anew what is known of all devices of a request that was prepared; NotFound if it was not. `request` may
         be `request/subrequest`."""
         path = self.path(claim.uid, file_names.main_request(request))
-        try:
-            before = metadata.read(path)
-        except NotFound as e:
-            raise NotFound(f"{_text(claim)}: request {request} is not prepared, there is no {path}") from e
         devices = tuple(_device(self._driver, each) for each in prepared)
-        after = _next(before, (MetadataRequest(request, devices),))
-        self._rewrite(_text(claim), path, metadata.encode(after, self.versions))
+        with self._turn:
+            try:
+                before = metadata.read(path)
+            except NotFound as e:
+                raise NotFound(f"{_text(claim)}: request {request} is not prepared, there is no {path}") from e
+            after = _next(before, (MetadataRequest(request, devices),))
+            self._rewrite(_text(claim), path, metadata.encode(after, self.versions))
         return after
+
+    def update_all(self, claim: ClaimRef, prepared: Sequence[Prepared]) -> None:
+        """The same for each request that they are of."""
+        for devices in _by_request(prepared).values():
+            self.update(claim, devices[0].result.request, devices)
 
     def remove(self, uid: str) -> None:
         """No error if there is nothing."""
         folder = self._folder / file_names.check_uid(uid)
-        with told(f"claim {uid}: device metadata cannot be removed"):
+        with self._turn, told(f"claim {uid}: device metadata cannot be removed"):
             for path in self._specs(uid):
                 path.unlink(missing_ok=True)
             if folder.is_dir():

@@ -30,8 +30,9 @@ __all__ = ["dra_options", "plugin_options", "run_driver", "run_plugin"]
 
 log = logging.getLogger(__name__)
 
-_DIRECTORY = {"metavar": "DIR", "type": Path}
-_FILE = {"metavar": "FILE", "type": Path}
+_DIRECTORY: Mapping[str, Any] = {"metavar": "DIR", "type": Path}
+
+Read = Callable[[str], Any]
 
 STOP_TIMEOUT = 10.0  # seconds in which calls that are under way may end
 STALLS = stalls.Settings()
@@ -101,7 +102,15 @@ def _parsed(
 def _dra_parser(about: str, environment: Mapping[str, str]) -> argparse.ArgumentParser:
     parser, add = _parser(about, environment)
     add("--node-name", "NODE_NAME", metavar="NAME", default="", help="the node whose devices these are")
-    add("--kubeconfig", "KUBECONFIG", **_FILE, help="of the API server; in a pod, the pod's own")
+    add(
+        "--kubeconfig",
+        "KUBECONFIG",
+        metavar="FILE",
+        type=lambda text: [Path(text)],
+        read=lambda text: kubeconfig.paths({"KUBECONFIG": text}),
+        default=[],
+        help="of the API server; in a pod, the pod's own",
+    )
     add(
         "--kubelet-registrar-directory-path",
         "KUBELET_REGISTRAR_DIRECTORY_PATH",
@@ -167,8 +176,8 @@ def _parser(about: str, environment: Mapping[str, str]) -> tuple[argparse.Argume
     )
     group = parser.add_argument_group("flags of every driver, and the variables that count without them")
 
-    def add(flag: str, variable: str, *more: str, default: Any = None, help: str, **how: Any) -> None:
-        value = environment.get(variable) or default  # argparse reads a text as if it had been given
+    def add(flag: str, variable: str, *more: str, default: Any = None, help: str, read: Read = str, **how: Any) -> None:
+        value = read(text) if (text := environment.get(variable)) else default  # a text is read as the flag's would be
         group.add_argument(flag, *more, default=value, help=f"{help} [{variable}]", **how)
 
     add(
@@ -179,17 +188,26 @@ def _parser(about: str, environment: Mapping[str, str]) -> tuple[argparse.Argume
         default=KUBELET,
         help="the kubelet's directory, %(default)s unless given",
     )
-    add("--log-format", "LOG_FORMAT", choices=("text", "json"), default="text", help="form of the log on stderr")
+    add(
+        "--log-format", "LOG_FORMAT", metavar="FORMAT", type=_log_format, default="text", help="of stderr, text or json"
+    )
     add("-v", "VERBOSITY", "--verbosity", metavar="LEVEL", type=int, default=0, help="more than 0: every call")
     return parser, add
 
 
+def _log_format(text: str) -> str:
+    """As `choices` of argparse, which no variable would be compared with."""
+    if text not in ("text", "json"):
+        raise argparse.ArgumentTypeError(f"LOG_FORMAT or the flag is {text!r}, expected text or json")
+    return text
+
+
 def _connection(arguments: argparse.Namespace) -> Connection:
-    return kubeconfig.connection([arguments.kubeconfig]) if arguments.kubeconfig else in_cluster()
+    return kubeconfig.connection(arguments.kubeconfig) if arguments.kubeconfig else in_cluster()
 
 
 def _run(serve: Callable[[], Coroutine[Any, Any, None]], arguments: argparse.Namespace) -> None:
-    """Until a signal. A driver that cannot start says why in one line."""
+    """Until a signal. A driver that cannot start, or whose author calls `sys.exit`, says why in one line."""
     facts.configure(arguments.log_format, arguments.verbosity)
 
     async def until_stopped() -> None:
@@ -204,11 +222,16 @@ def _run(serve: Callable[[], Coroutine[Any, Any, None]], arguments: argparse.Nam
 
     try:
         anyio.run(until_stopped)
-    except* DevletError as group:
-        raise SystemExit("\n".join(f"error: {each}" for each in _leaves(group))) from None
+    except* (DevletError, SystemExit) as group:
+        raise _exit(_leaves(group)) from None
 
 
-def _leaves(group: BaseExceptionGroup[DevletError]) -> list[BaseException]:
+def _exit(errors: Sequence[BaseException]) -> SystemExit:
+    asked = [each for each in errors if isinstance(each, SystemExit)]
+    return SystemExit(asked[0].code if asked else "\n".join(f"error: {each}" for each in errors))
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
     found: list[BaseException] = []
     for each in group.exceptions:
         found += _leaves(each) if isinstance(each, BaseExceptionGroup) else [each]

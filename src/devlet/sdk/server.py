@@ -125,7 +125,7 @@ class SocketServer:
             log.warning("socket was removed: listening anew", extra=facts(path=self.path))
 
     async def _until_removed(self) -> None:
-        with DirWatch(self.path.parent, settings=_FLAT) as watch:
+        with DirWatch(self.path.parent, skip=lambda name: name != self.path.name, settings=_FLAT) as watch:
             while self.is_there:
                 await watch.changes()
 
@@ -225,7 +225,7 @@ async def _refuse(context: Context, error: Exception, path: str, number: int) ->
     known = isinstance(error, DevletError)
     log.warning("call failed", extra=facts(method=path, requestID=number, err=error), exc_info=None if known else error)
     code = next((code for kind, code in _CODES if isinstance(error, kind)), grpc.StatusCode.UNKNOWN)
-    await context.abort(code, described(error).encode()[:_TEXT].decode(errors="ignore"))
+    await context.abort(code, described(error).encode(errors="replace")[:_TEXT].decode(errors="ignore"))
 
 
 def _make_way(path: Path) -> None:

@@ -1,27 +1,25 @@
 """USB devices and serial ports under names that stay: over reboots, and whichever was plugged in first.
 
 Numbers such as ttyUSB0 or bus 1 device 4 are given out in the order in which devices appear. What stays is vendor,
-product and serial number; a device without serial number, and one whose number others have too, is known by the port
-that it is plugged into. So such a device has another identity in another port, and the one that was alone with its
-number has another one when its double appears.
+product and serial number; a device without serial number, and one that comes when another with its number is there, is
+known by the port that it is plugged into, and has another identity in another port. To keep the identity of a device
+while it stays plugged in, whatever its doubles do, look with the same `Identities` each time.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from devlet.sdk.identities import Identities, slug
+
 __all__ = ["Roots", "SerialPort", "UsbDevice", "serial_ports", "usb_devices"]
 
 _HUB: Final = "09"  # bDeviceClass
-_LONGEST: Final = 63  # characters, for devices of plugins and for names of devices in slices
-_HASH = 8  # characters
 _NUMBERED = re.compile("usb([0-9]+)")
 _INTERFACE = re.compile(r"[0-9]+-[0-9.]+:[0-9]+\.([0-9]+)")
 
@@ -59,23 +57,24 @@ class SerialPort(Struct, frozen=True):
     links: tuple[str, ...] = ()
 
 
-def usb_devices(roots: Roots = Roots()) -> list[UsbDevice]:
+def usb_devices(roots: Roots = Roots(), identities: Identities | None = None) -> list[UsbDevice]:
     """All but hubs, by identity. One that goes while it is looked at is left out."""
     found = [device for folder in _entries(roots.sysfs / "bus/usb/devices") if (device := _usb(folder, roots))]
-    return sorted(_identified(found), key=lambda device: device.identity)
+    made = (identities or Identities()).of({_key(each): _names(each) for each in found})
+    return sorted((replace(each, identity=made[_key(each)]) for each in found), key=lambda device: device.identity)
 
 
-def serial_ports(roots: Roots = Roots()) -> list[SerialPort]:
+def serial_ports(roots: Roots = Roots(), identities: Identities | None = None) -> list[SerialPort]:
     """Those on USB, and others that udev has links for in /dev/serial/by-id. By identity."""
     links = _links(roots.dev / "serial/by-id")  # before the devices: what has a link is in sysfs already
-    devices = {device.name: device for device in usb_devices(roots)}
+    devices = {device.name: device for device in usb_devices(roots, identities)}
     ports = {}
     for folder in _entries(roots.sysfs / "class/tty"):
         if port := _on_usb(folder, devices, links, roots):
             ports[port.path] = port
     for path, names in links.items():
         if path not in ports:
-            ports[path] = SerialPort(_slug(Path(names[0]).name), path, None, tuple(names))
+            ports[path] = SerialPort(slug(Path(names[0]).name), path, None, tuple(names))
     return sorted(ports.values(), key=lambda port: port.identity)
 
 
@@ -118,12 +117,14 @@ def _buses(controller: Path) -> list[str]:
     return [f"usb{number}" for number in sorted(numbers)]
 
 
-def _identified(devices: Iterable[UsbDevice]) -> Iterator[UsbDevice]:
-    by_serial = [(each, _slug(each.vendor, each.product, each.serial)) for each in devices]
-    alike = Counter(name for _, name in by_serial)
-    for each, name in by_serial:
-        known = each.serial and alike[name] == 1
-        yield replace(each, identity=name if known else _slug(each.vendor, each.product, "port", each.port))
+def _key(device: UsbDevice) -> str:
+    """Whatever is plugged in gets the next number, so that one that was replaced is another one."""
+    return f"{device.name} {Path(device.node).name} {device.vendor}:{device.product} {device.serial}"
+
+
+def _names(device: UsbDevice) -> Sequence[str]:
+    kind, port = (device.vendor, device.product), slug(device.vendor, device.product, "port", device.port)
+    return [slug(*kind, device.serial), port] if device.serial else [port]
 
 
 def _on_usb(
@@ -134,7 +135,7 @@ def _on_usb(
     if device is None:
         return None
     path = str(roots.dev / folder.name)
-    return SerialPort(_slug(device.identity, *_socket(place)), path, device, tuple(links.get(path, ())))
+    return SerialPort(slug(device.identity, *_socket(place)), path, device, tuple(links.get(path, ())))
 
 
 def _socket(place: Path) -> Iterator[str]:
@@ -152,14 +153,6 @@ def _links(folder: Path) -> dict[str, list[str]]:
         if link.is_symlink() and link.exists():
             found.setdefault(str(folder.parents[1] / link.readlink().name), []).append(str(link))
     return found
-
-
-def _slug(*parts: str) -> str:
-    text = re.sub("[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
-    if len(text) <= _LONGEST:
-        return text
-    digest = sha256(text.encode()).hexdigest()[:_HASH]
-    return f"{text[: _LONGEST - _HASH - 1].rstrip('-')}-{digest}"
 
 
 def _entries(folder: Path) -> list[Path]:

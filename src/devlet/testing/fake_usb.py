@@ -79,5 +79,7 @@ class FakeUsb:
 
 
 def _link(path: Path, target: Path) -> None:
+    """Of doubles, who comes last has the link, as udev does it."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
     path.symlink_to(target)

@@ -8,7 +8,8 @@ from devlet.errors import InvalidInput, NotFound
 from devlet.examples.dev_nodes import File, Files, NodeDriver, NodePlugin, parse
 from devlet.objects.claim import DeviceResult, ResourceClaim
 from devlet.objects.identifiers import DeviceName
-from devlet.sdk.values import HEALTHY, UNHEALTHY, Capacity, Claim, ClaimRef, DeviceNode
+from devlet.sdk.slices.resources import wanted
+from devlet.sdk.values import HEALTHY, UNHEALTHY, Capacity, Claim, ClaimRef, DeviceNode, Pool
 
 pytestmark = pytest.mark.anyio
 
@@ -32,6 +33,13 @@ async def test_a_file_is_offered_while_it_is_there(root: Path) -> None:
         (root / "later").touch()
         while [each.name for each in await anext(lists)] != ["here", "later"]:
             pass
+
+
+async def test_a_path_that_is_too_long_keeps_nobody_from_being_published(root: Path) -> None:
+    (file := root / ("é" * 50)).touch()
+    async with aclosing(NodeDriver(Files([File("deep", file)])).devices()) as lists:  # type: ignore[type-var]
+        devices = await anext(lists)
+    assert wanted({"n1": Pool(devices)}, "dev.example.com", "n1")
 
 
 async def test_a_device_for_several_users_has_a_place_for_each() -> None:

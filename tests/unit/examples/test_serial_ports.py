@@ -1,16 +1,18 @@
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
 from devlet.errors import Unavailable
-from devlet.examples.serial_ports import Bench, SerialDriver, SerialPlugin, attached_usb
+from devlet.examples.serial_ports import Attached, Bench, SerialDriver, SerialPlugin, attached_usb
 from devlet.objects.claim import DeviceResult, ResourceClaim
 from devlet.objects.identifiers import DeviceName
+from devlet.sdk import DraOptions, PluginOptions
+from devlet.sdk.slices.resources import wanted
 from devlet.sdk.usb import Roots
-from devlet.sdk.values import HEALTHY, UNHEALTHY, Claim, ClaimRef, Device
+from devlet.sdk.values import HEALTHY, UNHEALTHY, Claim, ClaimRef, Device, Pool
 from devlet.testing.fake_usb import FakeUsb
 
 pytestmark = pytest.mark.anyio
@@ -47,6 +49,12 @@ async def test_usb_devices_are_listed_whether_they_have_ports_or_not(usb: FakeUs
     assert stick.attributes["label"] == "x" * 64
 
 
+async def test_a_label_that_is_too_long_keeps_nobody_from_being_published(usb: FakeUsb) -> None:
+    usb.plug("4", "1a86", "7523", serial="x1", label="江苏沁恒股份有限公司 USB转串口控制器模块适配器")
+    devices = await listed(Bench(usb.roots, look=attached_usb))
+    assert len(devices) == 3 and wanted({"n1": Pool(devices)}, "serial.example.com", "n1")
+
+
 async def test_a_port_without_usb_has_no_attributes(root: Path) -> None:
     (root / "dev/serial/by-id").mkdir(parents=True)
     (root / "dev/ttyS0").touch()
@@ -72,6 +80,32 @@ async def test_a_claim_gets_the_path_of_today(usb: FakeUsb) -> None:
         {VARIABLE: str(usb.roots.dev / "ttyUSB5")},
     )
     assert after.devices == [after.env[VARIABLE]]
+
+
+async def started(author: type[SerialDriver | SerialPlugin], usb: FakeUsb, root: Path) -> Mapping[str, Attached]:
+    one = author(Bench(usb.roots, "0403-*"))
+    if isinstance(one, SerialDriver):
+        await one.setup(DraOptions("n1", kubelet=root))
+    else:
+        await one.setup(PluginOptions(root / "device-plugins"))
+    return await one.bench.now()
+
+
+@pytest.mark.parametrize("author", [SerialDriver, SerialPlugin])
+async def test_a_stick_keeps_its_name_over_a_restart_in_which_its_double_came(
+    usb: FakeUsb, root: Path, author: type[SerialDriver | SerialPlugin]
+) -> None:
+    before = await started(author, usb, root)
+    usb.plug("1", "0403", "6001", serial="A50285BI", tty="ttyUSB7")
+    after = await started(author, usb, root)
+    assert after[ADAPTER].path == before[ADAPTER].path == str(usb.roots.dev / "ttyUSB0")
+    assert {Path(each.path).name for each in after.values()} == {"ttyUSB0", "ttyUSB7"}
+
+
+async def test_a_place_that_cannot_be_written_is_named(usb: FakeUsb, root: Path) -> None:
+    (root / "plugins").touch()
+    with pytest.raises(Unavailable, match=r"plugins/serial.example.com cannot be made: Not a directory"):
+        await SerialDriver(Bench(usb.roots)).setup(DraOptions("n1", kubelet=root))
 
 
 async def test_what_is_pulled_out_is_unhealthy_until_it_is_back(usb: FakeUsb) -> None:

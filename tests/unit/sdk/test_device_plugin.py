@@ -109,6 +109,16 @@ async def test_nothing_is_served_before_the_devices_are_known(root: Path, clock:
             tasks.cancel_scope.cancel()
 
 
+async def test_it_is_set_up_before_it_is_asked_and_has_a_directory_of_its_own(root: Path, clock: FakeClock) -> None:
+    class Careful(Leds):
+        async def setup(self, options: PluginOptions) -> None:
+            self.steps = [leds(options.data(self.resource).name)]
+            assert options.data(self.resource).parent == root.parent / "plugins"
+
+    async with client(root, Careful(), clock) as node:
+        assert await ids(node.devices()) == ["example.com_led"]
+
+
 async def test_after_an_error_the_last_list_stays_and_the_question_is_asked_again(root: Path, clock: FakeClock) -> None:
     plugin = Leds(leds("red"), OSError("bus is off"), OSError("still off"), leds("green"))
     async with client(root, plugin, clock) as node:

@@ -14,11 +14,15 @@ from tests.unit.sdk.conftest import call, stream
 
 from devlet.cluster.client import MergePatch
 from devlet.cluster.store.store import Store, open_store
-from devlet.errors import InUse, InvalidInput
+from devlet.errors import InUse, InvalidInput, NotFound
 from devlet.kit.clock import Clock, SystemClock
 from devlet.objects import kinds
+from devlet.objects.claim import DeviceResult
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import DeviceName, PoolName, RequestRef
+from devlet.sdk import metadata
 from devlet.sdk.dra_driver import Devices, DraDriver, DraOptions
+from devlet.sdk.metadata_files import FOLDER, MetadataFiles
 from devlet.sdk.registrar import Registrar
 from devlet.sdk.server import Limits
 from devlet.sdk.values import Claim, ClaimRef, Device, DeviceHealth, Pool, Prepared
@@ -134,6 +138,29 @@ async def test_a_device_is_for_one_claim_unless_the_author_says_otherwise(
         assert await prepared(root, first) == ""
         error = await prepared(root, second)
     assert ("n1/red is prepared for claim default/first" in error) is exclusive
+
+
+async def test_what_is_known_later_of_a_prepared_device_is_said_anew(root: Path, store: Store) -> None:
+    driver, ref = Leds(), await allocated(store, "red")
+    red = DeviceResult(request=RequestRef("gpu"), pool=PoolName("n1"), device=DeviceName("red"))
+    file = MetadataFiles(Leds.name, options(root).data(Leds.name), root / "cdi").path(ref.uid, "gpu")
+    async with at_work(driver, root, store, metadata=metadata.VERSIONS):
+        with pytest.raises(NotFound, match="claim default/c: request gpu is not prepared"):
+            await driver.update_metadata(ref, [Prepared(red)])
+        assert await prepared(root, ref) == ""
+        mounted = file.stat().st_ino
+        await driver.update_metadata(ref, [Prepared(red, metadata={"brightness": 7})])
+        assert file.stat().st_ino == mounted, "containers have this very file"
+    found = metadata.read(file)
+    assert found.metadata.generation == 2
+    assert found.requests[0].devices[0].attributes["brightness"].int_ == 7
+
+
+async def test_nothing_is_said_anew_while_device_metadata_are_switched_off(root: Path, store: Store) -> None:
+    driver, ref = Leds(), await allocated(store, "red")
+    async with at_work(driver, root, store):
+        await driver.update_metadata(ref, [Prepared(DeviceResult(request=RequestRef("gpu")))])
+    assert not (options(root).data(Leds.name) / FOLDER).exists()
 
 
 @pytest.mark.parametrize("kind", [None, dict])

@@ -76,6 +76,24 @@ async def test_unprepare_answers_for_each_and_no_error_is_empty(root: Path, serv
     assert {uid: one.error for uid, one in answer.claims.items()} == {"u-1": "", "u-2": "KeyError"}
 
 
+@BOTH
+async def test_an_error_that_is_no_text_is_told_as_far_as_it_is_and_spoils_no_other_answer(
+    root: Path, service: DraService
+) -> None:
+    strange = ClaimRef("default", "strange", "u-3")
+
+    class Strange(Author):
+        async def prepare(self, refs: Sequence[ClaimRef]) -> PrepareAnswer:
+            return {**await super().prepare([GOOD]), strange.uid: ValueError("no file bad\udcff")}
+
+        async def unprepare(self, refs: Sequence[ClaimRef]) -> UnprepareAnswer:
+            return {GOOD.uid: None, strange.uid: ValueError("no file bad\udcff")}
+
+    for method in ("Prepare", "Unprepare"):
+        answer = await ask(root, service, method, [GOOD, strange], Strange())
+        assert {uid: one.error for uid, one in answer.claims.items()} == {"u-1": "", "u-3": "no file bad?"}
+
+
 @pytest.mark.spec("DN-11.03")
 async def test_a_claim_that_is_named_twice_is_asked_for_once(root: Path) -> None:
     author = Author()

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.sdk.conftest import stream
 
 from devlet.errors import InvalidInput
-from devlet.sdk.health import HEALTH_SERVICES, HealthService
+from devlet.sdk.health import HEALTH_SERVICES, HealthService, _pause
 from devlet.sdk.server import SocketServer
 from devlet.sdk.values import DeviceHealth
 from devlet.wire.dra_health import api_pb2 as pb
@@ -60,14 +60,25 @@ async def test_a_list_whose_time_is_shorter_is_repeated_sooner(root: Path) -> No
         assert await lists.read() and await lists.read()
 
 
+@pytest.mark.spec("DN-8.6b")
+async def test_a_device_without_a_timeout_has_that_of_the_node() -> None:
+    assert _pause([DeviceHealth("pool", "red", timeout=300), DeviceHealth("pool", "green")]) == 10
+    assert _pause([DeviceHealth("pool", "red", timeout=300)]) == 100
+    assert _pause([]) == 10
+
+
 @pytest.mark.parametrize(
     ("report", "text"),
     [
         (DeviceHealth("", "red"), "both the pool and the device need a name"),
         (DeviceHealth("pool", "red", "healthy"), "it is one of Healthy, Unhealthy, Unknown"),
-        (DeviceHealth("pool", "red", timeout=-1), "makes no sense"),
-        (DeviceHealth("pool", "red", timeout=cast(int, 2.5)), "timeout of 2.5 s makes no sense"),
-        (DeviceHealth("pool", "red", message=cast(str, None)), "its message is None"),
+        (DeviceHealth("pool", "red", timeout=-1), "timeout of -1 s makes no sense"),
+        (DeviceHealth("pool", "red", timeout=1 << 63), "timeout of 9223372036854775808 s makes no sense"),
+        (DeviceHealth("pool", "red", timeout=cast(int, 2.5)), "timeout: Expected `int`, got `float`"),
+        (DeviceHealth("pool", "red", message=cast(str, None)), "message: Expected `str`, got `null`"),
+        (DeviceHealth("pool", "red", cast(str, ["Healthy"])), "health: Expected `str`, got `array`"),
+        (DeviceHealth(cast(str, 5), "red"), "pool: Expected `str`, got `int`"),
+        (DeviceHealth("pool", "red\udcff"), "cannot be sent"),
         (cast(DeviceHealth, "red"), "'red' is not a DeviceHealth"),
     ],
 )

@@ -110,6 +110,58 @@ def test_without_any_api_server_it_says_where_it_looked(files: Path) -> None:
     assert done.returncode == 1 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr
 
 
+EXITS = """
+import sys
+from devlet.sdk.dra_driver import DraDriver
+
+class Leds(DraDriver):
+    name = "led.example.com"
+
+    async def devices(self):
+        sys.exit("no lamp")
+        yield []
+
+Leds().main()
+"""
+
+
+@pytest.mark.parametrize(("given", "code", "last"), [('"no lamp"', 1, "no lamp"), ("3", 3, None)])
+def test_who_exits_while_it_looks_for_devices_ends_as_it_says(
+    files: Path, given: str, code: int, last: str | None
+) -> None:
+    (files / "leds.py").write_text(EXITS.replace('"no lamp"', given))
+    done = run(files, *arguments(files)[2:])
+    assert done.returncode == code and "Traceback" not in done.stderr
+    assert last is None or done.stderr.splitlines()[-1] == last
+
+
+def test_the_variable_names_several_kubeconfigs_and_the_flag_one() -> None:
+    parser = program._dra_parser("led.example.com", {"KUBECONFIG": "/a:/b"})
+    assert parser.parse_args([]).kubeconfig == [Path("/a"), Path("/b")]
+    assert parser.parse_args(["--kubeconfig", "/c:d"]).kubeconfig == [Path("/c:d")]
+    assert program._dra_parser("led.example.com", {"KUBECONFIG": ":"}).parse_args([]).kubeconfig == []
+
+
+def test_several_kubeconfigs_are_merged(files: Path) -> None:
+    (files / "context").write_text("current-context: c\n")
+    (files / "rest").write_text(KUBECONFIG.replace("current-context: c\n", ""))
+    done = run(files, KUBECONFIG=f"{files}/context:{files}/gone:{files}/rest")
+    assert (
+        done.stderr == "error: driver led.example.com: the name of the node is needed: set NODE_NAME or --node-name\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "text"),
+    [("LOG_FORMAT", "xml", "--log-format: LOG_FORMAT or the flag is 'xml'"), ("VERBOSITY", "loud", "-v/--verbosity:")],
+)
+def test_a_variable_that_is_wrong_is_refused_as_the_flag_would_be(
+    files: Path, variable: str, value: str, text: str
+) -> None:
+    done = run(files, **{variable: value})
+    assert done.returncode == 2 and f"error: argument {text}" in done.stderr
+
+
 def test_flags_have_the_names_that_drivers_use() -> None:
     found = program._dra_parser("led.example.com", {}).parse_args(
         [

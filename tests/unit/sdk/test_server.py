@@ -108,6 +108,10 @@ async def test_a_long_error_is_cut(root: Path) -> None:
     assert code is grpc.StatusCode.INVALID_ARGUMENT and 0 < len(text) <= 2_000
 
 
+async def test_an_error_that_is_no_text_is_told_as_far_as_it_is(root: Path) -> None:
+    assert await refused(root / "s", NotFound("no file bad\udcff")) == (grpc.StatusCode.NOT_FOUND, "no file bad?")
+
+
 async def test_a_socket_that_a_killed_process_left_is_replaced(root: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(root / "s"))
@@ -250,3 +254,37 @@ async def test_a_socket_that_somebody_removes_comes_back(root: Path) -> None:
         await until(is_back)
         assert await call(path, ECHO, b"hello") == b"hello"
     assert not path.exists()
+
+
+async def test_what_lies_beside_its_socket_is_none_of_its_business(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (root / "held").mkdir()
+    server = SocketServer(root / "s", [METHODS], Limits(grace=0))
+
+    async def is_watched() -> bool:
+        return _is_watched(root)
+
+    async def is_back() -> bool:
+        return server.is_there
+
+    async with running(server.run):
+        await until(is_watched)
+        (root / "s").unlink()
+        await until(is_back)
+    assert [each.message for each in caplog.records if each.levelname == "WARNING"] == [
+        "socket was removed: listening anew"
+    ]
+
+
+def _is_watched(directory: Path) -> bool:
+    """By this process, as the kernel tells."""
+    watch = f"ino:{directory.stat().st_ino:x} "
+    return any(watch in _content(each) for each in Path("/proc/self/fdinfo").iterdir())
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

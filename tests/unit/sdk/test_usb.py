@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.objects.names import dns_label
-from devlet.sdk import usb
+from devlet.sdk.identities import Identities, slug
 from devlet.sdk.usb import Roots, serial_ports, usb_devices
 
 PCI = "devices/pci0000:00/0000:00:14.0"
@@ -128,6 +128,21 @@ def test_a_serial_number_that_others_have_too_is_none(machine: Machine, serial: 
     assert machine.identities() == [f"0403-6001-port-0000-00-14-0-bus0-{port}" for port in (1, 2)]
 
 
+def test_a_stick_that_is_in_use_keeps_its_identity_when_its_double_comes_and_goes(machine: Machine) -> None:
+    identities = Identities()
+
+    def listed() -> dict[str, str]:
+        return {device.name: device.identity for device in usb_devices(machine.roots, identities)}
+
+    machine.plug("1", serial="A5002")
+    assert listed() == {"1-1": "0403-6001-a5002"}
+    machine.plug("2", serial="A5002")
+    both = {"1-1": "0403-6001-a5002", "1-2": "0403-6001-port-0000-00-14-0-bus0-2"}
+    assert listed() == both
+    (machine.roots.sysfs / "bus/usb/devices/1-1").unlink()
+    assert listed() == {"1-2": both["1-2"]}
+
+
 def test_serial_numbers_that_differ_in_what_an_identity_cannot_have_are_told_apart(machine: Machine) -> None:
     machine.plug("1", serial="ab_1")
     machine.plug("2", serial="AB-1")
@@ -199,7 +214,7 @@ def test_other_ports_are_listed_if_udev_knows_them_by_id(machine: Machine) -> No
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=300), min_size=1))
 def test_an_identity_can_be_the_name_of_a_device_in_a_slice(parts: list[str]) -> None:
-    assert dns_label(usb._slug("0403", *parts)) == ()
+    assert dns_label(slug("0403", *parts)) == ()
 
 
 def test_long_serial_numbers_that_begin_alike_are_told_apart(machine: Machine) -> None:

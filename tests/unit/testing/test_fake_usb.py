@@ -33,6 +33,13 @@ def test_a_device_that_comes_back_has_another_number_and_the_same_identity(root:
     assert after.node != before.node and Path(after.node).is_char_device() and not Path(before.node).exists()
 
 
+def test_of_two_with_the_same_serial_number_the_last_has_the_link(root: Path) -> None:
+    usb = FakeUsb(root)
+    for port in ("1", "2"):
+        usb.plug(port, "0403", "6001", serial="A50285BI", tty=f"ttyUSB{port}")
+    assert [bool(port.links) for port in serial_ports(usb.roots)] == [False, True]
+
+
 def test_without_the_right_to_make_device_nodes_there_are_links(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def mknod(*_: object) -> None:
         raise PermissionError

@@ -6,8 +6,9 @@
         await publisher.published()
 
 `publish` never waits: the cluster may be out of reach, and a driver has other things to do. What goes wrong comes to
-`report`, with what was being done. What may pass is tried again; what the server refuses is not, until the pools change
-or somebody changes the slices. That slices were deleted or changed by somebody else is repaired after a while.
+`report`, with what was being done. What may pass, a lack of rights too, is tried again; what the server calls invalid
+is not, until the pools change, somebody changes the slices, or `look_again` is called. That slices were deleted or
+changed by somebody else is repaired after a while.
 """
 
 import math
@@ -44,6 +45,7 @@ __all__ = ["Report", "Settings", "SlicePublisher", "Statistics"]
 
 Report = Callable[[Exception, str], None]
 
+_SHOWN = 10  # unknown members in one report
 _PROCESSING = "processing ResourceSlice objects"
 
 
@@ -54,7 +56,6 @@ class Settings:
     sync_delay: float = 30.0  # before what somebody else did to slices is repaired
     own_writes: float = 60.0  # for which the watch may lag behind what we wrote
     retry: Backoff = field(default=Backoff(0.05, 60.0))
-    forbidden: float = 600.0  # until we ask again whether we may: rights are given without a trace in the slices
 
 
 class Statistics(Struct):
@@ -66,11 +67,11 @@ class Statistics(Struct):
 
 
 class _Refusal(Struct):
-    """By the server, of what the pool was to be (None: of its end)."""
+    """By the server, of what the pool was to be (None: of its end). It stands until there is a reason to ask again."""
 
     of: WantedPool | None
-    error: type[Exception]
-    until: float
+    text: str
+    stands: bool = True
 
 
 class SlicePublisher:
@@ -112,6 +113,7 @@ class SlicePublisher:
         self._own = OwnWrites(settings.own_writes)
         self._created: dict[str, float] = {}  # pools, and when a slice was made, until that was looked at again
         self._doubtful: set[str] = set()  # pools with a write that failed, and may have been done all the same
+        self._unknown: set[str] = set()  # members that were reported
         self._failures: dict[str, str] = {}  # pools, and what was reported of them last
         self._refusals: dict[str, _Refusal] = {}
         self._adopted: dict[tuple[str, int], tuple[Document, Document]] = {}  # what was wanted, and what was stored
@@ -125,6 +127,7 @@ class SlicePublisher:
             new = wanted(pools, self._driver, self._node)
         except InvalidInput as e:
             return self._report(e, "pools not published")
+        self._tell_unknown(new)
         before = self._known_pools() if self._wanted is None else self._wanted
         self._wanted = new
         self._version += 1
@@ -141,8 +144,11 @@ class SlicePublisher:
         return frozenset((pool, device["name"]) for pool, each in contents for device in each.get("devices", ()))
 
     def look_again(self) -> None:
-        """Repair at once what somebody else did to the slices: whatever the reason was, it has passed."""
-        for pool in self._wanted or ():
+        """Repair at once what somebody else did to the slices, and ask again for what was refused: whatever the reason
+        was, it has passed."""
+        for refusal in self._refusals.values():
+            refusal.stands = False
+        for pool in dict.fromkeys([*(self._wanted or ()), *self._refusals]):
             self._queue.add(pool)
 
     async def published(self) -> None:
@@ -183,6 +189,17 @@ class SlicePublisher:
     def _known_pools(self) -> list[str]:
         return [pool_of(each) for each in self._informer.all() if each] if self._informer else []
 
+    def _tell_unknown(self, pools: Mapping[str, WantedPool]) -> None:
+        """A misspelled member does nothing, and no server says so."""
+        found = [each for pool in pools.values() for each in pool.unknown]
+        new = [each for each in found if each not in self._unknown]
+        self._unknown = set(found)
+        if new:
+            more = f"; and {len(new) - _SHOWN} more" if len(new) > _SHOWN else ""
+            self._report(
+                InvalidInput(f"unknown members: {'; '.join(new[:_SHOWN])}{more}"), "pools published as they are"
+            )
+
     # Triggers
 
     def _changed(self, change: Changed[Document]) -> None:
@@ -191,7 +208,7 @@ class SlicePublisher:
         for pool in pools:
             self._queue.add_after(pool, self._settings.sync_delay)
             if is_news and pool in self._refusals:
-                self._refusals[pool].until = 0.0
+                self._refusals[pool].stands = False
         if is_news and change.new is None:
             self._uid = ""  # perhaps its owner went and came back as another
 
@@ -222,10 +239,10 @@ class SlicePublisher:
             return
         version, started, new = self._version, self._clock.monotonic(), self._wanted.get(pool)
         try:
-            if not self._is_refused(pool, new, started):
+            if not self._is_refused(pool, new):
                 await self._write(pool, new)
                 self._refusals.pop(pool, None)
-        except (InvalidInput, Forbidden) as e:
+        except InvalidInput as e:
             self._refuse(pool, new, e)
         except Exception as e:
             self._doubtful.add(pool)
@@ -238,22 +255,20 @@ class SlicePublisher:
         self._remind(pool, started)
 
     def _tell_failure(self, pool: str, error: Exception) -> None:
-        """Once, however often it is tried."""
-        if self._failures.get(pool) != str(error):
+        """Once, however often it is tried. Who may not make a slice is told its name, which is another each time."""
+        told = "forbidden" if isinstance(error, Forbidden) else str(error)
+        if self._failures.get(pool) != told:
             self._report(error, _PROCESSING)
-        self._failures[pool] = str(error)
+        self._failures[pool] = told
 
-    def _is_refused(self, pool: str, new: WantedPool | None, now: float) -> bool:
+    def _is_refused(self, pool: str, new: WantedPool | None) -> bool:
         refusal = self._refusals.get(pool)
-        return refusal is not None and refusal.of == new and now < refusal.until
+        return refusal is not None and refusal.of == new and refusal.stands
 
-    def _refuse(self, pool: str, new: WantedPool | None, error: DevletError) -> None:
+    def _refuse(self, pool: str, new: WantedPool | None, error: InvalidInput) -> None:
         before = self._refusals.get(pool)
-        wait = self._settings.forbidden if isinstance(error, Forbidden) else math.inf
-        self._refusals[pool] = _Refusal(new, type(error), self._clock.monotonic() + wait)
-        if wait < math.inf:
-            self._queue.add_after(pool, wait)
-        if before is None or (before.of, before.error) != (new, type(error)):
+        self._refusals[pool] = _Refusal(new, str(error))
+        if before is None or (before.of, before.text) != (new, str(error)):
             self._report(error, _PROCESSING)
 
     async def _write(self, pool: str, new: WantedPool | None) -> None:

@@ -6,6 +6,8 @@ no server would take is found before anything is written, and told with the name
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache
 from itertools import islice
 from typing import Any, Final
 
@@ -33,11 +35,13 @@ _counters_path = re.compile(r"spec\.sharedCounters\[([0-9]+)\]\.?(.*)").fullmatc
 
 
 class WantedPool(Struct, frozen=True):
-    """`slices` are the parts of their specs that differ from driver to driver: see `comparing.CONTENT`."""
+    """`slices` are the parts of their specs that differ from driver to driver: see `comparing.CONTENT`. `unknown` are
+    members in them that the API does not have: a newer one may."""
 
     name: str
     slices: tuple[Document, ...]
     generation: int = 0
+    unknown: tuple[str, ...] = ()
 
 
 def wanted(pools: Mapping[str, Pool], driver: str, node: str = "") -> dict[str, WantedPool]:
@@ -68,22 +72,28 @@ def _check_types(name: object, pool: object) -> None:
     for each in pool.devices:
         if not isinstance(each, Device):
             raise InvalidInput(f"pool {name}: {each!r} is not a Device")
+    _check_mapping(f"pool {name}: counters", pool.counters)
+    if problem := type_problem(pool, ("generation", "all_nodes")):
+        raise InvalidInput(f"pool {name}: {problem}")
 
 
 def _wanted(name: str, pool: Pool) -> WantedPool:
     _check_types(name, pool)
     sets = [_counter_set(name, set_name, pool.counters[set_name]) for set_name in pool.counters]
-    devices = [_device(f"pool {name}, device {device.name}", device) for device in pool.devices]
+    unknown: list[str] = []
+    devices = [_device(f"pool {name}, device {device.name}", device, unknown) for device in pool.devices]
     contents: list[Document] = [{"sharedCounters": each} for each in _chunks(sets)]
     contents += [{"devices": each} for each in _split(devices)]
-    where = _selection(pool, devices)
-    return WantedPool(name, tuple({**each, **where} for each in contents or [{}]), pool.generation)
+    where = _selection(f"pool {name}", pool, devices, unknown)
+    slices = tuple({**each, **where} for each in contents or [{}])
+    return WantedPool(name, slices, pool.generation, tuple(unknown))
 
 
-def _selection(pool: Pool, devices: Sequence[Document]) -> Document:
+def _selection(where: str, pool: Pool, devices: Sequence[Document], unknown: list[str]) -> Document:
     made: Document = {}
     if pool.node_selector:
-        made["nodeSelector"] = _conformed("nodeSelector", pool.node_selector, "k8s.io.api.core.v1.NodeSelector")
+        kind = "k8s.io.api.core.v1.NodeSelector"
+        made["nodeSelector"] = _conformed(f"{where}: nodeSelector", pool.node_selector, kind, unknown)
     if pool.all_nodes:
         made["allNodes"] = True
     if any(member in device for device in devices for member in _NODE_MEMBERS):
@@ -114,7 +124,7 @@ def _split(devices: Sequence[Document]) -> Iterator[list[Document]]:
 # Values
 
 
-def _device(where: str, device: Device) -> Document:
+def _device(where: str, device: Device, unknown: list[str]) -> Document:
     for member in ("attributes", "capacity", "consumes", "more"):
         _check_mapping(f"{where}: {member}", getattr(device, member))
     if problem := type_problem(device, ("name", "taints")):
@@ -133,7 +143,7 @@ def _device(where: str, device: Device) -> Document:
         made["allowMultipleAllocations"] = True
     if twice := sorted(made.keys() & device.more.keys()):
         raise InvalidInput(f"{where}: {', '.join(twice)} is given twice, in `more` too")
-    return _conformed(where, {**made, **device.more}, f"{_API}Device")
+    return _conformed(where, {**made, **device.more}, f"{_API}Device", unknown)
 
 
 def _check_mapping(where: str, given: object) -> None:
@@ -143,7 +153,7 @@ def _check_mapping(where: str, given: object) -> None:
 
 def _counter_set(pool: str, name: str, counters: Mapping[str, str | int]) -> Document:
     where = f"pool {pool}, counter set {name}"
-    return _conformed(where, {"name": name, **_counters(where, name, counters)}, f"{_API}CounterSet")
+    return _conformed(where, {"name": name, **_counters(where, name, counters)}, f"{_API}CounterSet", [])
 
 
 def _counters(where: str, name: str, counters: Mapping[str, str | int]) -> Document:
@@ -152,7 +162,7 @@ def _counters(where: str, name: str, counters: Mapping[str, str | int]) -> Docum
 
 
 def _attribute(where: str, name: str, value: Any) -> Document:
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
         kinds = {_KINDS.get(type(each)) for each in value}
         if len(kinds) == 1 and (kind := kinds.pop()):
             return {f"{kind}s": [_plain(each) for each in value]}
@@ -179,12 +189,27 @@ def _amount(where: str, name: str, value: Any) -> str:
     raise InvalidInput(f"{where}: {name}: {value!r} is no quantity, such as 2 or 1.5Gi")
 
 
-def _conformed(where: str, document: Document, name: str) -> Document:
-    """In the shape that it will have in the cluster."""
+def _conformed(where: str, document: Document, name: str, unknown: list[str]) -> Document:
+    """In the shape that it will have in the cluster. Members that it does not know are added to `unknown`."""
     try:
-        return conform(document, message(name)).document
+        made = conform(document, message(name))
     except InvalidInput as e:
         raise InvalidInput(f"{where}: {e}") from e
+    unknown += (f"{where}: {path}{_hint(path, name)}" for path in made.unknown)
+    return made.document
+
+
+def _hint(path: str, name: str) -> str:
+    near = get_close_matches(path.rpartition(".")[2], _member_names(name), 1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+@cache
+def _member_names(name: str) -> frozenset[str]:
+    """Of a message, and of all that are in it."""
+    members = message(name).properties
+    below = [_member_names(field.type) for field in members.values() if field.is_message]
+    return frozenset(members).union(*below)
 
 
 # Rules

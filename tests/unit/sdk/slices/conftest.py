@@ -169,6 +169,16 @@ class World:
     async def seen(self, holds: Callable[[list[Document]], bool]) -> list[Document]:
         return await until(self.slices, holds, within=10)
 
+    async def retried(self, holds: Callable[[list[Document]], bool]) -> list[Document]:
+        """Seen, after as many tries as it takes: a minute passes whenever nothing is under way."""
+
+        async def look() -> list[Document]:
+            if self.publisher._queue.is_idle:
+                await self.clock.advance(60)
+            return await self.slices()
+
+        return await until(look, holds, within=10)
+
     async def numbers(self) -> list[tuple[str, int, int, int]]:
         """Of each slice: the beginning of its name, generation, count of slices, number of devices."""
         found = [(each["metadata"]["name"], each["spec"]) for each in await self.slices()]

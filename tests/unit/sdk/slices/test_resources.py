@@ -90,6 +90,22 @@ def test_taints_and_whatever_else_the_api_knows_are_passed_on() -> None:
     assert made["bindsToNode"] is True and made["future"] == {"a": 1}
 
 
+def test_what_the_api_does_not_know_is_named_with_what_was_meant_perhaps() -> None:
+    policy = Capacity("4Gi", {"default": "1Gi", "validRnge": {"min": "1Gi"}})
+    odd = Device("d", {}, {"memory": policy}, allow_multiple_allocations=True, more={"bindsToNod": True, "future": 1})
+    found = one(Pool([odd, Device("e")]))
+    assert found.unknown == (
+        "pool p, device d: capacity.memory.requestPolicy.validRnge (did you mean validRange?)",
+        "pool p, device d: bindsToNod (did you mean bindsToNode?)",
+        "pool p, device d: future",
+    )
+    terms = [{"matchExpressions": [{"key": "k", "operator": "Exists"}], "matchField": []}]
+    assert one(Pool(node_selector={"nodeSelectorTerms": terms}), node="").unknown == (
+        "pool p: nodeSelector: nodeSelectorTerms[0].matchField (did you mean matchFields?)",
+    )
+    assert one(Pool([Device("d", more={"bindsToNode": True})])).unknown == ()
+
+
 @pytest.mark.spec("DN-6.2b")
 def test_times_of_taints_have_whole_seconds() -> None:
     taints = [{"key": "k", "effect": "NoExecute", "timeAdded": "2026-01-01T01:00:00.7+01:00"}]
@@ -222,6 +238,8 @@ LONG = "x" * 65
         ({"attributes": ["color"]}, r"pool p, device d: attributes: \['color'\] is no mapping"),
         ({"capacity": "1Gi"}, "pool p, device d: capacity: '1Gi' is no mapping"),
         ({"consumes": {"s": 1}}, "pool p, device d: s: 1 is no mapping"),
+        ({"attributes": {"x": b"abc"}}, "pool p, device d: attribute x: b'abc' is no text, whole number"),
+        ({"attributes": {"x": bytearray(b"a")}}, "pool p, device d: attribute x: .* is no text, whole number"),
         ({"more": ["x"]}, r"pool p, device d: more: \['x'\] is no mapping"),
         ({"more": {"taints": "none"}}, "pool p, device d: .*taints"),
         ({"more": {"name": "e"}}, "pool p, device d: name is given twice"),
@@ -245,6 +263,19 @@ def test_limits_are_told_with_device_field_and_limit(members: Any, text: str) ->
 def test_limits_of_counters_are_told_with_their_set(counters: Any, text: str) -> None:
     with pytest.raises(InvalidInput, match=text):
         one(Pool(counters=counters))
+
+
+@pytest.mark.parametrize(
+    ("members", "text"),
+    [
+        ({"counters": [1]}, r"pool p: counters: \[1\] is no mapping"),
+        ({"generation": "x"}, "pool p: generation: Expected `int`, got `str`"),
+        ({"node_selector": [1]}, "pool p: nodeSelector: .*"),
+    ],
+)
+def test_members_of_a_pool_have_their_types(members: Any, text: str) -> None:
+    with pytest.raises(InvalidInput, match=text):
+        one(Pool(**members))
 
 
 @pytest.mark.spec("DN-6.1e")
