@@ -20,3 +20,10 @@ async def test_the_bug_is_found(check: Check[Any], faulty: "Runs") -> None:
     [result] = (await faulty(check)).results
     assert isinstance(result.outcome, Failed | Warned), result.text
     assert result.text and result.how
+
+
+async def test_an_answer_that_cannot_be_read_is_no_refusal(faulty: "Runs") -> None:
+    [check] = [check for check in allocation.checks if check.id == "DP-ALLOC-4"]
+    [result] = (await faulty(check, "garbled")).results
+    assert isinstance(result.outcome, Failed)
+    assert "cannot be decoded" in result.text

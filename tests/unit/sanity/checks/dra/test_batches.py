@@ -21,3 +21,11 @@ async def test_the_bug_is_found(check: Check[Any], faulty: "Runs") -> None:
     [result] = report.results
     assert isinstance(result.outcome, Failed | Warned), f"{result.text}; {report.trouble}"
     assert result.text and result.how
+
+
+@pytest.mark.parametrize("bug", ["silent", "garbled"])
+async def test_no_answer_and_no_readable_answer_are_no_refusal(bug: str, faulty: "Runs") -> None:
+    [check] = [check for check in batches.checks if check.id == "DRA-BATCH-5"]
+    [result] = (await faulty(check, bug)).results
+    assert isinstance(result.outcome, Failed), result.text
+    assert ("was not answered" if bug == "silent" else "cannot be decoded") in result.text

@@ -23,6 +23,15 @@ async def test_the_bug_is_found(check: Check[Any], faulty: "Runs") -> None:
     assert result.text and result.how
 
 
+@pytest.mark.parametrize("bug", ["silent", "garbled"])
+@pytest.mark.parametrize("id", ["DRA-PREP-6", "DRA-PREP-7", "DRA-PREP-8", "DRA-PREP-11", "DRA-PREP-13"])
+async def test_no_answer_and_no_readable_answer_are_no_refusal(id: str, bug: str, faulty: "Runs") -> None:
+    [check] = [check for check in preparing.checks if check.id == id]
+    [result] = (await faulty(check, bug)).results
+    assert isinstance(result.outcome, Failed), result.text
+    assert ("was not answered" if bug == "silent" else "cannot be decoded") in result.text
+
+
 @pytest.mark.parametrize(
     ("id", "bug", "outcome"), [("DRA-PREP-15", "DRA-REG-6", Passed), ("DRA-PREP-16", "DRA-CDI-2", Failed)]
 )
