@@ -27,6 +27,7 @@ from devlet.sanity.rig_device_plugin import Places, Settings
 from devlet.sanity.runner import Runner, Stand
 from devlet.sanity.selection import chosen
 from devlet.sanity.stand_device_plugin import DevicePluginStand
+from devlet.testing import orphans
 
 _EXAMPLES = """\b
 Examples:
@@ -236,7 +237,8 @@ def _run(stand: Stand[Any], checks: Sequence[Check[Any]], given: dict[str, Any])
     _bear_any_text(sys.stdout, "utf-8" if quiet else None)
     try:
         wanted = chosen(checks, given["only"], given["skip"])
-        report = anyio.run(_interruptible, Runner(stand, _progress(err=quiet), seed), wanted)
+        with orphans.adopting():  # whatever a driver starts ends with it
+            report = anyio.run(_interruptible, Runner(stand, _progress(err=quiet), seed), wanted)
     except (DevletError, BaseExceptionGroup) as e:
         return _not_run(e)
     is_written = _write(report, given["output"], files)

@@ -138,6 +138,7 @@ class DriverProcess:
         if self._process:
             self._process.kill_group()
             await self._process.wait()
+            await self._process.end_all()
 
     async def terminate(self, within: float) -> bool:
         """SIGTERM, as a container gets it. Whether it ended in time; what it started ends with it then."""
@@ -148,7 +149,7 @@ class DriverProcess:
             await self._process.wait()
         ended = self._process.returncode is not None
         if ended:
-            self._process.end_group()
+            await self._process.end_all()
         return ended
 
     async def close(self) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -47,6 +48,13 @@ def test_a_finding_is_1_and_a_report_on_standard_output_is_nothing_but_that() ->
     assert done.returncode == 1
     assert json.loads(done.stdout)["counts"] == {"failed": 1}
     assert done.stderr == "failed  DP-LIST-4    No id is listed twice: listed more than once: dev-0\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there orphans can be adopted")
+def test_what_a_driver_has_started_in_a_session_of_its_own_ends_with_it(tmp_path: Path) -> None:
+    shell = f"setsid sleep 1000 & echo $! > {tmp_path}/pid; exec {shlex.join(SOUND[1:])}"
+    assert sanity("--only=DP-REG-1", "--", "sh", "-c", shell).returncode == 0
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
 
 @pytest.mark.long
