@@ -228,8 +228,7 @@ def _parameters(path: Path) -> list[dict[str, Any]]:
 
 
 def _run(stand: Stand[Any], checks: Sequence[Check[Any]], given: dict[str, Any]) -> int:
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # or its lines about drivers that go get among ours
-    logging.getLogger("devlet").addHandler(logging.NullHandler())  # the same for our own parts
+    logging.getLogger("devlet").addHandler(logging.NullHandler())  # or lines of our own parts get among the results
     files = [_file(text) for text in given["reports"]]
     seed = SystemRandom().randrange(1 << 31) if given["seed"] is None else given["seed"]
     quiet = given["output"] != "text"

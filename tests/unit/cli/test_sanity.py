@@ -58,6 +58,12 @@ def test_what_a_driver_has_started_in_a_session_of_its_own_ends_with_it(tmp_path
 
 
 @pytest.mark.long
+def test_nothing_of_grpc_gets_among_our_lines() -> None:
+    done = sanity("--only=DP-STOP-1", *SOUND)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.long
 def test_warnings_count_if_it_is_strict() -> None:
     words = ["--only=DP-PREF-6", *FAULTY, "DP-PREF-6"]
     assert (sanity(*words).returncode, sanity("--strict", *words).returncode) == (0, 1)
