@@ -75,6 +75,12 @@ def test_a_driver_that_cannot_be_looked_at_is_2() -> None:
     assert "the driver exited with 1 before it was registered; the end of its log:\nmust be root" in done.stdout
 
 
+def test_a_driver_that_does_not_come_up_is_a_finding() -> None:
+    done = sanity("--wait=1s", "--only=DP-REG-*", "--", "sh", "-c", "echo no lights; exit 1")
+    assert done.returncode == 1
+    assert "failed  DP-REG-1     It registers soon after it was started: the driver exited with 1" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
