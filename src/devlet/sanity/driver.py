@@ -205,6 +205,7 @@ def _tail(log: Path) -> list[str]:
 
 
 def _advice(lines: Sequence[str]) -> list[str]:
-    if os.geteuid() and any(_WANTS_ROOT.search(line) for line in lines):
-        return ["(it seems to need rights that you do not have: run the suite as root)"]
-    return []
+    if not any(_WANTS_ROOT.search(line) for line in lines):
+        return []
+    what_to_do = "run the suite as root" if os.geteuid() else "let it run as root, with the capabilities that it needs"
+    return [f"(it seems to need rights that it does not have: {what_to_do})"]

@@ -75,6 +75,23 @@ def test_a_driver_that_cannot_be_looked_at_is_2() -> None:
     assert "the driver exited with 1 before it was registered; the end of its log:\nmust be root" in done.stdout
 
 
+def as_nobody(*words: str) -> list[str]:
+    """Or as who we are, if that is not root."""
+    return [*["setpriv", "--reuid=65534", "--clear-groups"], *words] if os.geteuid() == 0 else list(words)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="setpriv is of util-linux")
+@pytest.mark.parametrize("kind", ["device-plugin", "dra"])
+def test_a_driver_that_lacks_rights_is_told_of_in_a_sentence(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "led").touch(mode=0)
+    driver = as_nobody("sh", "-c", f"exec cat < {tmp_path}/led")
+    done = {"device-plugin": sanity, "dra": sanity_dra}[kind]("--wait=1s", "--only=D*-REG-1", "--", *driver)
+    assert done.returncode == 1
+    assert "Permission denied" in done.stdout
+    who = "let it run as root, with" if os.geteuid() == 0 else "run the suite as root)"
+    assert f"(it seems to need rights that it does not have: {who}" in done.stdout
+
+
 def test_a_driver_that_does_not_come_up_is_a_finding() -> None:
     done = sanity("--wait=1s", "--only=DP-REG-*", "--", "sh", "-c", "echo no lights; exit 1")
     assert done.returncode == 1
