@@ -1,6 +1,7 @@
 """The sub-commands of `devlet`. None is imported before it is chosen: the table carries what `--help` needs."""
 
 import importlib
+import os
 from collections.abc import Mapping
 
 import click
@@ -29,6 +30,8 @@ COMMANDS = {
     "version": "Print the version.",
     "wait": "Wait for a condition of objects.",
 }
+# Or gRPC's lines about drivers that go get among ours. It looks when it is imported, so this comes before that.
+_QUIET = ("GRPC_VERBOSITY", "ERROR")
 
 
 class _LazyGroup(click.Group):
@@ -38,6 +41,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
+        if name != "exec":  # whose program has the environment that it was given
+            os.environ.setdefault(*_QUIET)
         command = importlib.import_module(f"devlet.cli.{name}").command
         assert isinstance(command, click.Command)
         return command

@@ -1,7 +1,6 @@
 """`devlet demo`: the tour, live on a terminal or as its final state."""
 
 import logging
-import os
 import sys
 from functools import partial
 
@@ -22,8 +21,7 @@ def command(once: bool) -> None:
 
     Runs a node with the embedded API, two drivers with fake devices, pods and claims in a temporary directory, and
     shows who gets what and who waits for what. Needs no root and no network. Exits with 1 if it is not as told."""
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # or its lines about drivers that go get among ours
-    logging.getLogger("devlet").addHandler(logging.NullHandler())  # the same for the node's
+    logging.getLogger("devlet").addHandler(logging.NullHandler())  # or the node's lines get among ours
     if once or not sys.stdout.isatty():
         _once()
     else:

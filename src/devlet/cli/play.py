@@ -1,6 +1,5 @@
 """`devlet play`."""
 
-import os
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -88,7 +87,6 @@ def command(
     found = (root or node_socket(None).root).absolute()
     connection = _connection(found, kubeconfig, context)
     facts.configure("text", verbosity)
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     place = Place(_of_devlet(found, node), found, (cdi_root or found / "cdi").absolute(), strict)
     anyio.run(_play, cassette, place, connection)
 

@@ -27,6 +27,7 @@ from devlet.sanity.rig_device_plugin import Places, Settings
 from devlet.sanity.runner import Runner, Stand
 from devlet.sanity.selection import chosen
 from devlet.sanity.stand_device_plugin import DevicePluginStand
+from devlet.testing import orphans
 
 _EXAMPLES = """\b
 Examples:
@@ -227,8 +228,7 @@ def _parameters(path: Path) -> list[dict[str, Any]]:
 
 
 def _run(stand: Stand[Any], checks: Sequence[Check[Any]], given: dict[str, Any]) -> int:
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # or its lines about drivers that go get among ours
-    logging.getLogger("devlet").addHandler(logging.NullHandler())  # the same for our own parts
+    logging.getLogger("devlet").addHandler(logging.NullHandler())  # or lines of our own parts get among the results
     files = [_file(text) for text in given["reports"]]
     seed = SystemRandom().randrange(1 << 31) if given["seed"] is None else given["seed"]
     quiet = given["output"] != "text"
@@ -236,7 +236,8 @@ def _run(stand: Stand[Any], checks: Sequence[Check[Any]], given: dict[str, Any])
     _bear_any_text(sys.stdout, "utf-8" if quiet else None)
     try:
         wanted = chosen(checks, given["only"], given["skip"])
-        report = anyio.run(_interruptible, Runner(stand, _progress(err=quiet), seed), wanted)
+        with orphans.adopting():  # whatever a driver starts ends with it
+            report = anyio.run(_interruptible, Runner(stand, _progress(err=quiet), seed), wanted)
     except (DevletError, BaseExceptionGroup) as e:
         return _not_run(e)
     is_written = _write(report, given["output"], files)

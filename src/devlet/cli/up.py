@@ -1,7 +1,6 @@
 """`devlet up`: the daemon, in the foreground."""
 
 import importlib.util
-import os
 import shlex
 from contextlib import suppress
 from functools import partial
@@ -88,7 +87,6 @@ def command(config: Path | None, **flags: Any) -> None:
     from environment variables, then from flags; the later one wins."""
     loaded = load(flags, file=config)
     facts.configure(loaded.log_format, loaded.verbosity)
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # or its lines for each plugin that goes get among ours
     # As a client of an API server that goes away, uvloop loses count of its connections and ends the process.
     use_uvloop = loaded.kubeconfig is None and importlib.util.find_spec("uvloop") is not None
     daemon = partial(run, loaded, parts_of(loaded), on_ready=partial(_ready, loaded))

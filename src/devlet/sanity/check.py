@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
-from devlet.errors import DevletError
+from devlet.errors import DevletError, PluginError
 
-__all__ = ["CannotTell", "Check", "Checks", "Failed", "Outcome", "Passed", "Skipped", "Warned"]
+__all__ = ["CannotTell", "Check", "Checks", "Failed", "Garbled", "Outcome", "Passed", "Skipped", "Warned"]
 
 R = TypeVar("R")
 
@@ -52,6 +52,10 @@ Outcome: TypeAlias = Passed | Failed | Warned | Skipped
 
 class CannotTell(DevletError):
     """There is nothing to look at; the text says what is missing."""
+
+
+class Garbled(PluginError):
+    """An answer that cannot be decoded. It refuses nothing: nobody knows what it says."""
 
 
 @dataclass(frozen=True, slots=True)

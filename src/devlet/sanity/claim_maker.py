@@ -20,6 +20,7 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import NAMESPACES, RESOURCE_CLAIMS
 from devlet.sanity.check import CannotTell
 from devlet.sanity.dra_client import Ref
+from devlet.sanity.share_amounts import share_amounts
 
 __all__ = ["ClaimMaker", "MadeClaim", "Offer", "Want"]
 
@@ -60,7 +61,7 @@ class Want:
     count: int = 1
     offers: Sequence[Offer] = ()
     alternative: str = ""
-    shares: int = 1  # results for each device that is shared
+    shares: int = 1  # results for each of `offers`, which are shared then
 
     @property
     def reference(self) -> str:
@@ -182,8 +183,7 @@ class ClaimMaker:
         }
         if offer.is_shared:
             result["shareID"] = str(uuid4())
-            amounts = {name: each["value"] for name, each in offer.device.get("capacity", {}).items()}
-            if amounts:
+            if amounts := share_amounts(offer.device, want.shares):
                 result["consumedCapacity"] = amounts
         return result
 
@@ -223,8 +223,8 @@ def _request(want: Want) -> Document:
     if want.alternative:
         alternative = {"name": want.alternative, "deviceClassName": CLASS, "allocationMode": "ExactCount", "count": 1}
         return {"name": want.request, "firstAvailable": [alternative]}
-    count = len(want.offers) or want.count
-    return {
-        "name": want.request,
-        "exactly": {"deviceClassName": CLASS, "allocationMode": "ExactCount", "count": count},
-    }
+    count = (len(want.offers) or want.count) * want.shares
+    exactly: Document = {"deviceClassName": CLASS, "allocationMode": "ExactCount", "count": count}
+    if want.shares > 1 and (amounts := share_amounts(want.offers[0].device, want.shares)):
+        exactly["capacity"] = {"requests": amounts}
+    return {"name": want.request, "exactly": exactly}

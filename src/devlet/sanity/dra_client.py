@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 
 from devlet.errors import PluginRefused
 from devlet.plugins.channels import Connection, connection
+from devlet.sanity.check import Garbled
 from devlet.sanity.patience import Patience
 from devlet.wire.dra_health import api_pb2 as pb_health
 from devlet.wire.dra_v1 import api_pb2 as pb_v1
@@ -106,7 +107,7 @@ class DraClient:
         try:
             yield
         except DecodeError as e:
-            raise PluginRefused(self.driver, f"what {method} answers cannot be decoded: {e}") from e
+            raise Garbled(self.driver, f"what {method} answers cannot be decoded: {e}") from e
 
 
 @asynccontextmanager

@@ -138,6 +138,7 @@ class DriverProcess:
         if self._process:
             self._process.kill_group()
             await self._process.wait()
+            await self._process.end_all()
 
     async def terminate(self, within: float) -> bool:
         """SIGTERM, as a container gets it. Whether it ended in time; what it started ends with it then."""
@@ -148,7 +149,7 @@ class DriverProcess:
             await self._process.wait()
         ended = self._process.returncode is not None
         if ended:
-            self._process.end_group()
+            await self._process.end_all()
         return ended
 
     async def close(self) -> None:
@@ -204,6 +205,7 @@ def _tail(log: Path) -> list[str]:
 
 
 def _advice(lines: Sequence[str]) -> list[str]:
-    if os.geteuid() and any(_WANTS_ROOT.search(line) for line in lines):
-        return ["(it seems to need rights that you do not have: run the suite as root)"]
-    return []
+    if not any(_WANTS_ROOT.search(line) for line in lines):
+        return []
+    what_to_do = "run the suite as root" if os.geteuid() else "let it run as root, with the capabilities that it needs"
+    return [f"(it seems to need rights that it does not have: {what_to_do})"]

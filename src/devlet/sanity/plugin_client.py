@@ -11,9 +11,8 @@ import anyio
 from anyio.abc import TaskGroup
 from google.protobuf.message import DecodeError, Message
 
-from devlet.errors import PluginRefused
 from devlet.plugins.channels import Connection, connection
-from devlet.sanity.check import CannotTell
+from devlet.sanity.check import CannotTell, Garbled
 from devlet.sanity.device_lists import DeviceListWatch, UnreadStream
 from devlet.sanity.patience import Patience
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
@@ -72,7 +71,7 @@ class PluginClient:
             return answer.FromString(blob)
         except DecodeError as e:
             problem = f"its answer to {method} cannot be decoded as v1beta1: {e}"
-            raise PluginRefused(self.resource, problem) from e
+            raise Garbled(self.resource, problem) from e
 
     async def raw(self, method: str, blob: bytes) -> bytes:
         with self._patience.waiting(method, self._answer * _LONGER.get(method, 1)) as limit:

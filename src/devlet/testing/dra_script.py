@@ -26,6 +26,7 @@ import grpc
 
 from devlet.objects.prepared import PreparedDevice
 from devlet.plugins.dra import ClaimProblem, ClaimRef
+from devlet.testing.spelling import status_code
 
 __all__ = ["GARBAGE", "GET_INFO", "NOTIFY", "PREPARE", "UNPREPARE", "WATCH", "Answers", "Call", "Context", "DraScript"]
 
@@ -130,7 +131,7 @@ class DraScript:
         after: bool = False,
     ) -> None:
         """Answer with an error; `code` is the name of a gRPC status. `after`: the work is done nevertheless."""
-        self._set(method, _Fault(times, _Failure(grpc.StatusCode[code], text), after))
+        self._set(method, _Fault(times, _Failure(status_code(code), text), after))
 
     def hang(self, method: str, *, times: int | None = None, after: bool = False) -> None:
         """Do not answer until `recover`."""

@@ -12,7 +12,7 @@ from devlet.testing.fake_device_plugin import NO_RESPONSE
 from devlet.testing.plugin_script import Call, Context
 from devlet.testing.sound_device_plugin import SoundDevicePlugin
 
-__all__ = ["BUGS"]
+__all__ = ["BUGS", "NO_REFUSALS"]
 
 Plugin = SoundDevicePlugin
 
@@ -118,6 +118,25 @@ class AnswersNobody(Plugin):
 class GrantsUnknown(Plugin):
     def granted(self, ids: Sequence[str]) -> Grant:
         return super().granted([id for id in ids if id in {device.id for device in self.devices}])
+
+
+class GarbledInstead(Plugin):
+    """Where it should refuse, it answers what nobody can read."""
+
+    def record(self, call: Call) -> None:
+        if set(call.ids) <= {device.id for device in self.devices}:
+            self.recover(call.method)
+        else:
+            self.answer(call.method, b"\xff" * 16)
+        super().record(call)
+
+
+class SilentInstead(Secretive):
+    """What it does not offer it does not refuse either."""
+
+    def record(self, call: Call) -> None:
+        self.hang("GetPreferredAllocation")
+        super().record(call)
 
 
 class DiesOfErrors(Plugin):
@@ -232,3 +251,6 @@ BUGS: dict[str, type[SoundDevicePlugin]] = {
     "DP-ALLOC-16": AllTheSame,
     "DP-ALLOC-17": Endless,
 }
+
+NO_REFUSALS: dict[str, type[SoundDevicePlugin]] = {"silent": SilentInstead, "garbled": GarbledInstead}
+"""For checks of what has to be refused."""

@@ -22,14 +22,15 @@ BUGS: dict[str, type[SoundDevicePlugin]] = {
     **faulty_answers.BUGS,
     **faulty_lives.BUGS,
 }
+_ALL = BUGS | faulty_answers.NO_REFUSALS
 
 
 def main(words: Sequence[str] | None = None) -> None:
     parser = arguments()
-    parser.add_argument("--bug", choices=sorted(BUGS), required=True)
+    parser.add_argument("--bug", choices=sorted(_ALL), required=True)
     given = parser.parse_args(words)
     facts.configure("text")
-    kind = BUGS[given.bug]
+    kind = _ALL[given.bug]
     anyio.run(run, lambda: kind(given.directory, given.cdi, registry=given.registry))
 
 

@@ -16,7 +16,7 @@ from devlet.sdk.values import Claim, ClaimRef, Prepared
 from devlet.testing.sound_dra_driver import PREPARE, UNPREPARE, Parameters, SoundDraDriver
 from devlet.wire.dra_v1 import api_pb2 as pb
 
-__all__ = ["BUGS"]
+__all__ = ["BUGS", "NO_REFUSALS"]
 
 Driver = SoundDraDriver
 
@@ -164,6 +164,26 @@ class RemembersNames(Driver):
 class RemembersFullNames(RemembersNames):
     def key(self, claim: Any) -> str:
         return f"{claim.namespace}/{claim.name}"
+
+
+class SilentInstead(Driver):
+    """Where it should refuse a claim, it does not answer at all."""
+
+    async def answered(self, method: str, package: str, request: Any, response: Any) -> None:
+        if any(answer.error for answer in response.claims.values()):
+            await anyio.sleep_forever()
+
+
+class GarbledInstead(Driver):
+    """Where it should refuse a claim, it answers what nobody can read."""
+
+    async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
+        self.refused = False
+        answer = await super().called(path, unary, blob, context)
+        return b"\xff" * 16 if self.refused else answer
+
+    async def answered(self, method: str, package: str, request: Any, response: Any) -> None:
+        self.refused = any(answer.error for answer in response.claims.values())
 
 
 # Batches
@@ -344,3 +364,6 @@ BUGS: dict[str, type[Driver]] = {
     "DRA-UNPREP-7": GivesNothingBack,
     "DRA-UNPREP-8": EndsAll,
 }
+
+NO_REFUSALS: dict[str, type[Driver]] = {"silent": SilentInstead, "garbled": GarbledInstead}
+"""For all checks of what has to be refused."""

@@ -32,14 +32,15 @@ BUGS: dict[str, type[SoundDraDriver]] = {
     **faulty_dra_health.BUGS,
     **faulty_dra_lives.BUGS,
 }
+_ALL = BUGS | faulty_dra_claims.NO_REFUSALS
 
 
 def main(words: Sequence[str] | None = None) -> None:
     parser = arguments()
-    parser.add_argument("--bug", choices=sorted(BUGS), required=True)
+    parser.add_argument("--bug", choices=sorted(_ALL), required=True)
     given = parser.parse_args(words)
     facts.configure("text")
-    anyio.run(run, BUGS[given.bug](given.root, given.cdi, given.kubeconfig, given.node, given.instance))
+    anyio.run(run, _ALL[given.bug](given.root, given.cdi, given.kubeconfig, given.node, given.instance))
 
 
 if __name__ == "__main__":

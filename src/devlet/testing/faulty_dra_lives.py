@@ -268,7 +268,7 @@ class TakesNoTurns(Driver):
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
         known = json.loads(self.list.read_text()) if self.list.exists() else []
         await anyio.sleep(0.5)
-        draft = self.list.with_suffix(self.instance)
+        draft = self.list.with_suffix(f".{self.instance}")
         draft.write_text(json.dumps([*known, claim.uid]))
         draft.rename(self.list)
         result = claim.results

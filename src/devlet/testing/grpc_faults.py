@@ -25,8 +25,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-import grpc
-
 from devlet.testing import grpc_messages
 from devlet.testing.bell import Bell
 from devlet.testing.dice import Dice
@@ -45,6 +43,7 @@ from devlet.testing.fault_acts import (
     flipped,
     replaced,
 )
+from devlet.testing.spelling import check_word, status_code
 
 __all__ = ["ANSWER", "REQUEST", "Call", "Faults", "Moment", "Occasion", "Part", "Rule"]
 
@@ -174,7 +173,7 @@ class Faults:
         **occasion: Unpack[Occasion],
     ) -> Rule:
         """Answer with an error of gRPC. With `after` the driver has done its work nevertheless."""
-        return self._add(method, Error(grpc.StatusCode[code], text), after, occasion)
+        return self._add(method, Error(status_code(code), text), after, occasion)
 
     def corrupt(
         self, method: str, of: Part = ANSWER, to: bytes | Change | None = None, **occasion: Unpack[Occasion]
@@ -203,6 +202,8 @@ class Faults:
             rule.end()
 
     def _add(self, method: str, act: Act, after: bool, occasion: Occasion) -> Rule:
+        for option in occasion:
+            check_word(option, Occasion.__annotations__, "option of a fault")
         rule = Rule(self, method, act, after, occasion)
         self._rules = [*(each for each in self._rules if not each.is_over), rule]
         return rule

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import anyio
 import grpc
 
+from devlet.testing.spelling import status_code
+
 __all__ = ["Call", "Script"]
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
@@ -47,7 +49,7 @@ class Script:
 
     def fail(self, method: str, code: str = "INTERNAL", text: str = "told to fail") -> None:
         """Answer with an error; `code` is the name of a gRPC status."""
-        self._set(method, _Failure(grpc.StatusCode[code], text))
+        self._set(method, _Failure(status_code(code), text))
 
     def hang(self, method: str) -> None:
         """Do not answer until `recover`."""

@@ -17,11 +17,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import uuid4
 
 import anyio
 from anyio.abc import Process
 
 from devlet.errors import InvalidInput, Unavailable
+from devlet.testing import orphans
 
 __all__ = ["Ready", "RunningProcess", "ending", "line", "log_tail", "process", "socket_accepts"]
 
@@ -60,6 +62,7 @@ class RunningProcess:
     pid: int
     log: Path
     _process: Process = field(repr=False)
+    _mark: str = ""  # of what it starts
     _was_killed: bool = False  # by us, with its group
 
     @property
@@ -87,12 +90,15 @@ class RunningProcess:
     @property
     def left_some(self) -> bool:
         """Whether processes that it started go on though it has ended."""
-        return self.returncode is not None and not self._was_killed and _has_members(self.pid)
+        has_ended = self.returncode is not None and not self._was_killed
+        return has_ended and (_has_members(self.pid) or bool(orphans.of(self._mark)))
 
-    def end_group(self) -> None:
-        """After it has ended: what it started is killed, and its log says so."""
+    async def end_all(self) -> None:
+        """After it has ended: what it started is killed, and its log says so. What is in sessions of its own can be
+        found if this process is `adopting` orphans."""
         left = self.left_some
         self.kill_group()
+        await orphans.end(self._mark)
         if left:
             with self.log.open("a") as file:
                 file.write("(devlet: it left processes behind when it ended, which were killed)\n")
@@ -147,11 +153,12 @@ async def process(
     """Start `argv` in a session of its own and yield it once `ready` says so.
 
     `env` comes on top of PATH, HOME, locale and TMPDIR. The log gets both outputs and is appended to. On exit:
-    SIGTERM, after `grace` seconds SIGKILL, and SIGKILL for what is left of its group. A program that ends before it
+    SIGTERM, after `grace` seconds SIGKILL, and SIGKILL for what it started. A program that ends before it
     is ready, or is not ready within `timeout` seconds, raises `Unavailable` with the last lines of its log; one that
     is not there raises `InvalidInput`. That it ends later is not an error: look at `returncode`."""
-    child = await _start(argv, log, env or {}, cwd)
-    program = RunningProcess(name or Path(argv[0]).name, child.pid, log, child)
+    mark = uuid4().hex
+    child = await _start(argv, log, {**(env or {}), orphans.MARK: mark}, cwd)
+    program = RunningProcess(name or Path(argv[0]).name, child.pid, log, child, mark)
     try:
         if ready:
             await _until_ready(program, ready, timeout)
@@ -224,4 +231,4 @@ async def _stop(program: RunningProcess, grace: float) -> None:
         if program.returncode is None:
             program.kill_group()
         await program.wait()
-        program.end_group()
+        await program.end_all()

@@ -2,9 +2,9 @@
 
     python -m devlet.testing.sound_dra_driver --root R --cdi C --kubeconfig K --node N --instance I
 
-It has ten LEDs and one that several claims may share; as many as the file `R/devices` says, once that exists. It is
-made of the parts of `devlet.sdk`, put together such that each of them can be replaced: `faulty_dra_driver` is this one
-with a bug in it.
+It has ten LEDs, or as many as the file `R/devices` says once that exists, and one that several claims may share, of
+which they have no more light than there is. It is made of the parts of `devlet.sdk`, put together such that each of
+them can be replaced: `faulty_dra_driver` is this one with a bug in it.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from devlet.kit import facts
 from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
 from devlet.objects.claim import DeviceResult
+from devlet.objects.quantity import Quantity
 from devlet.sdk.cdi_files import CdiFiles
 from devlet.sdk.claim_desk import ClaimDesk
 from devlet.sdk.claim_log import ClaimLog
@@ -47,6 +48,7 @@ __all__ = ["DRIVER", "PREPARE", "UNPREPARE", "SoundDraDriver", "arguments", "run
 
 DRIVER = "led.example.com"
 PREPARE, UNPREPARE = "NodePrepareResources", "NodeUnprepareResources"
+_LIGHT = 10  # of the one that is shared
 _LOOK = 0.05  # seconds between two looks at the file
 _QUICK = controller.Settings(sync_delay=0.3, own_writes=0.5)
 _MESSAGES: Mapping[str, Any] = {"v1": pb_v1, "v1beta1": pb_v1beta1}
@@ -74,7 +76,7 @@ class SoundDraDriver:
         suffix = f"-{instance}" if instance else ""
         self.registry_path = root / "plugins_registry" / f"{self.name}{suffix}-reg.sock"
         self.service_path = self.data / f"dra{suffix}.sock"
-        self.log = ClaimLog(self.data / "claims.json", list[str])
+        self.log = ClaimLog(self.data / "claims.json", dict[str, int])
         self.health_service = HealthService()
         self.cdi_files = CdiFiles(cdi, self.name)
 
@@ -88,7 +90,7 @@ class SoundDraDriver:
 
     def pools(self) -> Mapping[str, Pool]:
         leds = [Device(f"led-{number}", {"color": "red"}) for number in range(self.count())]
-        light = Capacity("10", {"default": "10", "validRange": {"min": "1", "step": "1"}})
+        light = Capacity(str(_LIGHT), {"default": str(_LIGHT), "validRange": {"min": "1", "step": "1"}})
         return {self.node: Pool([*leds, Device("shared-0", {}, {"light": light}, allow_multiple_allocations=True)])}
 
     def reports(self) -> Sequence[DeviceHealth]:
@@ -101,7 +103,7 @@ class SoundDraDriver:
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
         colors = [self.parameters(claim, result).color for result in claim.results]
         await self.check_free(claim)
-        async with self.log.preparing(claim.ref, [_key(result) for result in claim.results]):
+        async with self.log.preparing(claim.ref, _held(claim)):
             return [self.given(number, *pair) for number, pair in enumerate(zip(claim.results, colors, strict=True))]
 
     def given(self, number: int, result: DeviceResult, color: str) -> Prepared:
@@ -120,10 +122,16 @@ class SoundDraDriver:
         return found[-1] if found else Parameters()
 
     async def check_free(self, claim: Claim) -> None:
-        wanted = {_key(result) for result in claim.results}
+        wanted = _held(claim)
+        light = sum(wanted.values())
         for uid, entry in (await self.log.entries()).items():
-            if uid != claim.uid and (both := wanted & set(entry.detail)):
+            if uid == claim.uid:
+                continue
+            if both := wanted.keys() & entry.detail.keys():
                 raise InUse(f"claim {entry.claim.name} has {', '.join(sorted(both))}")
+            light += sum(entry.detail.values())
+        if light > _LIGHT:
+            raise InUse(f"the claims would have {light} of {_LIGHT} light")
 
     async def unprepare(self, claim: ClaimRef) -> None:
         async with self.log.unpreparing(claim.uid):
@@ -204,8 +212,13 @@ class SoundDraDriver:
         """SIGTERM has come."""
 
 
-def _key(result: DeviceResult) -> str:
-    return f"{result.pool}/{result.device}/{result.share_id or ''}"
+def _held(claim: Claim) -> dict[str, int]:
+    """Devices and shares, with how much light of the one that is shared."""
+    return {f"{each.pool}/{each.device}/{each.share_id or ''}": _light(each) for each in claim.results}
+
+
+def _light(result: DeviceResult) -> int:
+    return Quantity.parse(result.consumed_capacity.get("light", 0)).as_int()
 
 
 def _wrapped(methods: Methods, called: Callable[..., Any], watched: Callable[..., Any]) -> Methods:

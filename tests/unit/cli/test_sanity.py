@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -49,6 +50,19 @@ def test_a_finding_is_1_and_a_report_on_standard_output_is_nothing_but_that() ->
     assert done.stderr == "failed  DP-LIST-4    No id is listed twice: listed more than once: dev-0\n"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only there orphans can be adopted")
+def test_what_a_driver_has_started_in_a_session_of_its_own_ends_with_it(tmp_path: Path) -> None:
+    shell = f"setsid sleep 1000 & echo $! > {tmp_path}/pid; exec {shlex.join(SOUND[1:])}"
+    assert sanity("--only=DP-REG-1", "--", "sh", "-c", shell).returncode == 0
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
+
+
+@pytest.mark.long
+def test_nothing_of_grpc_gets_among_our_lines() -> None:
+    done = sanity("--only=DP-STOP-1", *SOUND)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.long
 def test_warnings_count_if_it_is_strict() -> None:
     words = ["--only=DP-PREF-6", *FAULTY, "DP-PREF-6"]
@@ -59,6 +73,29 @@ def test_a_driver_that_cannot_be_looked_at_is_2() -> None:
     done = sanity("--wait=1s", "--only=DP-LIST-*", "--", "sh", "-c", "echo must be root; exit 1")
     assert done.returncode == 2
     assert "the driver exited with 1 before it was registered; the end of its log:\nmust be root" in done.stdout
+
+
+def as_nobody(*words: str) -> list[str]:
+    """Or as who we are, if that is not root."""
+    return [*["setpriv", "--reuid=65534", "--clear-groups"], *words] if os.geteuid() == 0 else list(words)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="setpriv is of util-linux")
+@pytest.mark.parametrize("kind", ["device-plugin", "dra"])
+def test_a_driver_that_lacks_rights_is_told_of_in_a_sentence(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "led").touch(mode=0)
+    driver = as_nobody("sh", "-c", f"exec cat < {tmp_path}/led")
+    done = {"device-plugin": sanity, "dra": sanity_dra}[kind]("--wait=1s", "--only=D*-REG-1", "--", *driver)
+    assert done.returncode == 1
+    assert "Permission denied" in done.stdout
+    who = "let it run as root, with" if os.geteuid() == 0 else "run the suite as root)"
+    assert f"(it seems to need rights that it does not have: {who}" in done.stdout
+
+
+def test_a_driver_that_does_not_come_up_is_a_finding() -> None:
+    done = sanity("--wait=1s", "--only=DP-REG-*", "--", "sh", "-c", "echo no lights; exit 1")
+    assert done.returncode == 1
+    assert "failed  DP-REG-1     It registers soon after it was started: the driver exited with 1" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ _IN_VAIN: list[tuple[dict[str, float], str]] = [
     ({"start": 5.0}, "DP-REG-1"),
     ({"start": 15.0, "dial": 1.0}, "DP-REG-5 DP-WATCH-3"),
     ({"answer": 3.0}, "DP-LIST-1 DP-LIST-11 DP-LIST-13"),
+    ({"answer": 0.5}, "silent"),
     ({"stop": 2.0}, "DP-STOP-1 DP-STOP-4"),
     ({"wait": 5.0}, "DP-REG-9 DP-REG-10 DP-WATCH-4 DP-WATCH-6 DP-KILL-1 DP-STOP-5"),
     ({"wait": 5.0}, "DP-AGAIN-1 DP-AGAIN-3 DP-AGAIN-4 DP-AGAIN-5 DP-CHANGE-1 DP-CHANGE-3 DP-CHANGE-4"),

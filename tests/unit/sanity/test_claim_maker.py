@@ -73,7 +73,10 @@ async def test_a_device_that_may_be_shared_is_given_in_shares(root: Path) -> Non
         offers = made.take(1, shared=True)
         async with made.claim([Want(offers=offers, shares=2)]) as claim:
             assert len({each["shareID"] for each in claim.results}) == 2
-            assert [each["consumedCapacity"] for each in claim.results] == [{"light": "10"}] * 2
+            assert [each["consumedCapacity"] for each in claim.results] == [{"light": "5"}] * 2
+            [request] = (await read(made, claim.ref))["spec"]["devices"]["requests"]
+            assert request["exactly"]["count"] == 2
+            assert request["exactly"]["capacity"] == {"requests": {"light": "5"}}
 
 
 async def test_parameters_and_results_of_others_are_in_the_allocation(root: Path) -> None:

@@ -37,6 +37,19 @@ async def test_how_it_ended_is_known(root: Path) -> None:
     await made.close()
 
 
+@pytest.mark.parametrize("said", ["open /dev/led: permission denied", "led0: Operation not permitted", "EACCES"])
+async def test_what_lacks_rights_is_told_of(root: Path, said: str) -> None:
+    made = driver(root, "sh", "-c", f"echo '{said}'; exit 1")
+    await made.start()
+
+    async def ending() -> str:
+        return made.ending
+
+    assert await until(ending) == "exited with 1"
+    assert "it seems to need rights that it does not have" in made.log()
+    await made.close()
+
+
 async def test_it_runs_where_the_caller_is(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "here").mkdir()
     monkeypatch.chdir(root / "here")

@@ -7,9 +7,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from devlet.errors import PluginRefused, PluginUnavailable
+from devlet.errors import PluginUnavailable
 from devlet.plugins.devices import Device, Options
-from devlet.sanity.check import CannotTell
+from devlet.sanity.check import CannotTell, Garbled
 from devlet.sanity.plugin_client import PluginClient, connected
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 
@@ -37,7 +37,7 @@ async def test_each_call_is_made_as_a_kubelet_makes_it(root: Path) -> None:
 async def test_an_answer_that_is_no_protobuf_is_the_plugins_fault(root: Path) -> None:
     async with FakeDevicePlugin(root) as plugin, client(plugin) as made:
         plugin.answer("Allocate", b"\xff")
-        with pytest.raises(PluginRefused, match="cannot be decoded as v1beta1"):
+        with pytest.raises(Garbled, match="cannot be decoded as v1beta1"):
             await made.allocate(["dev-0"])
 
 

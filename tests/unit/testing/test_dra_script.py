@@ -4,7 +4,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from devlet.errors import PluginRefused, PluginUnavailable
+from devlet.errors import InvalidInput, PluginRefused, PluginUnavailable
 from devlet.objects.identifiers import ClaimName, ClaimUID
 from devlet.plugins.channels import Connection, connection
 from devlet.plugins.dra import ClaimProblem, ClaimRef
@@ -185,5 +185,5 @@ async def test_the_last_fault_of_a_method_counts_and_frees_those_that_hang(root:
 
 
 def test_a_status_that_gRPC_does_not_know_is_a_mistake_of_the_test() -> None:
-    with pytest.raises(KeyError):
+    with pytest.raises(InvalidInput, match="there is no gRPC status 'NO_SUCH_STATUS'"):
         DraScript().fail(PREPARE, "NO_SUCH_STATUS")

@@ -1,7 +1,9 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from devlet.errors import InvalidInput
 from devlet.testing.grpc_faults import Call, Faults, matches
 from devlet.wire.dra_v1 import api_pb2 as dra
 
@@ -91,8 +93,17 @@ def test_what_has_ended_does_not_happen() -> None:
 
 
 def test_a_status_that_does_not_exist_is_an_error_at_once() -> None:
-    with pytest.raises(KeyError):
-        Faults().error("*", "BROKEN")
+    with pytest.raises(InvalidInput, match="there is no gRPC status 'INTERNALL': did you mean 'INTERNAL'"):
+        Faults().error("*", "INTERNALL")
+
+
+def test_an_option_that_does_not_exist_is_an_error_at_once() -> None:
+    faults = Faults()
+    misspelt: Any = {"tiems": 1}
+    for fault in (faults.drop, faults.hang, faults.error, faults.corrupt, faults.duplicate, faults.reorder):
+        with pytest.raises(InvalidInput, match="no option of a fault 'tiems': did you mean 'times'"):
+            fault("*", **misspelt)
+    assert faults.meeting(made(), after=False) == []
 
 
 def test_calls_are_found_by_method() -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from devlet.errors import PluginRefused, PluginUnavailable
+from devlet.errors import InvalidInput, PluginRefused, PluginUnavailable
 from devlet.objects.identifiers import DeviceID, ResourceName
 from devlet.plugins.device_plugin import Offer, connected
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
@@ -63,5 +63,5 @@ async def test_the_last_fault_of_a_method_counts(root: Path) -> None:
 
 
 def test_a_status_that_gRPC_does_not_know_is_a_mistake_of_the_test() -> None:
-    with pytest.raises(KeyError):
+    with pytest.raises(InvalidInput, match="there is no gRPC status 'NO_SUCH_STATUS'"):
         Script().fail("Allocate", "NO_SUCH_STATUS")

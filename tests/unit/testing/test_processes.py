@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from devlet.errors import InvalidInput, Unavailable
+from devlet.testing import orphans
 from devlet.testing.processes import RunningProcess, ending, line, log_tail, process, socket_accepts
 
 pytestmark = pytest.mark.anyio
@@ -130,6 +131,17 @@ async def test_children_do_not_outlive_a_program_that_ended_by_itself_or_by_sigt
     async with process(["sh", "-c", script], log=log, ready=line("next")):
         second = int(content(log).splitlines()[-1].split()[1])
     await until_gone(second)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there orphans can be adopted")
+async def test_children_in_sessions_of_their_own_do_not_outlive_it_either(log: Path) -> None:
+    script = "(setsid sleep 60 & echo child $! >&2); sleep 60"
+    with orphans.adopting():
+        async with process(["sh", "-c", script], log=log, ready=line("child")):
+            child = int(content(log).split()[1])
+            assert not gone(child)
+        assert gone(child)
+    assert "left processes behind" in content(log)
 
 
 async def test_children_that_were_killed_with_it_were_not_left_behind(log: Path) -> None:

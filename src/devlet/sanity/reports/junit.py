@@ -13,17 +13,27 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def render(report: Report) -> str:
-    counts = {"tests": len(report.results), "failures": report.counts["failed"], "skipped": report.counts["skipped"]}
+    errors = 1 if report.interrupted else 0
+    counts = {
+        "tests": len(report.results) + errors,
+        "failures": report.counts["failed"],
+        "errors": errors,
+        "skipped": report.counts["skipped"],
+    }
     numbers = {name: str(number) for name, number in counts.items()} | {"time": f"{report.took:.3f}"}
     name = f"devlet sanity {report.kind}"
     suites = ElementTree.Element("testsuites", numbers)
-    about = {"name": name, "errors": "0", "timestamp": report.began.removesuffix("Z")} | numbers
+    about = {"name": name, "timestamp": report.began.removesuffix("Z")} | numbers
     suite = ElementTree.SubElement(suites, "testsuite", about)
     properties = ElementTree.SubElement(suite, "properties")
     for key, value in (("driver", report.driver), ("seed", str(report.seed))):
         ElementTree.SubElement(properties, "property", name=key, value=_plain(value))
     for result in report.results:
         _case(suite, name, result)
+    if report.interrupted:
+        case = ElementTree.SubElement(suite, "testcase", classname=name, name="interrupted", time="0.000")
+        message = f"interrupted by {report.interrupted}: what comes after this was not looked at"
+        ElementTree.SubElement(case, "error", message=message)
     ElementTree.indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"
 

@@ -7,10 +7,21 @@ from devlet.sanity.reports import junit
 
 def test_a_ci_system_can_read_it(report: Report) -> None:
     suites = ElementTree.fromstring(junit.render(report))
-    assert suites.attrib == {"tests": "4", "failures": "1", "skipped": "1", "time": "2.000"}
+    assert suites.attrib == {"tests": "4", "failures": "1", "errors": "0", "skipped": "1", "time": "2.000"}
     cases = suites.findall("testsuite/testcase")
     assert [[part.tag for part in case] for case in cases] == [["system-out"], ["failure"], ["system-out"], ["skipped"]]
     assert cases[1].attrib["name"] == "DP-X-2 It is <good>"
+
+
+def test_a_run_that_was_interrupted_is_an_error(report: Report) -> None:
+    suites = ElementTree.fromstring(junit.render(replace(report, interrupted="SIGTERM")))
+    assert (suites.attrib["tests"], suites.attrib["errors"]) == ("5", "1")
+    suite = suites.find("testsuite")
+    assert suite is not None and suite.attrib["errors"] == "1"
+    last = suite.findall("testcase")[-1]
+    [error] = last
+    assert (last.attrib["name"], error.tag) == ("interrupted", "error")
+    assert error.attrib["message"] == "interrupted by SIGTERM: what comes after this was not looked at"
 
 
 def test_what_xml_cannot_hold_is_replaced(report: Report) -> None:

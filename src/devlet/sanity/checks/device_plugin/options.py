@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from devlet.errors import PluginError
+from devlet.errors import PluginError, PluginRefused
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks.device_plugin.every import every_plugin
 from devlet.sanity.plugin_client import PluginClient
@@ -134,8 +134,10 @@ async def offered(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     preferred: Sequence[str] = ()
     try:
         preferred = await plugin.preferred(ids, [], 1)
-    except PluginError:
+    except PluginRefused:
         return Passed("it has none")
+    except PluginError as e:
+        raise CannotTell(f"{e.message}, which no kubelet calls, as it does not offer it") from e
     return (
         Warned(f"it prefers {', '.join(preferred)}, which no kubelet will ask for")
         if preferred

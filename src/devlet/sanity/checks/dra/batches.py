@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import anyio
 
-from devlet.errors import PluginError
+from devlet.errors import PluginError, PluginRefused
 from devlet.sanity.check import Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks.dra.answers import ids_of, same
 from devlet.sanity.claim_maker import MadeClaim
@@ -101,7 +101,7 @@ async def partial(rig: DraRig) -> Outcome:
                 return Failed("a claim that does not exist was prepared, in one call with another one")
             if claim.ref.uid in answer and (error := answer[claim.ref.uid].error):
                 return Failed(f"the good claim of the two failed, too: {error}")
-        except PluginError as e:
+        except PluginRefused as e:
             note = f"the call failed as a whole: {e.message[:150]}"
         try:
             devices = await rig.client.prepared(claim.ref)

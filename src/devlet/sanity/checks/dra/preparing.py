@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from devlet.errors import PluginError
+from devlet.errors import PluginError, PluginRefused
 from devlet.objects.documents import Document
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks import wire
@@ -132,7 +132,7 @@ async def unallocated(rig: DraRig) -> Outcome:
 async def _refused(rig: DraRig, ref: Ref, what: str) -> Outcome:
     try:
         devices = await rig.client.prepared(ref)
-    except PluginError as e:
+    except PluginRefused as e:
         return Passed(e.message[:200])
     finally:
         with suppress(PluginError):
@@ -180,7 +180,7 @@ async def strange_parameters(rig: DraRig) -> Outcome:
     async with rig.claim(configs=[rig.maker.config(_STRANGE)]) as claim:
         try:
             await rig.client.prepared(claim.ref)
-        except PluginError:
+        except PluginRefused:
             return Passed()
     return Warned(f"parameters {_STRANGE} were taken")
 
@@ -219,7 +219,7 @@ async def held(rig: DraRig) -> Outcome:
         await rig.client.prepared(first.ref)
         try:
             await rig.client.prepared(second.ref)
-        except PluginError:
+        except PluginRefused:
             return Passed()
     return Warned(f"{offers[0].name} is in two claims, and both were prepared")
 

@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from devlet.sanity.check import Check, Failed, Warned
+from devlet.sanity.check import Check, Failed
 from devlet.sanity.checks.device_plugin import allocation
 
 if TYPE_CHECKING:
+    from tests.unit.sanity.checks.conftest import IsFound
     from tests.unit.sanity.conftest import Runs
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(300)]
@@ -16,7 +17,12 @@ CHECKS = [pytest.param(check, id=check.id) for check in allocation.checks]
 
 
 @pytest.mark.parametrize("check", CHECKS)
-async def test_the_bug_is_found(check: Check[Any], faulty: "Runs") -> None:
-    [result] = (await faulty(check)).results
-    assert isinstance(result.outcome, Failed | Warned), result.text
-    assert result.text and result.how
+async def test_the_bug_is_found(check: Check[Any], faulty: "Runs", is_found: "IsFound") -> None:
+    is_found(await faulty(check))
+
+
+async def test_an_answer_that_cannot_be_read_is_no_refusal(faulty: "Runs") -> None:
+    [check] = [check for check in allocation.checks if check.id == "DP-ALLOC-4"]
+    [result] = (await faulty(check, "garbled")).results
+    assert isinstance(result.outcome, Failed)
+    assert "cannot be decoded" in result.text

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from devlet.sanity.check import Check, Failed, Warned
+from devlet.sanity.check import Check, Failed
 from devlet.sanity.checks.device_plugin import lists
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 
 if TYPE_CHECKING:
+    from tests.unit.sanity.checks.conftest import IsFound
     from tests.unit.sanity.conftest import Runs
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(300)]
@@ -18,10 +19,8 @@ CHECKS = [pytest.param(check, id=check.id) for check in lists.checks]
 
 
 @pytest.mark.parametrize("check", CHECKS)
-async def test_the_bug_is_found(check: Check[Any], faulty: "Runs") -> None:
-    [result] = (await faulty(check)).results
-    assert isinstance(result.outcome, Failed | Warned), result.text
-    assert result.text and result.how
+async def test_the_bug_is_found(check: Check[Any], faulty: "Runs", is_found: "IsFound") -> None:
+    is_found(await faulty(check))
 
 
 class Plugin:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from devlet.sanity.check import Check, Failed, Outcome, Passed, Warned
+from devlet.sanity.check import Check, Outcome, Passed
 from devlet.sanity.checks.device_plugin import registration
 from devlet.sanity.rig_device_plugin import DevicePluginRig, Settings
 from devlet.sanity.stand_device_plugin import DevicePluginStand
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 
 if TYPE_CHECKING:
+    from tests.unit.sanity.checks.conftest import IsFound
     from tests.unit.sanity.conftest import Runs
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(300)]
@@ -21,10 +22,8 @@ CHECKS = [pytest.param(check, id=check.id) for check in registration.checks]
 
 
 @pytest.mark.parametrize("check", CHECKS)
-async def test_the_bug_is_found(check: Check[Any], faulty: "Runs") -> None:
-    [result] = (await faulty(check)).results
-    assert isinstance(result.outcome, Failed | Warned), result.text
-    assert result.text and result.how
+async def test_the_bug_is_found(check: Check[Any], faulty: "Runs", is_found: "IsFound") -> None:
+    is_found(await faulty(check))
 
 
 async def test_a_resource_that_comes_late_is_not_one_that_comes_again(root: Path) -> None:

@@ -22,7 +22,7 @@ _IN_VAIN: list[tuple[dict[str, float], str]] = [
     ({"start": 15.0}, "DRA-REG-5"),
     ({"repair": 5.0}, "DRA-SLICE-10"),
     ({"wait": 5.0, "answer": 3.0}, "DRA-CALL-1"),
-    ({"answer": 3.0}, "DRA-HEALTH-1 DRA-HEALTH-8 DRA-CALL-8"),
+    ({"answer": 3.0}, "DRA-HEALTH-1 DRA-HEALTH-8 DRA-CALL-8 silent"),
     ({"stop": 2.5}, "DRA-STOP-1 DRA-STOP-3"),
     ({"wait": 5.0}, "DRA-REG-11 DRA-AGAIN-1 DRA-AGAIN-4 DRA-KILL-1 DRA-STOP-4 DRA-TWO-1"),
     ({"wait": 5.0}, "DRA-SLICE-1 DRA-SLICE-5 DRA-SLICE-6 DRA-CHANGE-1"),

@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from devlet.sanity.check import Check, Failed, Outcome, Passed, Warned
+from devlet.sanity.check import Check, Failed, Outcome, Passed
 from devlet.sanity.checks.dra import preparing
 
 if TYPE_CHECKING:
+    from tests.unit.sanity.checks.conftest import IsFound
     from tests.unit.sanity.checks.dra.conftest import Runs
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(300)]
@@ -16,11 +17,17 @@ CHECKS = [pytest.param(check, id=check.id) for check in preparing.checks]
 
 
 @pytest.mark.parametrize("check", CHECKS)
-async def test_the_bug_is_found(check: Check[Any], faulty: "Runs") -> None:
-    report = await faulty(check)
-    [result] = report.results
-    assert isinstance(result.outcome, Failed | Warned), f"{result.text}; {report.trouble}"
-    assert result.text and result.how
+async def test_the_bug_is_found(check: Check[Any], faulty: "Runs", is_found: "IsFound") -> None:
+    is_found(await faulty(check))
+
+
+@pytest.mark.parametrize("bug", ["silent", "garbled"])
+@pytest.mark.parametrize("id", ["DRA-PREP-6", "DRA-PREP-7", "DRA-PREP-8", "DRA-PREP-11", "DRA-PREP-13"])
+async def test_no_answer_and_no_readable_answer_are_no_refusal(id: str, bug: str, faulty: "Runs") -> None:
+    [check] = [check for check in preparing.checks if check.id == id]
+    [result] = (await faulty(check, bug)).results
+    assert isinstance(result.outcome, Failed), result.text
+    assert ("was not answered" if bug == "silent" else "cannot be decoded") in result.text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,35 @@
+"""How much of its capacities a share of a device gets, as a scheduler would give it: never more than there is."""
+
+from fractions import Fraction
+
+from devlet.alloc.amounts import consumed
+from devlet.objects.documents import Document, view
+from devlet.objects.quantity import Quantity
+from devlet.objects.slice import Device, DeviceCapacity
+from devlet.sanity.check import CannotTell
+
+__all__ = ["share_amounts"]
+
+
+def share_amounts(device: Document, shares: int) -> dict[str, str]:
+    """For each of so many shares. CannotTell if a policy lets nobody have so little."""
+    found = view(Device, device)
+    return {name: str(_amount(found.name, name, capacity, shares)) for name, capacity in found.capacity.items()}
+
+
+def _amount(device: str, name: str, capacity: DeviceCapacity, shares: int) -> Quantity:
+    """What one gets that asks for nothing; less if that is too much for all."""
+    whole, usual = Quantity.parse(capacity.value), consumed(capacity, None)
+    if usual * shares <= whole:
+        return usual
+    least = consumed(capacity, Quantity.of(0))
+    amount = _part(whole, shares) if least.is_zero else least
+    if amount * shares > whole:
+        raise CannotTell(f"{shares} shares of {device} would need at least {amount * shares} of its {whole} {name}")
+    return amount
+
+
+def _part(whole: Quantity, shares: int) -> Quantity:
+    """In whole numbers where it can be."""
+    count = int(whole.fraction) // shares
+    return Quantity.of(count, whole.format) if count else whole * Fraction(1, shares)
