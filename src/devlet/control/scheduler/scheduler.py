@@ -22,7 +22,7 @@ from devlet.cluster.client import Cluster
 from devlet.cluster.events import NORMAL, Recorder
 from devlet.cluster.informer import Changed
 from devlet.control.informers import BY_CLAIM, BY_OWNER, Informers
-from devlet.control.scheduler import claim_checks, extended_resources, fit, reasons
+from devlet.control.scheduler import claim_checks, extended_resources, fit, news, reasons
 from devlet.control.scheduler.binding import Binder, disown_claim, remove_claim
 from devlet.control.scheduler.binding_conditions import BindingConditions
 from devlet.control.scheduler.claim_book import ClaimBook, ClaimKey
@@ -371,7 +371,7 @@ class Scheduler:
         if is_new and isinstance(claims := claim_checks.resolve(new, self._book.get), str):
             self._queue.park(new.uid, new.spec.priority or 0)
             self._wait(new.uid, _No(Wake.ITSELF, claims, self._settings.report_after))
-        elif is_new or old is None or _concerns(old, new):
+        elif is_new or old is None or news.concerns(old, new):
             self._queue.put(new.uid, new.spec.priority or 0)
 
     def _arrived(self) -> None:
@@ -421,9 +421,9 @@ class Scheduler:
 
     def _claim_changed(self, change: Changed[ResourceClaim]) -> None:
         self._conditions.changed(change.key)
-        if _matters(change):
+        if news.matters(change):
             self._landed(change.key)
-        if _lost_devices(change):
+        if news.lost_devices(change):
             self._see_to_those_placed(change.key)
 
     def _see_to_those_placed(self, claim: ClaimKey) -> None:
@@ -491,34 +491,6 @@ def _needs(pod: Pod) -> PodNeeds | None:
     except InvalidInput as e:
         log.warning("pod not counted", extra=facts(pod=_name(pod), err=e))
         return None
-
-
-def _concerns(old: Pod, new: Pod) -> bool:
-    """Whether a change may make a difference. What we write into its status ourselves does not."""
-    return (
-        old.status.resource_claim_statuses != new.status.resource_claim_statuses
-        or old.metadata.generation != new.metadata.generation
-        or old.spec != new.spec
-    )
-
-
-def _matters(change: Changed[ResourceClaim]) -> bool:
-    """Whether a pod that waits may be helped by a change of its claim."""
-    old, new = change.old, change.new
-    if old is None or new is None or old.uid != new.uid:
-        return True
-    before, after = old.metadata, new.metadata
-    return (
-        old.status != new.status
-        or before.is_deleting != after.is_deleting
-        or before.owner_references != after.owner_references
-    )
-
-
-def _lost_devices(change: Changed[ResourceClaim]) -> bool:
-    if change.old is None or change.old.status.allocation is None:
-        return False
-    return change.new is None or change.new.status.allocation is None
 
 
 def _name(pod: Pod) -> str:
