@@ -4,8 +4,8 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ from devlet.cluster.client import Cluster
 from devlet.errors import InUse, InvalidInput
 from devlet.objects.kinds import RESOURCE_SLICES
 from devlet.sdk.cdi_files import CdiFiles
+from devlet.sdk.claim_log import ClaimLog, Entry
 from devlet.sdk.exclusion import Exclusion
 from devlet.sdk.server import Context, Methods, SocketServer, Unary
-from devlet.sdk.values import Claim, Prepared
+from devlet.sdk.values import Claim, ClaimRef, Prepared
 from devlet.testing.faulty_dra_files import ForgetfulFiles
 from devlet.testing.faulty_dra_health import CountsStreams
 from devlet.testing.faulty_dra_slices import PublishesOnce
@@ -170,6 +171,34 @@ class MarksUntilDone(_Marks):
             mark.unlink()
 
 
+class EndsInMind(Driver):
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.log = _Unwritten(self.data / "claims.json", list[str])
+
+
+class _Unwritten(ClaimLog[list[str]]):
+    """What was unprepared is struck off in memory only."""
+
+    def __init__(self, path: Path, detail: type[list[str]]) -> None:
+        super().__init__(path, detail)
+        self.ended: set[str] = set()
+
+    async def entries(self) -> dict[str, Entry[list[str]]]:
+        return {uid: entry for uid, entry in (await super().entries()).items() if uid not in self.ended}
+
+    def preparing(
+        self, claim: ClaimRef, detail: list[str]
+    ) -> AbstractAsyncContextManager[Entry[list[str]] | None, bool | None]:
+        self.ended.discard(claim.uid)
+        return super().preparing(claim, detail)
+
+    @asynccontextmanager
+    async def unpreparing(self, uid: str) -> AsyncIterator[Entry[list[str]] | None]:
+        yield None
+        self.ended.add(uid)
+
+
 # Asked to end
 
 
@@ -296,6 +325,7 @@ BUGS: dict[str, type[Driver]] = {
     "DRA-KILL-4": TidiesUp,
     "DRA-KILL-6": MarksPrepare,
     "DRA-KILL-7": MarksUnprepare,
+    "DRA-KILL-8": EndsInMind,
     "DRA-STOP-1": Deaf,
     "DRA-STOP-2": LeavesInAHurry,
     "DRA-STOP-3": WaitsForListeners,
