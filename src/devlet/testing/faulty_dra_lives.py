@@ -18,7 +18,7 @@ from devlet.sdk.cdi_files import CdiFiles
 from devlet.sdk.claim_log import ClaimLog, Entry
 from devlet.sdk.exclusion import Exclusion
 from devlet.sdk.server import Context, Methods, SocketServer, Unary
-from devlet.sdk.values import Claim, ClaimRef, Prepared
+from devlet.sdk.values import Claim, Prepared
 from devlet.testing.faulty_dra_files import ForgetfulFiles
 from devlet.testing.faulty_dra_health import CountsStreams
 from devlet.testing.faulty_dra_slices import PublishesOnce
@@ -174,7 +174,11 @@ class MarksUntilDone(_Marks):
 class EndsInMind(Driver):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.log = _Unwritten(self.data / "claims.json", list[str])
+        self.log = self.mind = _Unwritten(self.data / "claims.json", list[str])
+
+    async def prepare(self, claim: Claim) -> Sequence[Prepared]:
+        self.mind.ended.discard(claim.uid)
+        return await super().prepare(claim)
 
 
 class _Unwritten(ClaimLog[list[str]]):
@@ -186,12 +190,6 @@ class _Unwritten(ClaimLog[list[str]]):
 
     async def entries(self) -> dict[str, Entry[list[str]]]:
         return {uid: entry for uid, entry in (await super().entries()).items() if uid not in self.ended}
-
-    def preparing(
-        self, claim: ClaimRef, detail: list[str]
-    ) -> AbstractAsyncContextManager[Entry[list[str]] | None, bool | None]:
-        self.ended.discard(claim.uid)
-        return super().preparing(claim, detail)
 
     @asynccontextmanager
     async def unpreparing(self, uid: str) -> AsyncIterator[Entry[list[str]] | None]:

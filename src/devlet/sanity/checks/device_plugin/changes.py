@@ -2,6 +2,7 @@
 
 import anyio
 
+from devlet.errors import PluginError
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed
 from devlet.sanity.device_lists import DeviceListWatch
 from devlet.sanity.plugin_client import PluginClient
@@ -140,3 +141,27 @@ async def after_restart(rig: DevicePluginRig) -> Outcome:
     if await _changed(rig, await _started(rig.plugins)):
         return Passed()
     return _untold(rig, "the kubelet was restarted and the devices changed")
+
+
+@checks.add(
+    "DP-CHANGE-6",
+    "A device that is new can be allocated",
+    rule="Allocate is called with any id that the newest list has as Healthy: device plugin API, Allocate",
+    how=f"{_HOW}; call Allocate with an id that was not there before",
+    fresh=True,
+)
+async def new_device(rig: DevicePluginRig) -> Outcome:
+    plugins = rig.plugins
+    streams = await _started(plugins)
+    known = {stream: {id for id, _ in _state(stream)} for stream in streams}
+    first = await _changed(rig, streams)
+    if first is None:
+        raise CannotTell("a change of its devices is not told: see DP-CHANGE-1")
+    new = sorted(id for id, health in _state(first) if id not in known[first] and health == "Healthy")
+    if not new:
+        raise CannotTell("its devices changed, and none of them is new and healthy")
+    try:
+        await next(plugin for plugin in plugins if plugin.watch is first).allocate(new[:1])
+    except PluginError as e:
+        return Failed(f"{new[0]} is new and healthy: {e.message}")
+    return Passed()
