@@ -21,3 +21,10 @@ async def test_the_bug_is_found(check: Check[Any], faulty: "Runs") -> None:
     [result] = report.results
     assert isinstance(result.outcome, Failed | Warned), f"{result.text}; {report.trouble}"
     assert result.text and result.how
+
+
+async def test_a_service_that_only_prepares_is_not_served(faulty: "Runs") -> None:
+    [check] = [check for check in registration.checks if check.id == "DRA-REG-8"]
+    [result] = (await faulty(check, "DRA-UNPREP-9")).results
+    assert isinstance(result.outcome, Failed), result.text
+    assert result.text.startswith("it offers v1beta1.DRAPlugin, and ")
