@@ -37,7 +37,7 @@ NO_CDI = "DP-ALLOC-12 DP-ALLOC-13 DP-ALLOC-14"  # it gives paths and variables i
 PLAIN = f"{NO_PRE_START} {NO_CDI} DP-WATCH-*"  # ... and it calls the kubelet, and does not wait to be found
 WAITS = "DP-REG-3 DP-REG-6 DP-REG-9 DP-REG-10 DP-AGAIN-*"  # it never registers by itself, and is found by each kubelet
 SIMPLE = "DRA-CALL-8 DRA-CHANGE-4 DRA-HEALTH-* DRA-STOP-3 DRA-PREP-12"  # it knows no health, and nothing can be set
-NO_SHARES = "DRA-PREP-14"  # one device is for one claim
+NO_SHARES = "DRA-PREP-14 DRA-PREP-20"  # one device is for one claim
 ALL_SHARED = "DRA-PREP-13"  # ... and here for several
 NO_CHANGE = "*-CHANGE-*"  # its devices are always the same
 

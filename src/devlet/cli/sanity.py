@@ -293,7 +293,7 @@ def _progress(*, err: bool) -> Progress:
 
 def _print_checks(checks: Sequence[Check[Any]]) -> int:
     for check in checks:
-        click.echo(f"{check.id:<13}{check.title}\n{'':13}{check.rule}")
+        click.echo(f"{check.id:<12} {check.title}\n{'':13}{check.rule}")
     return 0
 
 

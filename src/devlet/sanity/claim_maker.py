@@ -62,6 +62,7 @@ class Want:
     offers: Sequence[Offer] = ()
     alternative: str = ""
     shares: int = 1  # results for each of `offers`, which are shared then
+    claims: int = 1  # that share them, each with as many results
 
     @property
     def reference(self) -> str:
@@ -183,7 +184,7 @@ class ClaimMaker:
         }
         if offer.is_shared:
             result["shareID"] = str(uuid4())
-            if amounts := share_amounts(offer.device, want.shares):
+            if amounts := share_amounts(offer.device, want.shares * want.claims):
                 result["consumedCapacity"] = amounts
         return result
 
@@ -225,6 +226,7 @@ def _request(want: Want) -> Document:
         return {"name": want.request, "firstAvailable": [alternative]}
     count = (len(want.offers) or want.count) * want.shares
     exactly: Document = {"deviceClassName": CLASS, "allocationMode": "ExactCount", "count": count}
-    if want.shares > 1 and (amounts := share_amounts(want.offers[0].device, want.shares)):
+    shares = want.shares * want.claims
+    if shares > 1 and (amounts := share_amounts(want.offers[0].device, shares)):
         exactly["capacity"] = {"requests": amounts}
     return {"name": want.request, "exactly": exactly}

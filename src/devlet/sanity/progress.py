@@ -25,7 +25,7 @@ class Progress:
 
     def began(self, check: Check[Any]) -> None:
         if self.live:
-            self.write(f"{'…':<8}{check.id:<13}{check.title}"[: self.width - 1])
+            self.write(f"{'…':<8}{check.id:<12} {check.title}"[: self.width - 1])
 
     def ended(self, result: Result) -> None:
         line = text.line(result)

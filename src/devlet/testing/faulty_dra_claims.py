@@ -8,10 +8,11 @@ from typing import Any
 import anyio
 import msgspec
 
+from devlet.cluster.client import Cluster
 from devlet.errors import InUse, InvalidInput, NotFound, Unavailable
 from devlet.objects.claim import DeviceResult
 from devlet.objects.kinds import RESOURCE_CLAIMS
-from devlet.sdk.server import Context, Unary
+from devlet.sdk.server import Context, Methods, Unary
 from devlet.sdk.values import Claim, ClaimRef, Prepared
 from devlet.testing.sound_dra_driver import PREPARE, UNPREPARE, Parameters, SoundDraDriver
 from devlet.wire.dra_v1 import api_pb2 as pb
@@ -135,6 +136,16 @@ class RefusesParameters(Driver):
 
 class GivesTwice(Driver):
     async def check_free(self, claim: Claim) -> None: ...
+
+
+class SharesNothing(Driver):
+    """Takes each share for the whole device."""
+
+    async def check_free(self, claim: Claim) -> None:
+        wanted = {f"{result.pool}/{result.device}" for result in claim.results}
+        for uid, entry in (await self.log.entries()).items():
+            if uid != claim.uid and wanted & {key.rpartition("/")[0] for key in entry.detail}:
+                raise InUse(f"claim {entry.claim.name} has a device of {', '.join(sorted(wanted))}")
 
 
 class FileByName(Driver):
@@ -272,6 +283,17 @@ class UnpreparesLater(Driver):
                 threading.Timer(0.05, self.cdi_files.remove, [each.uid]).start()
 
 
+class EndsWhatIsFirst(Driver):
+    """Where the first claim of a call is not known, there is nothing to do."""
+
+    async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
+        claims = pb.NodeUnprepareResourcesRequest.FromString(blob).claims if path.endswith(f"/{UNPREPARE}") else []
+        if len(claims) > 1 and claims[0].uid not in await self.log.entries():
+            done = {each.uid: pb.NodeUnprepareResourceResponse() for each in claims}
+            return pb.NodeUnprepareResourcesResponse(claims=done).SerializeToString()
+        return await super().called(path, unary, blob, context)
+
+
 # Unprepare
 
 
@@ -322,6 +344,19 @@ class GivesNothingBack(Driver):
     async def unprepare(self, claim: ClaimRef) -> None: ...
 
 
+class OldServiceByHalf(Driver):
+    """v1beta1 is for what pods wait for."""
+
+    def dra(self, cluster: Cluster) -> list[Methods]:
+        def is_there(path: str) -> bool:
+            return not ("v1beta1" in path and path.endswith(f"/{UNPREPARE}"))
+
+        return [
+            Methods({path: unary for path, unary in each.unary.items() if is_there(path)}, each.streams)
+            for each in super().dra(cluster)
+        ]
+
+
 class EndsAll(Driver):
     async def unprepare(self, claim: ClaimRef) -> None:
         await super().unprepare(claim)
@@ -349,6 +384,7 @@ BUGS: dict[str, type[Driver]] = {
     "DRA-PREP-17": RemembersNames,
     "DRA-PREP-18": RemembersFullNames,
     "DRA-PREP-19": Endless,
+    "DRA-PREP-20": SharesNothing,
     "DRA-BATCH-1": SkipsPrepare,
     "DRA-BATCH-2": SkipsUnprepare,
     "DRA-BATCH-3": NotForNothing,
@@ -356,6 +392,7 @@ BUGS: dict[str, type[Driver]] = {
     "DRA-BATCH-5": Unforgiving,
     "DRA-BATCH-6": MixesUp,
     "DRA-BATCH-7": UnpreparesLater,
+    "DRA-BATCH-8": EndsWhatIsFirst,
     "DRA-UNPREP-1": NeverEnds,
     "DRA-UNPREP-3": EndsOnce,
     "DRA-UNPREP-4": KnowsItsClaims,
@@ -363,6 +400,7 @@ BUGS: dict[str, type[Driver]] = {
     "DRA-UNPREP-6": Buries,
     "DRA-UNPREP-7": GivesNothingBack,
     "DRA-UNPREP-8": EndsAll,
+    "DRA-UNPREP-9": OldServiceByHalf,
 }
 
 NO_REFUSALS: dict[str, type[Driver]] = {"silent": SilentInstead, "garbled": GarbledInstead}

@@ -9,7 +9,7 @@ from typing import Any
 
 from devlet.objects.claim import DeviceResult
 from devlet.sdk.cdi_files import CdiFiles
-from devlet.sdk.values import ClaimRef, ContainerEdits, DeviceNode, Hook, Prepared
+from devlet.sdk.values import Claim, ClaimRef, ContainerEdits, DeviceNode, Hook, Prepared
 from devlet.testing.sound_dra_driver import PREPARE, SoundDraDriver
 
 __all__ = ["BUGS", "ForgetfulFiles"]
@@ -157,6 +157,16 @@ class ForgetsFiles(_Files):
     kind = ForgetfulFiles
 
 
+class KeepsMetadata(Driver):
+    async def prepare(self, claim: Claim) -> Sequence[Prepared]:
+        for result in claim.results:
+            name = f"{claim.ref.namespace}_{claim.ref.name}"
+            folder = self.data / "dra-device-metadata" / name / result.request.partition("/")[0]
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "metadata.json").write_text("{}")
+        return await super().prepare(claim)
+
+
 class NoSuchNode(Driver):
     def given(self, number: int, result: DeviceResult, color: str) -> Prepared:
         return Prepared(result, devices=[DeviceNode("/dev/no-such-led")])
@@ -184,6 +194,7 @@ BUGS: dict[str, type[Driver]] = {
     "DRA-CDI-9": OneVariable,
     "DRA-CDI-10": RepeatedIds,
     "DRA-UNPREP-2": KeepsFiles,
+    "DRA-UNPREP-10": KeepsMetadata,
     "DRA-KILL-3": NamesOfProcess,
     "DRA-KILL-5": ForgetsFiles,
 }

@@ -57,6 +57,23 @@ class Talkative(_Changes):
         device.message = "x" * 2000
 
 
+class Endless(_Changes):
+    def change(self, device: pb.DeviceHealth) -> None:
+        device.message = "x" * (5 << 20)
+
+
+class HangsUp(Driver):
+    """What it says holds for an hour, so it need not stay."""
+
+    def reports(self) -> Sequence[DeviceHealth]:
+        return [DeviceHealth(each.pool, each.device, timeout=3600) for each in super().reports()]
+
+    async def watched(self, path: str, stream: Stream, blob: bytes, context: Context) -> AsyncIterator[bytes]:
+        async for each in stream(blob, context):
+            yield each
+            return
+
+
 class SaysItOnce(Driver):
     async def watched(self, path: str, stream: Stream, blob: bytes, context: Context) -> AsyncIterator[bytes]:
         async for each in stream(blob, context):
@@ -120,6 +137,8 @@ BUGS: dict[str, type[Driver]] = {
     "DRA-HEALTH-7": SaysItOnce,
     "DRA-HEALTH-8": OneListener,
     "DRA-HEALTH-9": KeepsStreams,
+    "DRA-HEALTH-10": Endless,
+    "DRA-HEALTH-11": HangsUp,
     "DRA-CALL-8": ListensOrActs,
     "DRA-CHANGE-4": RepeatsTheFirst,
 }

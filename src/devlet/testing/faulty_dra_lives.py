@@ -4,8 +4,8 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from devlet.cluster.client import Cluster
 from devlet.errors import InUse, InvalidInput
 from devlet.objects.kinds import RESOURCE_SLICES
 from devlet.sdk.cdi_files import CdiFiles
+from devlet.sdk.claim_log import ClaimLog, Entry
 from devlet.sdk.exclusion import Exclusion
 from devlet.sdk.server import Context, Methods, SocketServer, Unary
 from devlet.sdk.values import Claim, Prepared
@@ -170,6 +171,32 @@ class MarksUntilDone(_Marks):
             mark.unlink()
 
 
+class EndsInMind(Driver):
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.log = self.mind = _Unwritten(self.data / "claims.json", dict[str, int])
+
+    async def prepare(self, claim: Claim) -> Sequence[Prepared]:
+        self.mind.ended.discard(claim.uid)
+        return await super().prepare(claim)
+
+
+class _Unwritten(ClaimLog[dict[str, int]]):
+    """What was unprepared is struck off in memory only."""
+
+    def __init__(self, path: Path, detail: type[dict[str, int]]) -> None:
+        super().__init__(path, detail)
+        self.ended: set[str] = set()
+
+    async def entries(self) -> dict[str, Entry[dict[str, int]]]:
+        return {uid: entry for uid, entry in (await super().entries()).items() if uid not in self.ended}
+
+    @asynccontextmanager
+    async def unpreparing(self, uid: str) -> AsyncIterator[Entry[dict[str, int]] | None]:
+        yield None
+        self.ended.add(uid)
+
+
 # Asked to end
 
 
@@ -296,6 +323,7 @@ BUGS: dict[str, type[Driver]] = {
     "DRA-KILL-4": TidiesUp,
     "DRA-KILL-6": MarksPrepare,
     "DRA-KILL-7": MarksUnprepare,
+    "DRA-KILL-8": EndsInMind,
     "DRA-STOP-1": Deaf,
     "DRA-STOP-2": LeavesInAHurry,
     "DRA-STOP-3": WaitsForListeners,

@@ -1,16 +1,16 @@
 """DRA drivers that publish in a wrong way. See `faulty_dra_driver`."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import anyio
 from anyio.abc import TaskStatus
 
-from devlet.errors import DevletError
+from devlet.errors import DevletError, NotFound
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, RESOURCE_SLICES
-from devlet.sdk.values import Pool
+from devlet.sdk.values import Claim, Pool, Prepared
 from devlet.testing.sound_dra_driver import SoundDraDriver
 
 __all__ = ["BUGS", "PublishesOnce"]
@@ -156,6 +156,49 @@ class StartsOver(PublishesOnce):
         await self.create(self.slice(pool=self.pool(1, 1)))
 
 
+class ChangesOneByOne(PublishesOnce):
+    """Has two slices, and writes both without another generation."""
+
+    async def write(self) -> None:
+        for half in self.halves():
+            await self.create(self.slice(pool=self.pool(2), devices=half))
+
+    async def changed(self) -> None:
+        found = (await self.cluster.list(RESOURCE_SLICES)).items
+        for each, half in zip(found, self.halves(), strict=True):
+            each["spec"]["devices"] = half
+            await self.cluster.update(RESOURCE_SLICES, each)
+
+    def halves(self) -> list[list[Document]]:
+        return [[{"name": f"{side}-{number}"} for number in range(self.count())] for side in ("left", "right")]
+
+
+class CountsInMemory(PublishesOnce):
+    """In each life its changes begin with generation 2."""
+
+    async def write(self) -> None:
+        if not (await self.cluster.list(RESOURCE_SLICES)).items:
+            await super().write()
+
+    async def changed(self) -> None:
+        self.generation += 1
+        [old] = (await self.cluster.list(RESOURCE_SLICES)).items
+        await self.cluster.update(RESOURCE_SLICES, {**old, "spec": self.slice()["spec"]})
+
+
+class KnowsTheFirst(Driver):
+    """Looks at its devices when it starts, and publishes what has come since."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.known = {device.name for pool in self.pools().values() for device in pool.devices}
+
+    async def prepare(self, claim: Claim) -> Sequence[Prepared]:
+        if unknown := {result.device for result in claim.results} - self.known:
+            raise NotFound(f"no such device: {', '.join(unknown)}")
+        return await super().prepare(claim)
+
+
 BUGS: dict[str, type[Driver]] = {
     "DRA-SLICE-1": Silent,
     "DRA-SLICE-2": ForOthers,
@@ -172,4 +215,7 @@ BUGS: dict[str, type[Driver]] = {
     "DRA-CHANGE-1": NeverChanges,
     "DRA-CHANGE-2": ChangesByHalf,
     "DRA-CHANGE-3": StartsOver,
+    "DRA-CHANGE-5": ChangesOneByOne,
+    "DRA-CHANGE-6": CountsInMemory,
+    "DRA-CHANGE-7": KnowsTheFirst,
 }

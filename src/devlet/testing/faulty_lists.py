@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from devlet.plugins.devices import Device
+from devlet.plugins.devices import Device, Grant
 from devlet.testing.fake_device_plugin import numbered
 from devlet.testing.plugin_script import Call, Context
 from devlet.testing.sound_device_plugin import SoundDevicePlugin
@@ -187,6 +187,19 @@ class TellsTheFirst(Plugin):
             super().change(devices)
 
 
+class GrantsTheFirst(Plugin):
+    """Lists what has come since its start, and does not know it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.first = {device.id for device in self.devices}
+
+    def granted(self, ids: Sequence[str]) -> Grant:
+        if unknown := set(ids) - self.first:
+            raise LookupError(f"no such device: {', '.join(unknown)}")
+        return super().granted(ids)
+
+
 class RandomIds(_Listed):
     def listed(self) -> Sequence[Device]:
         kind = type(self.devices[0].id)
@@ -212,5 +225,6 @@ BUGS: dict[str, type[SoundDevicePlugin]] = {
     "DP-CHANGE-3": TellsOne,
     "DP-CHANGE-4": TellsTheDead,
     "DP-CHANGE-5": TellsTheFirst,
+    "DP-CHANGE-6": GrantsTheFirst,
     "DP-KILL-2": RandomIds,
 }

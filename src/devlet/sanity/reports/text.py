@@ -17,7 +17,7 @@ def render(report: Report) -> str:
 def line(result: Result) -> str:
     """One check, when it has ended."""
     reason = f": {result.text.splitlines()[0]}" if result.text else ""
-    return f"{result.word:<8}{result.check.id:<13}{result.check.title}{reason}"
+    return f"{result.word:<8}{result.check.id:<12} {result.check.title}{reason}"
 
 
 def _finding(result: Result) -> str:

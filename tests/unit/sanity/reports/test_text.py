@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from devlet.sanity.report import Report
 from devlet.sanity.reports import text
 
@@ -12,3 +14,9 @@ def test_findings_are_told_with_rule_and_how_to_see_them(report: Report) -> None
 
 def test_a_line_has_the_first_line_of_the_reason(report: Report) -> None:
     assert text.line(report.results[3]) == "skipped DP-X-4       It is <good>: no devices"
+
+
+def test_a_long_id_does_not_touch_the_title(report: Report) -> None:
+    result = report.results[0]
+    long = replace(result, check=replace(result.check, id="DRA-UNPREP-10"))
+    assert "DRA-UNPREP-10 It is" in text.line(long)

@@ -2,6 +2,7 @@
 
 import anyio
 
+from devlet.errors import PluginError
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed
 from devlet.sanity.device_lists import DeviceListWatch
 from devlet.sanity.plugin_client import PluginClient
@@ -10,6 +11,7 @@ from devlet.sanity.rig_device_plugin import DevicePluginRig
 checks = Checks[DevicePluginRig]()
 
 _HOW = "call /v1beta1.DevicePlugin/ListAndWatch on its socket, make its devices change, and print what comes"
+_TRIED = 16  # devices, of many that come at once
 
 
 def _state(watch: DeviceListWatch) -> set[tuple[str, str]]:
@@ -140,3 +142,35 @@ async def after_restart(rig: DevicePluginRig) -> Outcome:
     if await _changed(rig, await _started(rig.plugins)):
         return Passed()
     return _untold(rig, "the kubelet was restarted and the devices changed")
+
+
+@checks.add(
+    "DP-CHANGE-6",
+    "A device that is new can be allocated",
+    rule="Allocate is called with any id that the newest list has as Healthy: device plugin API, Allocate",
+    how=f"{_HOW}; call Allocate with an id that was not there before",
+    fresh=True,
+)
+async def new_device(rig: DevicePluginRig) -> Outcome:
+    plugin, new = await _come(rig)
+    if not new:
+        plugin, new = await _come(rig)  # what went the first time may come the second
+    if not new:
+        raise CannotTell("its devices changed, and none came that is healthy")
+    for id in new[:_TRIED]:
+        try:
+            await plugin.allocate([id])
+        except PluginError as e:
+            return Failed(f"{id} is new and healthy: {e.message}")
+    return Passed()
+
+
+async def _come(rig: DevicePluginRig) -> tuple[PluginClient, list[str]]:
+    """Devices that are healthy after a change, and were not before. CannotTell if it is not told."""
+    streams = {plugin.watch: plugin for plugin in rig.plugins}
+    before = {stream: _state(stream) for stream in await _started(rig.plugins)}
+    first = await _changed(rig, list(streams))
+    if first is None:
+        raise CannotTell("a change of its devices is not told: see DP-CHANGE-1")
+    new = {id for id, health in _state(first) - before[first] if health == "Healthy"}
+    return streams[first], sorted(new)

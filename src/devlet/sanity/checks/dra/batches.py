@@ -9,7 +9,7 @@ import anyio
 from devlet.errors import PluginError, PluginRefused
 from devlet.sanity.check import Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks.dra.answers import ids_of, same
-from devlet.sanity.claim_maker import MadeClaim
+from devlet.sanity.claim_maker import MadeClaim, Want
 from devlet.sanity.dra_client import Ref
 from devlet.sanity.rig_dra import DraRig
 
@@ -162,3 +162,28 @@ async def _tried(call: Callable[[Ref], Awaitable[object]], ref: Ref) -> None:
     """Either may be told to come again."""
     with suppress(PluginError):
         await call(ref)
+
+
+@checks.add(
+    "DRA-BATCH-8",
+    "A claim that it never heard of does not keep others from being unprepared",
+    rule="NodeUnprepareResources answers for each claim on its own, and one that is not known is a success: KEP 4381",
+    how="call NodeUnprepareResources with a claim that was never prepared and one that was; prepare another with its "
+    "device",
+)
+async def with_unknown(rig: DraRig) -> Outcome:
+    before, offers = rig.cdi.files(), rig.maker.take(1)
+    unknown = MadeClaim(Ref("default", "sanity-nobody", str(uuid4())), ())
+    async with rig.claim(Want(offers=offers)) as claim:
+        await rig.client.prepared(claim.ref)
+        found = _all([unknown, claim], await rig.client.unprepare(unknown.ref, claim.ref))
+        if not isinstance(found, Passed):
+            return found
+        if left := rig.cdi.files() - before:
+            return Failed(f"unprepared together with a claim that is not known; left over: {', '.join(map(str, left))}")
+        async with rig.claim(Want(offers=offers)) as second:
+            try:
+                await rig.client.prepared(second.ref)
+            except PluginError as e:
+                return Failed(f"{offers[0].name} was unprepared together with a claim that is not known; {e.message}")
+    return Passed()

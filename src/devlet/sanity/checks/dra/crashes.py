@@ -11,6 +11,7 @@ from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed
 from devlet.sanity.checks.dra.answers import ids_of, same
 from devlet.sanity.checks.dra.slices import settled
 from devlet.sanity.checks.moments import duration, moments
+from devlet.sanity.claim_maker import Want
 from devlet.sanity.rig_dra import DraRig
 
 checks = Checks[DraRig]()
@@ -186,3 +187,24 @@ async def _interrupted(rig: DraRig, call: Callable[[], Awaitable[object]], momen
         await anyio.sleep(moment)
         await rig.driver.kill()
     await _back(rig)
+
+
+@checks.add(
+    "DRA-KILL-8",
+    "What was given back stays free after it was killed",
+    rule="a claim whose NodeUnprepareResources has succeeded is not named again, and others get its devices: KEP 4381",
+    how=f"prepare and unprepare a claim; kill -9 it; {_AGAIN}; prepare another claim with the same device",
+    fresh=True,
+)
+async def stays_free(rig: DraRig) -> Outcome:
+    offers = rig.maker.take(1)
+    async with rig.claim(Want(offers=offers)) as first:
+        await rig.client.prepared(first.ref)
+        await rig.client.unprepared(first.ref)
+        await _back(rig)
+        async with rig.claim(Want(offers=offers)) as second:
+            try:
+                await rig.client.prepared(second.ref)
+            except PluginError as e:
+                return Failed(f"{offers[0].name} was unprepared before it was killed; for the next claim {e.message}")
+    return Passed()

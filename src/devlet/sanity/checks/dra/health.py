@@ -10,7 +10,7 @@ import anyio
 
 from devlet.errors import PluginError
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
-from devlet.sanity.checks import leaks
+from devlet.sanity.checks import leaks, wire
 from devlet.sanity.dra_client import HEALTH_SERVICES
 from devlet.sanity.rig_dra import DraRig
 from devlet.wire.dra_health import api_pb2 as pb
@@ -200,3 +200,33 @@ async def _opened(rig: DraRig, times: int) -> None:
     for _ in range(times):
         with suppress(PluginError):
             await first_list(rig)
+
+
+@checks.add(
+    "DRA-HEALTH-10",
+    "A list has at most 4 MiB",
+    rule="gRPC receives at most 4 MiB by default: with a longer list the stream breaks, each time that it is opened",
+    how=f"{_HOW}; add up the bytes of the first message",
+)
+async def size(rig: DraRig) -> Outcome:
+    found = await first_list(rig)
+    return wire.fits(found, f"the health of {len(found.devices)} devices")
+
+
+@checks.add(
+    "DRA-HEALTH-11",
+    "It keeps the stream open",
+    rule="when the stream ends the kubelet drops all that it knows of the driver's devices, and comes again 5 s later: "
+    "KEP 4680",
+    how=f"{_HOW}; it must not end",
+)
+async def stays_open(rig: DraRig) -> Outcome:
+    async with _stream(rig) as lists:
+        await first_list(rig, lists)
+        try:
+            with anyio.move_on_after(rig.settings.quiet):
+                async for _ in lists:
+                    pass
+        except PluginError as e:
+            return Failed(f"after its first list {e.message}")
+    return Passed()

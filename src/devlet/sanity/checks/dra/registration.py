@@ -111,13 +111,14 @@ async def order(rig: DraRig) -> Outcome:
     "DRA-REG-8",
     "It serves what it offers",
     rule="a kubelet does not try another service if the one that it chose is unimplemented",
-    how="call NodePrepareResources of each service of supported_versions, without claims",
+    how="call NodePrepareResources and NodeUnprepareResources of each of supported_versions, without claims",
 )
 async def serves(rig: DraRig) -> Outcome:
     for version in rig.greeting.versions:
         try:
             if version in SERVICES:
                 await rig.client.by(version).prepare()
+                await rig.client.by(version).unprepare()
             elif version in HEALTH_SERVICES:
                 with anyio.move_on_after(rig.settings.quiet):
                     async with aclosing(rig.client.health(version)) as lists:

@@ -1,12 +1,14 @@
 """What a driver does when a claim is to be unprepared."""
 
+import os
+from pathlib import Path
 from uuid import uuid4
 
 from devlet.errors import PluginError
-from devlet.sanity.check import Checks, Failed, Outcome, Passed
+from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks.dra.answers import ids_of
-from devlet.sanity.claim_maker import Want
-from devlet.sanity.dra_client import Ref
+from devlet.sanity.claim_maker import MadeClaim, Want
+from devlet.sanity.dra_client import SERVICES, Ref
 from devlet.sanity.rig_dra import DraRig
 
 checks = Checks[DraRig]()
@@ -146,3 +148,58 @@ async def others_stay(rig: DraRig) -> Outcome:
         if missing := rig.cdi.missing(ids_of(devices)):
             return Failed(f"{first.name} was unprepared, and {second.name} lost {missing}")
     return Passed()
+
+
+@checks.add(
+    "DRA-UNPREP-9",
+    "What one of its services prepared each of them unprepares",
+    rule="kubelets take the service that they know best, and may be updated or downgraded while a pod runs: "
+    "plugin registration API, PluginInfo.supported_versions",
+    how="call NodePrepareResources of one service, NodeUnprepareResources of the other; look into the CDI directory",
+)
+async def by_all(rig: DraRig) -> Outcome:
+    services = [each for each in rig.greeting.versions if each in SERVICES]
+    if len(services) < 2:
+        raise CannotTell("it offers one service only")
+    before = rig.cdi.files()
+    for one, other in ((services[0], services[1]), (services[1], services[0])):
+        async with rig.claim() as claim:
+            await rig.client.by(one).prepared(claim.ref)
+            try:
+                await rig.client.by(other).unprepared(claim.ref)
+            except PluginError as e:
+                return Failed(f"prepared by {one}, unprepared by {other}: {e.message}")
+            if left := rig.cdi.files() - before:
+                names = ", ".join(sorted(map(str, left)))
+                return Failed(f"prepared by {one}, unprepared by {other}; left over: {names}")
+    return Passed()
+
+
+@checks.add(
+    "DRA-UNPREP-10",
+    "Its directory has nothing of the claim any more",
+    rule="what a driver wrote for a claim goes with it, device metadata above all (KEP 5304): claims come and go for "
+    "as long as the node is there",
+    how=f"{_HOW}; find plugins -name '*UID*' -o -name '*NAME*'",
+)
+async def removes_data(rig: DraRig) -> Outcome:
+    async with rig.claim() as claim:
+        await rig.client.prepared(claim.ref)
+        await rig.client.unprepared(claim.ref)
+        left = sorted(_named(rig, claim))
+    if not left:
+        return Passed()
+    seen = f"left over: {', '.join(map(str, left[:5]))}"
+    return Failed(seen) if any(_METADATA in path.parts for path in left) else Warned(seen)
+
+
+_METADATA = "dra-device-metadata"  # the directory of the Go helper
+
+
+def _named(rig: DraRig, claim: MadeClaim) -> set[Path]:
+    """What is named after the claim; what a file of all claims says of it is the driver's own affair."""
+    own = rig.greeting.path.parent
+    places = [rig.places.plugins, *([own] if own.name == rig.name else [])]
+    walks = (walk for each in places for walk in os.walk(each))
+    found = (Path(folder, name) for folder, folders, files in walks for name in (*folders, *files))
+    return {path for path in found if claim.ref.uid in path.name or claim.name in path.name}

@@ -29,7 +29,7 @@ _IN_VAIN: list[tuple[dict[str, float], str]] = [
     ({"wait": 15.0}, "DRA-AGAIN-5 DRA-CHANGE-2 DRA-CHANGE-4"),  # something has to happen first
 ]
 IN_VAIN = {id: settings for settings, ids in _IN_VAIN for id in ids.split()}
-CHANGE = "echo 12 > {root}/devices"
+CHANGE = "d={root}/devices; n=$(cat $d 2>/dev/null || echo 10); echo $((n + 2)) > $d.new; mv $d.new $d"
 PARAMETERS = [{"color": "green"}]
 
 Runs = Callable[..., Awaitable[Report]]
