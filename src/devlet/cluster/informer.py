@@ -20,7 +20,7 @@ from msgspec import Struct
 from devlet.cluster.client import Cluster, EventType, ListOptions, WatchEvent, WatchOptions
 from devlet.errors import DevletError, Expired
 from devlet.kit.backoff import Backoff
-from devlet.kit.clock import Clock, SystemClock
+from devlet.kit.clock import Clock, SystemClock, wait
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
@@ -33,6 +33,7 @@ T = TypeVar("T")
 Key = tuple[str, str]  # namespace, name
 Indexer = Callable[[T], Iterable[str]]
 _PAGE = 500
+_SETTLE = 0.3  # seconds without an event after which a watch that goes on has told what was missed
 _LIVED = 5.0  # seconds after which a watch counts as one that worked, even if nothing happened
 
 
@@ -78,6 +79,9 @@ class Informer(Generic[T]):
         self._clock = clock
         self._failures = 0  # attempts in a row that came to nothing
         self._lived = False  # whether the present attempt came to something
+        self._following = anyio.Event()  # set while there is a watch
+        self._ended = clock.monotonic()  # when there was none any more
+        self._settles = 0.0  # when a watch that goes on where another broke off will have told what was missed
         self._entries: dict[Key, _Entry[T]] = {}
         self._readers: set[MemoryObjectSendStream[Changed[T]]] = set()
         self._listeners: list[Callable[[Changed[T]], None]] = []
@@ -92,6 +96,20 @@ class Informer(Generic[T]):
 
     def by_index(self, index: str, value: str) -> list[T]:
         return [self._entries[key].object for key in sorted(self._indexed[index].get(value, ()))]
+
+    @property
+    def is_following(self) -> bool:
+        """Whether the copy is up to date, as far as we know."""
+        return self._following.is_set() and (not self._settles or self._clock.monotonic() >= self._settles)
+
+    async def until_following(self, within: float) -> None:
+        """Until it is, but no longer than so many seconds since it was: it may never be again."""
+        deadline = self._ended + within
+        while not self.is_following and (left := deadline - self._clock.monotonic()) > 0:
+            if self._following.is_set():
+                await self._clock.sleep(min(left, self._settles - self._clock.monotonic()))
+            else:
+                await wait(self._following, self._clock, left)
 
     def on_change(self, listener: Callable[[Changed[T]], None]) -> None:
         """Call it with the present objects as if they were new, then with each change, at once: when somebody hears of
@@ -164,12 +182,22 @@ class Informer(Generic[T]):
         options = WatchOptions(self._labels, self._fields, resource_version=self.version, bookmarks=True)
         async with self._cluster.watch(self._resource, self._namespace, options) as events:
             began = self._clock.monotonic()
+            self._settles = began + _SETTLE if self._failures else 0.0
+            self._following.set()
             try:
                 async for event in events:
                     self._lived = True
                     self._apply(event)
+                    if self._settles:
+                        self._settle()
             finally:
-                self._lived |= self._clock.monotonic() - began >= _LIVED
+                self._following, self._ended = anyio.Event(), self._clock.monotonic()
+                self._lived |= self._ended - began >= _LIVED
+
+    def _settle(self) -> None:
+        """What was missed comes at once, so it is over when nothing has come for a moment."""
+        now = self._clock.monotonic()
+        self._settles = now + _SETTLE if now < self._settles else 0.0
 
     def _apply(self, event: WatchEvent) -> None:
         match event.type:

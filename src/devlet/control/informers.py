@@ -6,7 +6,7 @@ Indexes are named here, next to what they find. `running` is ready when all copi
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from devlet.cluster.client import Cluster
 from devlet.cluster.informer import Indexer, Informer
@@ -53,16 +53,22 @@ class Informers:
         self.slices = _informer(cluster, kinds.RESOURCE_SLICES, ResourceSlice)
         self.classes = _informer(cluster, kinds.DEVICE_CLASSES, DeviceClass)
         self.rules = _informer(cluster, kinds.DEVICE_TAINT_RULES, DeviceTaintRule)
-        self._has_rules = rules
+        self._all: list[Informer[Any]] = [self.nodes, self.slices, self.classes, self.namespaces, self.templates]
+        self._all += [self.claims, self.pods, *([self.rules] if rules else [])]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        parts = [self.nodes.run, self.slices.run, self.classes.run, self.namespaces.run, self.templates.run]
-        parts += [self.claims.run, self.pods.run, *([self.rules.run] if self._has_rules else [])]
         async with AsyncExitStack() as stack:
-            for part in parts:
-                await stack.enter_async_context(running(part))
+            for each in self._all:
+                await stack.enter_async_context(running(each.run))
             yield
+
+    async def following(self, within: float) -> None:
+        """Until all copies are kept up to date, but no longer than so many seconds since one was: after an outage some
+        are followed again before others."""
+        for each in self._all:
+            if not each.is_following:
+                await each.until_following(within)
 
 
 def _informer(

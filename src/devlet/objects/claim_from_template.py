@@ -11,10 +11,18 @@ from devlet.objects.kinds import RESOURCE_CLAIMS
 from devlet.objects.meta import ObjectMeta
 from devlet.objects.pod import Pod
 
-__all__ = ["DELETE_PROTECTION", "ENTRY_ANNOTATION", "claim_from_template", "generate_name", "is_generated_for"]
+__all__ = [
+    "DELETE_PROTECTION",
+    "ENTRY_ANNOTATION",
+    "EXTENDED_ANNOTATION",
+    "claim_from_template",
+    "generate_name",
+    "is_generated_for",
+]
 
 DELETE_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 ENTRY_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
+EXTENDED_ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"  # made from no template
 _NAME_MAX = 57  # a hyphen and 5 random characters make 63
 
 

@@ -13,11 +13,9 @@ import os
 import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
-
-import anyio
 
 from devlet.errors import DevletError, InvalidInput
 from devlet.runtime import kubelet_paths
@@ -238,11 +236,20 @@ def _obeys(control: Path) -> Ready:
 
 def _new_sockets(folder: Path, count: int) -> Ready:
     """Ready when that many sockets which were not there before accept connections."""
-    before = set(folder.iterdir())
+    before = _sockets(folder)
 
     async def listening(program: RunningProcess) -> bool:
-        found = [Path(path) async for path in anyio.Path(folder).iterdir() if Path(path) not in before]
-        plugins = [path for path in found if path.name != "kubelet.sock"]
+        found = _sockets(folder)
+        plugins = [path for path in found if found[path] != before.get(path) and path.name != "kubelet.sock"]
         return [await socket_accepts(path)(program) for path in plugins].count(True) >= count
 
     return listening
+
+
+def _sockets(folder: Path) -> dict[Path, int]:
+    """With what tells them from others of that name: a plugin that was killed a moment ago may take the same again."""
+    found = {}
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError):
+            found[path] = path.stat().st_ctime_ns
+    return found

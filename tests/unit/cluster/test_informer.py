@@ -226,6 +226,43 @@ async def test_errors_are_waited_out(store: Store) -> None:
     assert cluster.lists == 3
 
 
+def follows(copy: Informer[Document]) -> bool:
+    return copy.is_following
+
+
+async def test_it_follows_again_when_it_has_heard_what_it_missed(store: Store) -> None:
+    cluster = Unsteady(store)
+    copy = informer(cluster)
+    with anyio.fail_after(10):
+        async with running(copy.run):
+            await copy.until_following(60)
+            assert follows(copy)
+            cluster.hang_up.set()
+            cluster.watch_errors = [Unavailable("restarting"), Unavailable("restarting")]
+            await store.create(CONFIG_MAPS, config_map("a", data={"k": "1"}), "default")
+            while follows(copy):
+                await checkpoint()
+            cluster.hang_up = anyio.Event()
+            await put(store, "a", "2")
+            await copy.until_following(60)
+            found = copy.get("a", "default")
+            assert found and found["data"] == {"k": "2"}
+
+
+async def test_who_may_never_follow_again_is_not_waited_for_without_end(store: Store) -> None:
+    cluster, clock = Unsteady(store), FakeClock()
+    copy = informer(cluster, clock=clock)
+    cluster.list_errors = [Unavailable("gone for good")] * 1000
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(copy.run)
+        tasks.start_soon(copy.until_following, 30.0)
+        await clock.advance(31)
+        with anyio.fail_after(10):
+            await copy.until_following(30.0)
+        assert not copy.is_following
+        tasks.cancel_scope.cancel()
+
+
 class Quiet(Unsteady):
     """Nothing happens in it. A watch lasts until `over`, or ends at once."""
 

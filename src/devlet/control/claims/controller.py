@@ -148,6 +148,7 @@ def _concerns_claims(old: Pod, new: Pod) -> bool:
     """Whether what became of the pod may be another thing for the claims that it has or had."""
     return (
         is_done(old) != is_done(new)
+        or old.spec.node_name != new.spec.node_name
         or old.metadata.is_deleting != new.metadata.is_deleting
         or old.status.resource_claim_statuses != new.status.resource_claim_statuses
         or old.status.extended_resource_claim_status != new.status.extended_resource_claim_status

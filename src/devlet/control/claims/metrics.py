@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping
 from devlet.cluster.informer import Informer
 from devlet.kit.metrics import Registry
 from devlet.objects.claim import DeviceRequest, ResourceClaim
-from devlet.objects.claim_from_template import ENTRY_ANNOTATION
+from devlet.objects.claim_from_template import ENTRY_ANNOTATION, EXTENDED_ANNOTATION
 
 __all__ = ["ClaimMetrics"]
-
-EXTENDED_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 
 
 class ClaimMetrics:

@@ -5,7 +5,7 @@ from typing import Protocol
 from devlet.control.claims.pod_fates import may_start
 from devlet.errors import InvalidInput, NotFound
 from devlet.objects.claim import ResourceClaim
-from devlet.objects.claim_from_template import ENTRY_ANNOTATION, is_generated_for
+from devlet.objects.claim_from_template import ENTRY_ANNOTATION, EXTENDED_ANNOTATION, is_generated_for
 from devlet.objects.pod import Pod, PodResourceClaim
 from devlet.objects.pod_claims import is_made_for, is_reserved_for, resolve
 
@@ -59,8 +59,10 @@ def recorded_name(pod: Pod, entry_name: str) -> str | None:
 
 
 def is_surplus(claim: ResourceClaim, pod: Pod, claims: Claims) -> bool:
-    """Whether it was made for an entry of the pod that has another claim, made for it as well: two controllers were at
-    work, or one that could not know what it had done before."""
+    """Whether it was made for an entry of the pod, or for its extended resources, and there is another one for that:
+    two were at work, or one that could not know what it had done before."""
+    if EXTENDED_ANNOTATION in claim.metadata.annotations:
+        return _is_unused_extended(claim, pod)
     entry_name = claim.metadata.annotations.get(ENTRY_ANNOTATION, "")
     if not is_generated_for(claim.metadata, pod, entry_name):
         return False
@@ -69,3 +71,11 @@ def is_surplus(claim: ResourceClaim, pod: Pod, claims: Claims) -> bool:
     if other is None or other.metadata.is_deleting:
         return False
     return is_generated_for(other.metadata, pod, entry_name)
+
+
+def _is_unused_extended(claim: ResourceClaim, pod: Pod) -> bool:
+    """A pod with a node says which claim it has for its extended resources, if any."""
+    owner, used = claim.metadata.controller, pod.status.extended_resource_claim_status
+    if owner is None or owner.uid != pod.uid or not pod.spec.node_name:
+        return False
+    return used is None or used.resource_claim_name != claim.name

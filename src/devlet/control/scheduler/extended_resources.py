@@ -14,7 +14,7 @@ import msgspec
 
 from devlet.objects import names
 from devlet.objects.claim import DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaim, ResourceClaimSpec
-from devlet.objects.claim_from_template import DELETE_PROTECTION
+from devlet.objects.claim_from_template import DELETE_PROTECTION, EXTENDED_ANNOTATION
 from devlet.objects.container import Container
 from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import Document
@@ -25,7 +25,6 @@ from devlet.objects.quantity import Quantity
 from devlet.objects.timestamps import parse_time
 
 __all__ = [
-    "ANNOTATION",
     "CLASS_PREFIX",
     "UNSTORED_NAME",
     "Classes",
@@ -37,7 +36,6 @@ __all__ = [
     "wanted",
 ]
 
-ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
 CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 UNSTORED_NAME: Final = "<extended-resources>"
 
@@ -63,7 +61,7 @@ class ExtendedClaim:
             "metadata": {
                 "generateName": self.claim.metadata.generate_name,
                 "namespace": pod.metadata.namespace,
-                "annotations": {ANNOTATION: "true"},
+                "annotations": {EXTENDED_ANNOTATION: "true"},
                 "finalizers": [DELETE_PROTECTION],
                 "ownerReferences": [owner],
             },
@@ -131,7 +129,7 @@ def _metadata(pod: Pod) -> ObjectMeta:
         generate_name=f"{pod.name}-extended-resources-",
         namespace=pod.metadata.namespace,
         uid=f"{UNSTORED_NAME}{pod.uid}",
-        annotations={ANNOTATION: "true"},
+        annotations={EXTENDED_ANNOTATION: "true"},
         owner_references=(owner,),
     )
 
@@ -203,7 +201,7 @@ def _document(request: DeviceRequest) -> Document:
 def _is_for(claim: ResourceClaim, pod: Pod) -> bool:
     owner = claim.metadata.controller
     is_its = owner is not None and owner.uid == pod.uid and claim.metadata.namespace == pod.metadata.namespace
-    return is_its and claim.metadata.annotations.get(ANNOTATION) == "true"
+    return is_its and claim.metadata.annotations.get(EXTENDED_ANNOTATION) == "true"
 
 
 def _is_extended(name: ResourceName) -> bool:

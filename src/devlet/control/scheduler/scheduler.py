@@ -124,6 +124,7 @@ class Scheduler:
             while True:
                 uid = await self._queue.pop()
                 await checkpoint()  # or else a long queue keeps everybody from their turn
+                await self._informers.following(self._settings.blind)
                 await self._devices.idle()
                 await self._attempt(uid, tasks)
 

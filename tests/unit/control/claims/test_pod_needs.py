@@ -4,9 +4,16 @@ import pytest
 
 from devlet.control.claims.pod_needs import is_surplus, missing, recorded_name, unreserved
 from devlet.objects.claim import AllocationResult, ConsumerReference, ResourceClaim, ResourceClaimStatus
-from devlet.objects.claim_from_template import ENTRY_ANNOTATION
+from devlet.objects.claim_from_template import ENTRY_ANNOTATION, EXTENDED_ANNOTATION
 from devlet.objects.meta import ObjectMeta, OwnerReference
-from devlet.objects.pod import Pod, PodResourceClaim, PodResourceClaimStatus, PodSpec, PodStatus
+from devlet.objects.pod import (
+    ExtendedResourceClaimStatus,
+    Pod,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+    PodSpec,
+    PodStatus,
+)
 
 GPU = PodResourceClaim(name="gpu", resource_claim_template_name="t")
 NAMED = PodResourceClaim(name="named", resource_claim_name="shared")
@@ -25,12 +32,20 @@ def claims(*found: ResourceClaim) -> Claims:
     return Claims({claim.name: claim for claim in found})
 
 
-def pod(*entries: PodResourceClaim, node: str = "", phase: str = "Pending", **recorded: str | None) -> Pod:
+def pod(
+    *entries: PodResourceClaim, node: str = "", phase: str = "Pending", extended: str = "", **recorded: str | None
+) -> Pod:
     statuses = tuple(PodResourceClaimStatus(name=e, resource_claim_name=c) for e, c in recorded.items())
     return Pod(
         metadata=ObjectMeta(name="train", namespace="ns", uid="u1"),
         spec=PodSpec(resource_claims=entries, node_name=node),
-        status=PodStatus(phase=phase, resource_claim_statuses=statuses),
+        status=PodStatus(
+            phase=phase,
+            resource_claim_statuses=statuses,
+            extended_resource_claim_status=ExtendedResourceClaimStatus(resource_claim_name=extended)
+            if extended
+            else None,
+        ),
     )
 
 
@@ -41,13 +56,14 @@ def claim(
     *consumers: str,
     allocated: bool = False,
     deleting: bool = False,
+    extended: bool = False,
 ) -> ResourceClaim:
     reference = OwnerReference(api_version="v1", kind="Pod", name="train", uid=owner, controller=True)
     return ResourceClaim(
         metadata=ObjectMeta(
             name=name,
             namespace="ns",
-            annotations={ENTRY_ANNOTATION: entry} if entry else {},
+            annotations={EXTENDED_ANNOTATION: "true"} if extended else {ENTRY_ANNOTATION: entry} if entry else {},
             owner_references=(reference,) if owner else (),
             deletion_timestamp="2025-01-01T00:00:00Z" if deleting else None,
         ),
@@ -114,3 +130,12 @@ def test_a_claim_is_surplus_if_its_entry_has_another_one_that_is_there_and_the_p
     assert not is_surplus(twin, pod(GPU, gpu="c"), claims(claim("c", deleting=True), twin))
     assert not is_surplus(claim("twin", "u1", ""), pod(GPU, gpu="c"), claims(mine))
     assert not is_surplus(claim("twin", "another-pod"), pod(GPU, gpu="c"), claims(mine))
+
+
+def test_a_claim_for_extended_resources_is_surplus_if_its_pod_has_a_node_and_does_not_use_it() -> None:
+    left = claim("left", extended=True)
+    assert is_surplus(left, pod(node="n1", extended="other"), claims(left))
+    assert is_surplus(left, pod(node="n1"), claims(left))
+    assert not is_surplus(left, pod(node="n1", extended="left"), claims(left))
+    assert not is_surplus(left, pod(), claims(left))  # somebody may be about to say that it is used
+    assert not is_surplus(claim("left", "another-pod", extended=True), pod(node="n1"), claims(left))

@@ -29,6 +29,7 @@ from devlet.testing.workloads import DRIVER
 _RESOURCES: dict[str, Resource] = {
     "Node": kinds.NODES,
     "DeviceClass": kinds.DEVICE_CLASSES,
+    "DeviceTaintRule": kinds.DEVICE_TAINT_RULES,
     "ResourceSlice": kinds.RESOURCE_SLICES,
     "ResourceClaimTemplate": kinds.RESOURCE_CLAIM_TEMPLATES,
     "ResourceClaim": kinds.RESOURCE_CLAIMS,
@@ -54,7 +55,7 @@ async def _nothing(_: Write) -> None:
 
 class FaultyCluster(FencedCluster):
     """Tells of each write before it is done and after; either may raise, and so refuse it or lose the answer. `heard`
-    may keep an event of a watch back, `reading` refuse a get."""
+    may keep an event of a watch back or break it, `watching` refuse one, `reading` refuse a get."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster, lambda: None)
@@ -62,6 +63,7 @@ class FaultyCluster(FencedCluster):
         self.after: Hook = _nothing
         self.reading: Hook = _nothing
         self.heard: Hook = _nothing
+        self.watching: Hook = _nothing
         self.writes: list[str] = []
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Document:
@@ -72,6 +74,7 @@ class FaultyCluster(FencedCluster):
     async def watch(
         self, resource: Resource, namespace: str = "", options: WatchOptions = WatchOptions()
     ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        await self.watching(Write(f"watch {resource.plural}", "", {}))
         async with super().watch(resource, namespace, options) as events:
             yield self._told(resource, events)
 

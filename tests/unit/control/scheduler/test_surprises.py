@@ -252,3 +252,59 @@ async def test_devices_that_failed_while_nobody_scheduled_are_given_back_by_all_
     async with world.scheduling():
         assert await world.bound("a", "b") == {"a": "n1", "b": "n1"}
     assert await world.devices() == {f"{DRIVER}/n1/gpu-1": "x"}
+
+
+async def test_nobody_is_decided_on_while_a_copy_is_not_kept_up_to_date(world: World) -> None:
+    """After an outage the rules are followed again later than the pods."""
+    await world.add(device_class(), node("n1"), slice_of("n1", 1), claim("c"))
+    broken, tries = anyio.Event(), 0
+    watch = "watch devicetaintrules"
+
+    async def heard(write: Write) -> None:
+        if write.what == watch and not broken.is_set():
+            broken.set()
+            raise Unavailable("connection lost")
+
+    async def watching(write: Write) -> None:
+        nonlocal tries
+        if write.what == watch and broken.is_set():
+            tries += 1
+            if tries < 3:
+                raise Unavailable("not yet")
+            assert "nodeName" not in (await world.pod("p"))["spec"]
+
+    world.cluster.heard, world.cluster.watching = heard, watching
+    async with world.scheduling():
+        taint = {"key": "broken", "effect": "NoSchedule"}
+        rule: Document = {"kind": "DeviceTaintRule", "metadata": {"name": "r"}}
+        await world.add(rule | {"spec": {"deviceSelector": {"driver": DRIVER}, "taint": taint}})
+        await broken.wait()
+        await world.add(pod("p", claim="c"))
+        await world.told("p", "tainted")
+    assert tries == 3
+
+
+async def test_a_claim_for_extended_resources_whose_making_nobody_heard_of_does_not_stay(world: World) -> None:
+    await world.add(device_class(extended="example.com/gpu"), node("n1"), slice_of("n1", 1))
+    lost = False
+
+    async def after(write: Write) -> None:
+        nonlocal lost
+        if write.what == "create resourceclaims" and not lost:
+            lost = True
+            raise server_error()
+
+    async def heard(write: Write) -> None:
+        if write.what == "watch resourceclaims" and not write.document.get("status", {}).get("allocation"):
+            await anyio.sleep(0.3)  # news of it come when another was made
+
+    world.cluster.after, world.cluster.heard = after, heard
+    async with world.scheduling():
+        await world.add(pod("p", requests={"example.com/gpu": "1"}))
+        await world.bound("p")
+
+        async def names() -> set[str]:
+            return {each["metadata"]["name"] for each in await world.claims()}
+
+        used = (await world.pod("p"))["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
+        await until(names, lambda found: found == {used}, within=10)
