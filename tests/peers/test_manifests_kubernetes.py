@@ -1,9 +1,12 @@
 """The same manifests on a real Kubernetes with a devlet node: scheduled by kube-scheduler and by devlet, prepared by
 devlet with unmodified drivers, also when devlet and the API server are killed and restarted in between."""
 
+import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -13,6 +16,7 @@ from devlet.testing.control_plane import ControlPlane
 from devlet.testing.manifests import manifest, manifests, trial
 from devlet.testing.manifests_control import kubernetes_environment
 from devlet.testing.manifests_environment import Control, Environment
+from devlet.testing.waiting import until
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
@@ -60,6 +64,8 @@ async def test_the_outcome_is_the_same_when_devlet_or_the_api_server_is_killed_i
     if any(stage.passing for stage in tried.stages):
         when = "reached"  # time goes on while something is away
     killed: list[str] = []
+    before = await watches(plane)
+    assert before["devicetaintrules"]
 
     async def disturb(point: str) -> None:
         if point != when or killed:
@@ -73,6 +79,23 @@ async def test_the_outcome_is_the_same_when_devlet_or_the_api_server_is_killed_i
 
     await trial(tried, environment, disturb)
     assert killed == [who]
+    if (who, environment.control) == ("kube-apiserver", "reference"):  # it schedules by what it knew, until it watches
+        await until(
+            partial(watches, plane), lambda found: all(found[each] >= before[each] for each in before), within=120
+        )
+
+
+async def watches(plane: ControlPlane) -> Counter[str]:
+    """How many follow what kube-scheduler looks at, by resource."""
+    answer = await plane.kubectl("get", "--raw", "/metrics")
+    rows = re.findall(
+        r'^apiserver_longrunning_requests\{.*resource="(\w+)".*verb="WATCH".*\} (\d+)$', answer.stdout, re.M
+    )
+    counts: Counter[str] = Counter()
+    for resource, number in rows:
+        if resource in ("devicetaintrules", "resourceslices", "deviceclasses", "nodes"):
+            counts[resource] += int(number)
+    return counts
 
 
 def turn(number: int, control: Control) -> tuple[str, str]:
