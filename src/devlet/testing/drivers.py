@@ -12,10 +12,13 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 from devlet.errors import DevletError, InvalidInput
 from devlet.runtime import kubelet_paths
@@ -181,7 +184,18 @@ def sample_device_plugin(binaries: Path, root: Path, *, env: Mapping[str, str] |
     folder = _device_plugins(root)
     name = "sample-device-plugin"
     argv = [sys.executable, "-m", kubelet_paths.__name__, str(root.absolute()), _binary(binaries, name)]
-    return process(argv, name=name, log=root / f"{name}.log", env=env, ready=_new_sockets(folder, 1))
+    started = process(argv, name=name, log=root / f"{name}.log", env=env, ready=_new_sockets(folder, 1))
+    return _in_another_second(folder, started)
+
+
+@asynccontextmanager
+async def _in_another_second(folder: Path, driver: Driver) -> AsyncIterator[RunningProcess]:
+    """The name of the sample plugin's socket is the second in which it starts: two of one second would be one."""
+    now = time.time()
+    if await anyio.Path(folder / f"dp.{int(now)}").exists():
+        await anyio.sleep(1.0 - now % 1)
+    async with driver as program:
+        yield program
 
 
 def _binary(binaries: Path, name: str) -> str:

@@ -38,13 +38,17 @@ CONTROLLERS = (
 )
 
 
+# A pod that it has put aside, and whose event it missed, is looked at again after five minutes otherwise.
+LOOK_AGAIN = "--pod-max-in-unschedulable-pods-duration=10s"
+
+
 def kube_scheduler(
     binaries: Path,
     root: Path,
     kubeconfig: Path,
     *,
     feature_gates: Mapping[str, bool] = FEATURE_GATES,
-    flags: Sequence[str] = (),
+    flags: Sequence[str] = (LOOK_AGAIN,),
     timeout: float = 60.0,
 ) -> Program:
     """Its log is `root/kube-scheduler.log`. `--kube-api-content-type=application/json` in `flags` keeps it from
