@@ -2,6 +2,7 @@
 
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,6 +113,14 @@ async def test_the_generic_plugin_gets_one_flag_per_device_and_listens_on_loopba
     flags = await flags_of(generic_device_plugin(binaries, root, [{"name": "null", "groups": []}]))
     assert '--device={"name": "null", "groups": []}' in flags
     assert [flag.rsplit(":", 1)[0] for flag in flags if flag.startswith("--listen")] == ["--listen=127.0.0.1"]
+
+
+async def test_what_a_plugin_killed_in_this_second_left_has_another_name(binaries: Path, root: Path) -> None:
+    (root / "device-plugins").mkdir()
+    second = int(time.time())
+    (root / "device-plugins" / f"gdp-bnVsbA==-{second}.sock").touch()
+    await flags_of(generic_device_plugin(binaries, root, [{"name": "null", "groups": []}]))
+    assert time.time() >= second + 1
 
 
 def test_a_root_too_long_for_sockets_is_refused_with_its_length(binaries: Path, root: Path) -> None:
