@@ -280,7 +280,8 @@ class UnpreparesLater(Driver):
             if method == UNPREPARE:
                 self.doomed.add(each.uid)
             elif each.uid in self.doomed:
-                threading.Timer(0.05, self.cdi_files.remove, [each.uid]).start()
+                # the file alone: what is being written for the next call stays
+                threading.Timer(0.05, self.cdi_files.path(each.uid).unlink, [True]).start()
 
 
 class EndsWhatIsFirst(Driver):
