@@ -1,6 +1,6 @@
 """A check: one rule of a contract that a driver can break, and how to see whether it does.
 
-    checks = Checks[DevicePluginRig]()
+    checks = Checks[DevicePluginRig](sources.DEVICE_PLUGIN_API)
 
     @checks.add("DP-REG-2", "It registers with API version v1beta1", rule="…", how="…")
     async def version(rig: DevicePluginRig) -> Outcome:
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
 from devlet.errors import DevletError, PluginError
+from devlet.sanity.sources import PRACTICE, Source
 
 __all__ = ["CannotTell", "Check", "Checks", "Failed", "Garbled", "Outcome", "Passed", "Skipped", "Warned"]
 
@@ -60,15 +61,16 @@ class Garbled(PluginError):
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[R]):
-    """`title` is true of a good driver. `rule` cites the contract, `how` says how to see it by hand. A `fresh` one gets
-    a driver of its own, as it restarts or stops it; others share one. `within` are seconds, beyond what the rig itself
-    waits for."""
+    """`title` is true of a good driver. `rule` is what the contract says, and `source` where; `how` says how to see it
+    by hand. A `fresh` one gets a driver of its own, as it restarts or stops it; others share one. `within` are seconds,
+    beyond what the rig itself waits for."""
 
     id: str
     title: str
     rule: str
     how: str
     run: Callable[[R], Awaitable[Outcome]]
+    source: Source = PRACTICE
     fresh: bool = False
     within: float = 60.0
 
@@ -78,15 +80,24 @@ Run: TypeAlias = Callable[[R], Awaitable[Outcome]]
 
 @dataclass(slots=True)
 class Checks(Generic[R]):
-    """In the order in which they were added."""
+    """In the order in which they were added. `source` is that of all whose own is not given."""
 
+    source: Source
     _all: list[Check[R]] = field(default_factory=list)
 
     def add(
-        self, id: str, title: str, *, rule: str, how: str, fresh: bool = False, within: float = 60.0
+        self,
+        id: str,
+        title: str,
+        *,
+        rule: str,
+        how: str,
+        source: Source | None = None,
+        fresh: bool = False,
+        within: float = 60.0,
     ) -> Callable[[Run[R]], Run[R]]:
         def added(run: Run[R]) -> Run[R]:
-            self._all.append(Check(id, title, rule, how, run, fresh, within))
+            self._all.append(Check(id, title, rule, how, run, source or self.source, fresh, within))
             return run
 
         return added

@@ -7,7 +7,7 @@ A device is in one claim at a time. Devices that share counters with it are not 
 that several claims may have is given with a share of its own.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
@@ -132,6 +132,7 @@ class ClaimMaker:
         namespace: str = NAMESPACE,
         configs: Sequence[Document] | None = None,
         more: Sequence[Document] = (),
+        annotations: Mapping[str, str] | None = None,
         allocated: bool = True,
     ) -> AsyncIterator[MadeClaim]:
         """`configs` are those of its allocation, `more` results beside its own."""
@@ -139,7 +140,8 @@ class ClaimMaker:
         async with AsyncExitStack() as stack:
             self._held += taken
             stack.callback(self._give_back, taken)
-            made = await self._create(name or self._name(), namespace, wants, more)
+            metadata = {"name": name or self._name(), "annotations": dict(annotations or {})}
+            made = await self._create(metadata, namespace, wants, more)
             ref = Ref(namespace, made["metadata"]["name"], made["metadata"]["uid"])
             self.uids.add(ref.uid)
             stack.push_async_callback(self._end, ref)
@@ -188,13 +190,15 @@ class ClaimMaker:
                 result["consumedCapacity"] = amounts
         return result
 
-    async def _create(self, name: str, namespace: str, wants: Sequence[Want], more: Sequence[Document]) -> Document:
+    async def _create(
+        self, metadata: Document, namespace: str, wants: Sequence[Want], more: Sequence[Document]
+    ) -> Document:
         if namespace != NAMESPACE:
             with suppress(DevletError):
                 await self.cluster.create(NAMESPACES, {"metadata": {"name": namespace}})
         others = [Want(each["request"]) for each in more if each["request"] not in {want.request for want in wants}]
         requests = [_request(want) for want in [*wants, *others]]
-        document: Document = {"metadata": {"name": name}, "spec": {"devices": {"requests": requests}}}
+        document: Document = {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
         return await self.cluster.create(RESOURCE_CLAIMS, document, namespace)
 
     async def _allocate(self, made: Document, results: Sequence[Document], configs: Sequence[Document]) -> None:

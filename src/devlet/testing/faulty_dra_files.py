@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +167,39 @@ class KeepsMetadata(Driver):
         return await super().prepare(claim)
 
 
+class _Spoilt(Driver):
+    """What it wrote for a claim is written anew, and wrong."""
+
+    def files(self, uid: str) -> Iterable[Path]:
+        return (self.data / "dra-device-metadata" / uid).rglob("metadata.json")
+
+    def spoilt(self, text: str) -> str:
+        raise NotImplementedError
+
+    async def answered(self, method: str, package: str, request: Any, response: Any) -> None:
+        for uid in response.claims if method == PREPARE else ():
+            for path in self.files(uid):
+                path.write_text(self.spoilt(path.read_text()))
+
+
+class UntypedMetadata(_Spoilt):
+    def spoilt(self, text: str) -> str:
+        return '{"name": "led"}\n' + text
+
+
+class MetadataOfOthers(_Spoilt):
+    def spoilt(self, text: str) -> str:
+        return text.replace('"led-', '"lamp-')
+
+
+class MetadataToWriteOn(_Spoilt):
+    def files(self, uid: str) -> Iterable[Path]:
+        return self.cdi.glob(f"*_metadata_{uid}_*.json")
+
+    def spoilt(self, text: str) -> str:
+        return text.replace('"ro"', '"rw"')
+
+
 class NoSuchNode(Driver):
     def given(self, number: int, result: DeviceResult, color: str) -> Prepared:
         return Prepared(result, devices=[DeviceNode("/dev/no-such-led")])
@@ -193,6 +226,9 @@ BUGS: dict[str, type[Driver]] = {
     "DRA-CDI-8": CommonNames,
     "DRA-CDI-9": OneVariable,
     "DRA-CDI-10": RepeatedIds,
+    "DRA-META-1": UntypedMetadata,
+    "DRA-META-2": MetadataOfOthers,
+    "DRA-META-3": MetadataToWriteOn,
     "DRA-UNPREP-2": KeepsFiles,
     "DRA-UNPREP-10": KeepsMetadata,
     "DRA-KILL-3": NamesOfProcess,

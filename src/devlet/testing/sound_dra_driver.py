@@ -36,6 +36,7 @@ from devlet.sdk.claim_reader import ClaimReader
 from devlet.sdk.dra_services import DraService, dra_methods
 from devlet.sdk.exclusion import Exclusion
 from devlet.sdk.health import HEALTH_SERVICES, HealthService
+from devlet.sdk.metadata_files import MetadataFiles
 from devlet.sdk.registrar import DRA_PLUGIN, Registrar
 from devlet.sdk.server import Context, Limits, Methods, SocketServer, Stream, Unary
 from devlet.sdk.slices import controller
@@ -79,6 +80,7 @@ class SoundDraDriver:
         self.log = ClaimLog(self.data / "claims.json", dict[str, int])
         self.health_service = HealthService()
         self.cdi_files = CdiFiles(cdi, self.name)
+        self.metadata_files = MetadataFiles(self.name, self.data, cdi)
 
     # What there is
 
@@ -170,7 +172,7 @@ class SoundDraDriver:
     # On the wire
 
     def dra(self, cluster: Cluster) -> list[Methods]:
-        desk = ClaimDesk(self, self.reader(cluster), self.cdi_files, self.turns())
+        desk = ClaimDesk(self, self.reader(cluster), self.cdi_files, self.turns(), self.metadata_files)
         own = [dra_methods(service, desk.prepare, desk.unprepare) for service in self.services]
         return [_wrapped(each, self.called, self.watched) for each in [*own, self.health_service.methods]]
 

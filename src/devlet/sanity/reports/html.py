@@ -3,6 +3,7 @@
 from html import escape
 
 from devlet.sanity.report import Report, Result
+from devlet.sanity.sources import Source
 
 __all__ = ["render"]
 
@@ -61,7 +62,12 @@ def _summary(result: Result) -> str:
 def _details(result: Result) -> str:
     how = f"<p>To see it: {escape(result.how)}</p>" if result.how else ""
     rest = result.text.partition("\n")[2]
-    return f"<p>Rule: {escape(result.check.rule)}</p>{how}{_block(rest)}{_block(result.log)}"
+    rule = f"{escape(result.check.rule)} ({_source(result.check.source)})"
+    return f"<p>Rule: {rule}</p>{how}{_block(rest)}{_block(result.log)}"
+
+
+def _source(source: Source) -> str:
+    return f'<a href="{escape(source.url)}">{escape(source.name)}</a>' if "://" in source.url else escape(source.name)
 
 
 def _block(text: str) -> str:

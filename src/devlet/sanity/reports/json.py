@@ -30,6 +30,7 @@ def _result(result: Result) -> dict[str, Any]:
         "id": result.check.id,
         "title": result.check.title,
         "rule": result.check.rule,
+        "source": result.check.source._asdict(),
         "outcome": result.word,
         "text": result.text,
         "reproduce": result.how,

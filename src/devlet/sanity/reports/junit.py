@@ -45,7 +45,8 @@ def _case(suite: ElementTree.Element, name: str, result: Result) -> None:
     match result.outcome:
         case Failed():
             failure = ElementTree.SubElement(case, "failure", message=text.partition("\n")[0])
-            failure.text = _plain(f"{text}\nrule: {result.check.rule}\nto see it: {result.how}\n{result.log}").strip()
+            rule = f"rule: {result.check.rule}\nfrom: {result.check.source}"
+            failure.text = _plain(f"{text}\n{rule}\nto see it: {result.how}\n{result.log}").strip()
         case Skipped():
             ElementTree.SubElement(case, "skipped", message=text.partition("\n")[0])
         case _ if text:

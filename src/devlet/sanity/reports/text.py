@@ -25,6 +25,7 @@ def _finding(result: Result) -> str:
         f"{result.check.id} {result.word}: {result.check.title}",
         f"  seen: {_below(result.text)}",
         f"  rule: {result.check.rule}",
+        f"  from: {result.check.source}",
         f"  to see it: {result.how}",
     ]
     if result.log and result.log not in result.text:

@@ -2,6 +2,9 @@ import pytest
 
 from devlet.sanity.check import Check, Failed, Outcome, Passed, Skipped, Warned
 from devlet.sanity.report import Report, Result
+from devlet.sanity.sources import Source
+
+SOURCE = Source("the law", "https://law.example/?a&b")
 
 
 async def nothing(rig: object) -> Outcome:
@@ -18,7 +21,12 @@ def report() -> Report:
         Skipped("no devices"),
     )
     results = tuple(
-        Result(Check(f"DP-X-{n}", "It is <good>", "be good", "look", nothing), outcome, 0.5, "log & tail" * (n == 2))
+        Result(
+            Check(f"DP-X-{n}", "It is <good>", "be good", "look", nothing, SOURCE),
+            outcome,
+            0.5,
+            "log & tail" * (n == 2),
+        )
         for n, outcome in enumerate(outcomes, 1)
     )
     return Report("device-plugin", "./x '<y>'", 7, "2026-01-02T03:04:05Z", 2.0, results, "it ended")

@@ -12,6 +12,7 @@ def test_everything_is_there(report: Report) -> None:
         "id": "DP-X-2",
         "title": "It is <good>",
         "rule": "be good",
+        "source": {"name": "the law", "url": "https://law.example/?a&b"},
         "outcome": "failed",
         "text": "a <b> & \\x1b[31mc\nsecond",
         "reproduce": "look",

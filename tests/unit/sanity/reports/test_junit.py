@@ -31,4 +31,7 @@ def test_what_xml_cannot_hold_is_replaced(report: Report) -> None:
     failure = page.find("testsuite/testcase/failure")
     assert failure is not None
     assert failure.attrib["message"] == "a <b> & \\x1b[31mc"
-    assert failure.text == "a <b> & \\x1b[31mc\nsecond\nrule: be good\nto see it: look\nlog & tail"
+    assert failure.text == (
+        "a <b> & \\x1b[31mc\nsecond\nrule: be good\nfrom: the law, https://law.example/?a&b\n"
+        "to see it: look\nlog & tail"
+    )

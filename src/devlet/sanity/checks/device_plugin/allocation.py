@@ -8,7 +8,7 @@ import anyio
 from devlet.errors import InvalidInput, PluginError, PluginRefused
 from devlet.objects.names import annotation_key, env_var_name
 from devlet.runtime.cdi import names as cdi_names
-from devlet.sanity import host
+from devlet.sanity import host, sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks import wire
 from devlet.sanity.checks.device_plugin.every import every_plugin
@@ -17,7 +17,7 @@ from devlet.sanity.plugin_client import PluginClient
 from devlet.sanity.rig_device_plugin import DevicePluginRig
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 
-checks = Checks[DevicePluginRig]()
+checks = Checks[DevicePluginRig](sources.DEVICE_PLUGIN_API)
 
 _HOW = "call /v1beta1.DevicePlugin/Allocate on its socket"
 _TRIED = 16  # devices that are looked at one by one
@@ -73,6 +73,7 @@ async def each(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-ALLOC-2",
     "All healthy devices can be allocated together, in any order",
     rule="a container may want all of a node's devices; the kubelet names their ids in no particular order",
+    source=sources.DEVICE_MANAGER,
     how=f"{_HOW} with all ids of its list",
 )
 @every_plugin
@@ -108,6 +109,7 @@ async def one_answer_each(rig: DevicePluginRig, plugin: PluginClient) -> Outcome
     "DP-ALLOC-4",
     "An unknown device is refused",
     rule="a device that went between list and Allocate cannot be had: an error keeps the container from starting",
+    source=sources.DEVICE_MANAGER,
     how=f"{_HOW} with an id that it does not list",
 )
 @every_plugin
@@ -126,6 +128,7 @@ async def unknown(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-ALLOC-5",
     "An error is not its end",
     rule="a refused Allocate fails one pod; the plugin goes on to serve the others",
+    source=sources.DEVICE_MANAGER,
     how=f"{_HOW} with an id that it does not list, then with one that it does",
 )
 @every_plugin
@@ -244,6 +247,7 @@ async def mounts(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-ALLOC-11",
     "One path in the container is one thing",
     rule="of several mounts or devices with one path in the container the kubelet takes the first, drops the rest",
+    source=sources.DEVICE_MANAGER,
     how=f"{_HOW} with all ids of its list, and look for paths that come twice",
 )
 @every_plugin
@@ -262,7 +266,7 @@ async def no_conflicts(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 @checks.add(
     "DP-ALLOC-12",
     "CDI devices have fully qualified names",
-    rule="CDIDevice.name is vendor.com/class=name: device plugin API, CDIDevice",
+    rule="CDIDevice.name is vendor.com/class=name: CDIDevice",
     how=f"{_HOW}, and look at cdi_devices",
 )
 @every_plugin
@@ -279,6 +283,7 @@ async def cdi_device_names(rig: DevicePluginRig, plugin: PluginClient) -> Outcom
     "DP-ALLOC-13",
     "CDI devices are in CDI specs of this host",
     rule="the runtime looks a CDI device up in the specs of its directories; one that is not there stops the container",
+    source=sources.CDI,
     how=f"{_HOW}, and look for each of cdi_devices in /etc/cdi and /var/run/cdi",
 )
 @every_plugin
@@ -292,6 +297,7 @@ async def cdi_devices(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-ALLOC-14",
     "CDI specs name devices of this host",
     rule="a CDI spec's device nodes and mounts are given to the container by their paths on the host",
+    source=sources.CDI,
     how=f"{_HOW}, and look up the containerEdits of each of cdi_devices",
 )
 @every_plugin
@@ -328,6 +334,7 @@ async def annotations(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-ALLOC-16",
     "Different devices are told apart",
     rule="the answer is all that a container learns of its devices: the same for two means that it gets the same one",
+    source=sources.PRACTICE,
     how=f"{_HOW} with each id alone, and compare the answers",
 )
 @every_plugin
@@ -345,6 +352,7 @@ async def told_apart(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-ALLOC-17",
     "Its answers have at most 4 MiB",
     rule="gRPC receives at most 4 MiB by default: a longer answer is an error for the kubelet, and the pod fails",
+    source=sources.GRPC,
     how=f"{_HOW} with all ids of its list; add up the bytes of the answer",
 )
 @every_plugin

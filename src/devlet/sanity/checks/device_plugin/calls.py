@@ -6,6 +6,7 @@ from functools import partial
 import anyio
 
 from devlet.errors import PluginError
+from devlet.sanity import sources
 from devlet.sanity.check import Checks, Failed, Outcome, Passed
 from devlet.sanity.checks import leaks, wire
 from devlet.sanity.checks.device_plugin.every import every_plugin
@@ -13,7 +14,7 @@ from devlet.sanity.checks.moments import duration, moments
 from devlet.sanity.plugin_client import PluginClient, connected
 from devlet.sanity.rig_device_plugin import DevicePluginRig
 
-checks = Checks[DevicePluginRig]()
+checks = Checks[DevicePluginRig](sources.GRPC)
 
 
 async def _still_good(rig: DevicePluginRig, plugin: PluginClient, after: str) -> Outcome:
@@ -99,6 +100,7 @@ async def no_such_method(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-CALL-5",
     "Its answers are those of v1beta1",
     rule="v1beta1 messages are known: a field that is not in them is read by nobody, and mostly another API's",
+    source=sources.DEVICE_PLUGIN_API,
     how="decode its answers with `protoc --decode` and look for fields without a name",
 )
 @every_plugin
@@ -113,6 +115,7 @@ async def known_fields(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-CALL-6",
     "Many calls leave nothing behind",
     rule="a plugin outlives many pods; what it keeps for each call is lost until it cannot go on",
+    source=sources.PRACTICE,
     how="call Allocate some hundred times and look at /proc/PID/fd and /proc/PID/task",
     fresh=True,
 )
@@ -131,6 +134,7 @@ async def no_leaks(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-CALL-7",
     "It does not fill the disk with its log",
     rule="a node has many plugins and one disk: what is written while nothing happens is written for ever",
+    source=sources.PRACTICE,
     how="start it and look at how much it writes",
 )
 async def quiet_log(rig: DevicePluginRig) -> Outcome:

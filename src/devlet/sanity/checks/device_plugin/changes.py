@@ -3,12 +3,13 @@
 import anyio
 
 from devlet.errors import PluginError
+from devlet.sanity import sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed
 from devlet.sanity.device_lists import DeviceListWatch
 from devlet.sanity.plugin_client import PluginClient
 from devlet.sanity.rig_device_plugin import DevicePluginRig
 
-checks = Checks[DevicePluginRig]()
+checks = Checks[DevicePluginRig](sources.DEVICE_PLUGIN_API)
 
 _HOW = "call /v1beta1.DevicePlugin/ListAndWatch on its socket, make its devices change, and print what comes"
 _TRIED = 16  # devices, of many that come at once
@@ -55,7 +56,7 @@ def _untold(rig: DevicePluginRig, when: str = "the devices were changed") -> Fai
 @checks.add(
     "DP-CHANGE-1",
     "A change of its devices is told",
-    rule="whenever a device changes or goes ListAndWatch returns the new list: device plugin API, ListAndWatch",
+    rule="whenever a device changes or goes ListAndWatch returns the new list: ListAndWatch",
     how=_HOW,
     fresh=True,
 )
@@ -88,6 +89,7 @@ async def whole_list(rig: DevicePluginRig) -> Outcome:
     "DP-CHANGE-3",
     "A change is told on every stream",
     rule="each ListAndWatch returns the new list; two may be open while a kubelet is replaced",
+    source=sources.DEVICE_MANAGER,
     how=f"{_HOW}; do so with two clients",
     fresh=True,
 )
@@ -111,6 +113,7 @@ async def on_every_stream(rig: DevicePluginRig) -> Outcome:
     "DP-CHANGE-4",
     "A change is told after a stream was closed",
     rule="a closed stream is nobody's: it must not take the changes that are meant for the stream that is open",
+    source=sources.DEVICE_MANAGER,
     how="call ListAndWatch and end the call; call it again, make the devices change, and print what comes",
     fresh=True,
 )
@@ -128,6 +131,7 @@ async def after_closed_streams(rig: DevicePluginRig) -> Outcome:
     "DP-CHANGE-5",
     "A change is told to a kubelet that was restarted",
     rule="the kubelet has one open stream, that of its newest registration: changes are to be told there",
+    source=sources.DEVICE_MANAGER,
     how="stop the kubelet, remove the sockets, serve kubelet.sock anew; open ListAndWatch, make a change",
     fresh=True,
 )
@@ -147,7 +151,7 @@ async def after_restart(rig: DevicePluginRig) -> Outcome:
 @checks.add(
     "DP-CHANGE-6",
     "A device that is new can be allocated",
-    rule="Allocate is called with any id that the newest list has as Healthy: device plugin API, Allocate",
+    rule="Allocate is called with any id that the newest list has as Healthy: Allocate",
     how=f"{_HOW}; call Allocate with an id that was not there before",
     fresh=True,
 )

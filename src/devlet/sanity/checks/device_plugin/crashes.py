@@ -6,11 +6,12 @@ from contextlib import suppress
 import anyio
 
 from devlet.errors import PluginError
+from devlet.sanity import sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed
 from devlet.sanity.plugin_client import PluginClient
 from devlet.sanity.rig_device_plugin import DevicePluginRig
 
-checks = Checks[DevicePluginRig]()
+checks = Checks[DevicePluginRig](sources.POD_LIFE)
 
 _RULE = "a pod may be killed at any time; its container is started again, and finds what it left behind"
 _AGAIN = "start it again and wait for Register"
@@ -46,6 +47,7 @@ async def killed(rig: DevicePluginRig) -> Outcome:
     "DP-KILL-2",
     "It has the same devices after it was killed",
     rule="the kubelet remembers devices by their ids: with another id it is another device, and its pod has lost it",
+    source=sources.DEVICE_MANAGER,
     how=f"kill -9 it; {_AGAIN}; compare the ids of its lists",
     fresh=True,
 )
@@ -64,6 +66,7 @@ async def same_ids(rig: DevicePluginRig) -> Outcome:
     "DP-KILL-3",
     "It allocates again what it had allocated when it was killed",
     rule="the kubelet allocates a device again for another container, whatever the plugin knew of the one before",
+    source=sources.DEVICE_MANAGER,
     how=f"call Allocate, kill -9 it after the answer, {_AGAIN}; call Allocate with the same ids",
     fresh=True,
 )
@@ -110,6 +113,7 @@ async def during_allocate(rig: DevicePluginRig) -> Outcome:
     "DP-KILL-5",
     "It survives being killed before a container starts",
     rule="PreStartContainer may be the first call to a plugin that was started again, long after Allocate",
+    source=sources.DEVICE_PLUGIN_API,
     how=f"call Allocate, kill -9 it, {_AGAIN}; call PreStartContainer with the same ids",
     fresh=True,
 )

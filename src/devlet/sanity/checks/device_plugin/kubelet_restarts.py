@@ -2,11 +2,12 @@
 
 import anyio
 
+from devlet.sanity import sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed
 from devlet.sanity.rig import until
 from devlet.sanity.rig_device_plugin import DevicePluginRig
 
-checks = Checks[DevicePluginRig]()
+checks = Checks[DevicePluginRig](sources.DEVICE_PLUGINS)
 
 _RULE = "a kubelet that starts removes all sockets of the directory; plugins notice that, or the new kubelet.sock, and"
 _HOW = "stop the kubelet, remove the sockets in device-plugins, serve kubelet.sock anew, and wait for Register"
@@ -20,7 +21,7 @@ def _needs_directory(rig: DevicePluginRig) -> None:
 @checks.add(
     "DP-AGAIN-1",
     "It registers again after the kubelet was restarted",
-    rule=f"{_RULE} register again: device plugin API, Registration",
+    rule=f"{_RULE} register again: Registration",
     how=_HOW,
     fresh=True,
 )
@@ -37,6 +38,7 @@ async def again(rig: DevicePluginRig) -> Outcome:
     "DP-AGAIN-2",
     "It is complete again after the kubelet was restarted",
     rule="the first list after a registration replaces all that the kubelet knew: pods keep only listed devices",
+    source=sources.DEVICE_MANAGER,
     how=f"{_HOW}; compare the ids that ListAndWatch sends with those from before",
     fresh=True,
 )

@@ -7,6 +7,7 @@ import anyio
 import anyio.lowlevel
 
 from devlet.errors import PluginUnavailable
+from devlet.sanity import sources
 from devlet.sanity.check import Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks import leaks, wire
 from devlet.sanity.checks.device_plugin.every import every_plugin
@@ -15,7 +16,7 @@ from devlet.sanity.plugin_client import PluginClient
 from devlet.sanity.rig_device_plugin import DevicePluginRig
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 
-checks = Checks[DevicePluginRig]()
+checks = Checks[DevicePluginRig](sources.DEVICE_PLUGIN_API)
 
 _HOW = "call /v1beta1.DevicePlugin/ListAndWatch on its socket and print what comes"
 _ID_LENGTH = 63
@@ -45,6 +46,7 @@ async def at_once(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-LIST-2",
     "It keeps the stream open",
     rule="when ListAndWatch ends the kubelet takes the plugin for dead: no device of it can be allocated any more",
+    source=sources.DEVICE_MANAGER,
     how=f"{_HOW}; it must not end",
 )
 @every_plugin
@@ -57,7 +59,7 @@ async def stays_open(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 @checks.add(
     "DP-LIST-3",
     "Ids have between 1 and 63 characters",
-    rule="Device.ID is unique and has at most 63 characters: device plugin API, Device",
+    rule="Device.ID is unique and has at most 63 characters: Device",
     how=_HOW,
 )
 @every_plugin
@@ -72,6 +74,7 @@ async def id_lengths(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-LIST-4",
     "No id is listed twice",
     rule="Device.ID is unique; the kubelet counts one that is listed with two kinds of health as two devices",
+    source=sources.DEVICE_MANAGER,
     how=_HOW,
 )
 @every_plugin
@@ -99,6 +102,7 @@ async def known_health(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-LIST-6",
     "Its devices are near to NUMA nodes of this machine",
     rule="TopologyInfo lists NUMA nodes; one that does not exist, such as the kernel's -1 for none, means no alignment",
+    source=sources.DEVICE_PLUGINS,
     how=f"{_HOW}; compare with /sys/devices/system/node",
 )
 @every_plugin
@@ -118,6 +122,7 @@ async def topology(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-LIST-7",
     "A second stream gets the whole list too",
     rule="each ListAndWatch begins with the full list: the kubelet opens a new one whenever it connects",
+    source=sources.DEVICE_MANAGER,
     how=f"{_HOW}, in two clients at the same time",
 )
 @every_plugin
@@ -138,6 +143,7 @@ async def second_stream(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-LIST-8",
     "A stream that is closed does not harm the others",
     rule="connections end at any time; the plugin goes on for those that are open, and for new ones",
+    source=sources.DEVICE_MANAGER,
     how=f"{_HOW}, in two clients; end one, start another",
 )
 @every_plugin
@@ -161,6 +167,7 @@ async def closed_stream(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-LIST-9",
     "A list has at most 4 MiB",
     rule="gRPC receives at most 4 MiB by default; with a longer list the stream breaks, and the kubelet does not retry",
+    source=sources.GRPC,
     how=f"{_HOW}; add up its bytes",
 )
 @every_plugin
@@ -237,6 +244,7 @@ async def _together(rig: DevicePluginRig, plugin: PluginClient, limit: float) ->
     "DP-LIST-12",
     "Streams that were closed cost nothing any more",
     rule="a plugin outlives many kubelets; what it keeps for each closed stream is lost until it cannot go on",
+    source=sources.PRACTICE,
     how=f"{_HOW}; end it and do it again some hundred times, and look at /proc/PID/fd, /proc/PID/task and VmRSS",
     fresh=True,
 )
@@ -263,6 +271,7 @@ async def _open_and_close(rig: DevicePluginRig, plugin: PluginClient, times: int
     "DP-LIST-13",
     "A stream that nobody reads holds nobody up",
     rule="a kubelet may be busy or stopped while its connection stays; calls of others are answered nonetheless",
+    source=sources.PRACTICE,
     how="call ListAndWatch and do not read; then call the other methods",
 )
 @every_plugin

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from devlet.errors import PluginError, PluginRefused
+from devlet.sanity import sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks.device_plugin.every import every_plugin
 from devlet.sanity.plugin_client import PluginClient
 from devlet.sanity.rig_device_plugin import DevicePluginRig
 
-checks = Checks[DevicePluginRig]()
+checks = Checks[DevicePluginRig](sources.DEVICE_PLUGIN_API)
 
 _PREFERRED = "call /v1beta1.DevicePlugin/GetPreferredAllocation on its socket, with ids of its list"
 
@@ -17,6 +18,7 @@ _PREFERRED = "call /v1beta1.DevicePlugin/GetPreferredAllocation on its socket, w
     "DP-OPT-1",
     "It says its options, always the same",
     rule="the kubelet calls GetDevicePluginOptions before it takes a plugin; without an answer it is not registered",
+    source=sources.DEVICE_MANAGER,
     how="call /v1beta1.DevicePlugin/GetDevicePluginOptions on its socket, several times",
 )
 @every_plugin
@@ -42,6 +44,7 @@ async def _asked(rig: DevicePluginRig, plugin: PluginClient) -> list[tuple[list[
     "DP-PREF-1",
     "It answers GetPreferredAllocation if it offers it",
     rule="an error of GetPreferredAllocation fails the pod: there is no other choice instead",
+    source=sources.DEVICE_MANAGER,
     how=_PREFERRED,
 )
 @every_plugin

@@ -7,13 +7,14 @@ import anyio
 from devlet.kit import socket_paths
 from devlet.objects.names import extended_resource_name
 from devlet.plugins.registration_server import SOCKET
+from devlet.sanity import sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks.device_plugin.every import every_plugin
 from devlet.sanity.kubelet import Registration
 from devlet.sanity.plugin_client import PluginClient
 from devlet.sanity.rig_device_plugin import DevicePluginRig
 
-checks = Checks[DevicePluginRig]()
+checks = Checks[DevicePluginRig](sources.DEVICE_PLUGIN_API)
 
 _LISTEN = "serve /v1beta1.Registration/Register on kubelet.sock, start the driver and print the RegisterRequest"
 
@@ -29,7 +30,7 @@ def _own(rig: DevicePluginRig) -> list[Registration]:
 @checks.add(
     "DP-REG-1",
     "It registers soon after it was started",
-    rule="a device plugin makes itself known by a call of Register: device plugin API, Registration",
+    rule="a device plugin makes itself known by a call of Register: Registration",
     how="start it beside a kubelet and wait for its resource in the node's capacity",
 )
 async def registers(rig: DevicePluginRig) -> Outcome:
@@ -41,7 +42,7 @@ async def registers(rig: DevicePluginRig) -> Outcome:
 @checks.add(
     "DP-REG-2",
     "It registers with API version v1beta1",
-    rule="the kubelet supports exactly v1beta1 and refuses anything else: device plugin API, RegisterRequest.version",
+    rule="the kubelet supports exactly v1beta1 and refuses anything else: RegisterRequest.version",
     how=_LISTEN,
 )
 async def version(rig: DevicePluginRig) -> Outcome:
@@ -77,6 +78,7 @@ async def endpoint(rig: DevicePluginRig) -> Outcome:
     "DP-REG-4",
     "The resource has the name of an extended resource",
     rule="a resource is called domain/name outside of kubernetes.io, or the kubelet answers that its name is invalid",
+    source=sources.DEVICE_PLUGINS,
     how=_LISTEN,
 )
 async def resource_name(rig: DevicePluginRig) -> Outcome:
@@ -90,6 +92,7 @@ async def resource_name(rig: DevicePluginRig) -> Outcome:
     "DP-REG-5",
     "It serves before it registers",
     rule="the kubelet connects and asks for options before it answers Register, so the plugin must be serving already",
+    source=sources.DEVICE_MANAGER,
     how="do not answer Register before you have connected to the endpoint",
 )
 async def serves_first(rig: DevicePluginRig) -> Outcome:
@@ -103,6 +106,7 @@ async def serves_first(rig: DevicePluginRig) -> Outcome:
     "DP-REG-6",
     "It registers with the options that it answers",
     rule="kubelets from 1.10 to 1.24 take the options of RegisterRequest, later ones call GetDevicePluginOptions",
+    source=sources.DEVICE_MANAGER,
     how=f"{_LISTEN}; compare its options with the answer to GetDevicePluginOptions",
 )
 @every_plugin
@@ -122,6 +126,7 @@ def _words(options: object) -> str:
     "DP-REG-7",
     "It does not register again without a cause",
     rule="each registration replaces the one before: the kubelet connects anew and takes its devices to be new",
+    source=sources.DEVICE_MANAGER,
     how="count calls of Register while nothing happens",
 )
 async def registers_once(rig: DevicePluginRig) -> Outcome:
@@ -160,6 +165,7 @@ async def own_sockets(rig: DevicePluginRig) -> Outcome:
     "DP-REG-9",
     "A slow answer to Register does not drive it away",
     rule="Register is answered when the kubelet has connected, for which it takes up to 10 seconds",
+    source=sources.DEVICE_MANAGER,
     how="answer Register after some seconds only",
     fresh=True,
 )
@@ -178,6 +184,7 @@ async def slow_answer(rig: DevicePluginRig) -> Outcome:
     "DP-REG-10",
     "A refused registration is tried again",
     rule="the kubelet refuses what it cannot connect to; a plugin tries again, or ends so that it is started again",
+    source=sources.DEVICE_MANAGER,
     how="answer the first Register with an error, and wait for the next",
     fresh=True,
 )

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from devlet.sanity import sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed
 from devlet.sanity.kubelet import Registration
 from devlet.sanity.rig_device_plugin import DevicePluginRig
 
-checks = Checks[DevicePluginRig]()
+checks = Checks[DevicePluginRig](sources.REGISTRATION_API)
 
 _HOW = "call /pluginregistration.Registration/GetInfo on its socket in plugins_registry"
 
@@ -63,6 +64,7 @@ async def endpoint(rig: DevicePluginRig) -> Outcome:
     "DP-WATCH-4",
     "It introduces itself to each kubelet",
     rule="a kubelet that was restarted finds the socket, and calls the same methods as the first did",
+    source=sources.PLUGIN_MANAGER,
     how=f"{_HOW}, then NotifyRegistrationStatus; do both again",
     fresh=True,
 )
@@ -80,6 +82,7 @@ async def again(rig: DevicePluginRig) -> Outcome:
     "DP-WATCH-5",
     "It says the same of itself each time",
     rule="GetInfo is called at each registration, and must not depend on how often it was",
+    source=sources.PLUGIN_MANAGER,
     how=f"{_HOW}, several times",
 )
 async def stable(rig: DevicePluginRig) -> Outcome:
@@ -99,6 +102,7 @@ def _line(message: object) -> str:
     "DP-WATCH-6",
     "A refused registration is not its end",
     rule="the kubelet says plugin_registered=false if it cannot take a plugin, and tries again",
+    source=sources.PLUGIN_MANAGER,
     how=f"{_HOW}, then NotifyRegistrationStatus with plugin_registered=false; then both again, with true",
     fresh=True,
 )

@@ -1,9 +1,10 @@
 """A plugin that is asked to end: SIGTERM, as the runtime sends it to a pod that is deleted."""
 
+from devlet.sanity import sources
 from devlet.sanity.check import Checks, Failed, Outcome, Passed
 from devlet.sanity.rig_device_plugin import DevicePluginRig
 
-checks = Checks[DevicePluginRig]()
+checks = Checks[DevicePluginRig](sources.PRACTICE)
 
 _HOW = "send it SIGTERM"
 
@@ -16,6 +17,7 @@ async def _terminated(rig: DevicePluginRig) -> bool:
     "DP-STOP-1",
     "It ends when it is asked to",
     rule="a pod that is deleted gets SIGTERM, and SIGKILL when its grace period of 30 seconds is over",
+    source=sources.POD_LIFE,
     how=f"{_HOW}; it should end in less than 30 seconds",
     fresh=True,
 )
@@ -42,6 +44,7 @@ async def removes_sockets(rig: DevicePluginRig) -> Outcome:
     "DP-STOP-3",
     "It leaves no files in the kubelet's directory",
     rule="device-plugins belongs to the kubelet; what plugins leave there nobody removes",
+    source=sources.DEVICE_PLUGINS,
     how=f"{_HOW}; look into device-plugins and plugins_registry",
     fresh=True,
 )
@@ -55,6 +58,7 @@ async def leaves_nothing(rig: DevicePluginRig) -> Outcome:
     "DP-STOP-4",
     "It ends though streams are open",
     rule="the kubelet never closes ListAndWatch: a plugin that waits for its streams to end waits for ever",
+    source=sources.DEVICE_MANAGER,
     how=f"call ListAndWatch and keep it open; {_HOW}",
     fresh=True,
 )

@@ -7,13 +7,14 @@ from uuid import uuid4
 import anyio
 
 from devlet.errors import PluginError, PluginRefused
+from devlet.sanity import sources
 from devlet.sanity.check import Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks.dra.answers import ids_of, same
 from devlet.sanity.claim_maker import MadeClaim, Want
 from devlet.sanity.dra_client import Ref
 from devlet.sanity.rig_dra import DraRig
 
-checks = Checks[DraRig]()
+checks = Checks[DraRig](sources.DRA_API)
 
 _ANSWER = "the answer has an entry for each claim of the call, and the kubelet takes a missing one for a failure"
 
@@ -58,6 +59,7 @@ def _all(claims: list[MadeClaim], answer: object) -> Outcome:
     "DRA-BATCH-3",
     "A call without claims is answered",
     rule="nothing to do is no error",
+    source=sources.PRACTICE,
     how="call NodePrepareResources and NodeUnprepareResources without claims",
 )
 async def empty(rig: DraRig) -> Outcome:
@@ -72,6 +74,7 @@ async def empty(rig: DraRig) -> Outcome:
     "DRA-BATCH-4",
     "A claim that is in a call twice is prepared once",
     rule="kubelets send a claim twice that a pod uses under two names; the answer is by UID, so there is one",
+    source=sources.DRA_MANAGER,
     how="call NodePrepareResources, and then NodeUnprepareResources, with the same claim twice",
 )
 async def twice(rig: DraRig) -> Outcome:
@@ -116,6 +119,7 @@ async def partial(rig: DraRig) -> Outcome:
     "DRA-BATCH-6",
     "Calls at the same time do not get in each other's way",
     rule="pods start at the same time: the kubelet calls for each of them, and does not wait for the others",
+    source=sources.DRA_MANAGER,
     how="call NodePrepareResources for several claims at the same time, again and again; compare the answers",
 )
 async def concurrent(rig: DraRig) -> Outcome:
@@ -142,6 +146,7 @@ async def concurrent(rig: DraRig) -> Outcome:
     "DRA-BATCH-7",
     "Prepare and unprepare of one claim at the same time end well",
     rule="a pod that ends and its successor may use one claim: whatever comes last counts",
+    source=sources.KEP_4381,
     how="call NodeUnprepareResources and NodePrepareResources at the same time; then prepare once more, and look",
 )
 async def opposed(rig: DraRig) -> Outcome:
@@ -167,7 +172,8 @@ async def _tried(call: Callable[[Ref], Awaitable[object]], ref: Ref) -> None:
 @checks.add(
     "DRA-BATCH-8",
     "A claim that it never heard of does not keep others from being unprepared",
-    rule="NodeUnprepareResources answers for each claim on its own, and one that is not known is a success: KEP 4381",
+    rule="NodeUnprepareResources answers for each claim on its own, and one that is not known is a success",
+    source=sources.KEP_4381,
     how="call NodeUnprepareResources with a claim that was never prepared and one that was; prepare another with its "
     "device",
 )

@@ -6,6 +6,7 @@ from functools import partial
 import anyio
 
 from devlet.errors import PluginError
+from devlet.sanity import sources
 from devlet.sanity.check import Checks, Failed, Outcome, Passed
 from devlet.sanity.checks import leaks, wire
 from devlet.sanity.checks.dra.health import health_service
@@ -13,7 +14,7 @@ from devlet.sanity.checks.moments import duration, moments
 from devlet.sanity.dra_client import DraClient, Ref, connected
 from devlet.sanity.rig_dra import DraRig
 
-checks = Checks[DraRig]()
+checks = Checks[DraRig](sources.GRPC)
 
 
 async def _still_good(rig: DraRig, ref: Ref, after: str) -> Outcome:
@@ -33,6 +34,7 @@ async def _still_good(rig: DraRig, ref: Ref, after: str) -> Outcome:
     "DRA-CALL-1",
     "A cancelled call does no harm",
     rule="the kubelet gives up after 45 seconds, or when it ends: the driver forgets the call and answers the next",
+    source=sources.DRA_MANAGER,
     how="call NodePrepareResources and cancel it at once, many times; then call it once more",
 )
 async def cancelled(rig: DraRig) -> Outcome:
@@ -99,6 +101,7 @@ async def no_such_method(rig: DraRig) -> Outcome:
     "DRA-CALL-5",
     "Its answers are those of the API",
     rule="the messages are known: a field that is not in them is read by nobody, and mostly another API's",
+    source=sources.DRA_API,
     how="decode its answers with `protoc --decode` and look for fields without a name",
 )
 async def known_fields(rig: DraRig) -> Outcome:
@@ -112,6 +115,7 @@ async def known_fields(rig: DraRig) -> Outcome:
     "DRA-CALL-6",
     "Many calls leave nothing behind",
     rule="a driver outlives many pods; what it keeps for each call is lost until it cannot go on",
+    source=sources.PRACTICE,
     how="prepare and unprepare a claim many times and look at /proc/PID/fd and /proc/PID/task",
     fresh=True,
 )
@@ -130,6 +134,7 @@ async def no_leaks(rig: DraRig) -> Outcome:
     "DRA-CALL-7",
     "It does not fill the disk with its log",
     rule="a node has many drivers and one disk: what is written while nothing happens is written for ever",
+    source=sources.PRACTICE,
     how="start it and look at how much it writes",
 )
 async def quiet_log(rig: DraRig) -> Outcome:
@@ -140,6 +145,7 @@ async def quiet_log(rig: DraRig) -> Outcome:
     "DRA-CALL-8",
     "Claims are prepared while it tells of health",
     rule="health and claims share one connection: a stream that is open must not hold up calls",
+    source=sources.KEP_4680,
     how="call NodeWatchResources, keep it open, and call NodePrepareResources on the same connection",
 )
 async def beside_streams(rig: DraRig) -> Outcome:

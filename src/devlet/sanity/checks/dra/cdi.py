@@ -9,13 +9,13 @@ from devlet.errors import InvalidInput, NotFound
 from devlet.runtime.cdi import names, versions
 from devlet.runtime.cdi.registry import KnownDevice, edits
 from devlet.runtime.cdi.spec import ContainerEdits
-from devlet.sanity import host
+from devlet.sanity import host, sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks.dra.answers import ids_of
 from devlet.sanity.claim_maker import MadeClaim, Want
 from devlet.sanity.rig_dra import DraRig
 
-checks = Checks[DraRig]()
+checks = Checks[DraRig](sources.CDI)
 
 _HOW = "call NodePrepareResources, and look into the CDI directory"
 _COMMON = "0.5.0"  # known to all runtimes that get CDI devices from a kubelet
@@ -177,6 +177,7 @@ async def hooks(rig: DraRig) -> Outcome:
     "DRA-CDI-8",
     "The claim is in the name of its CDI device",
     rule="runtimes may remember devices by name: with the claim's UID in it none is ever taken for an older one",
+    source=sources.PRACTICE,
     how="call NodePrepareResources, and look at cdi_device_ids",
 )
 async def own_names(rig: DraRig) -> Outcome:

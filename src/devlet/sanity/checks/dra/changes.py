@@ -7,6 +7,7 @@ import anyio
 
 from devlet.errors import PluginError
 from devlet.objects.documents import Document
+from devlet.sanity import sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks.dra import slices
 from devlet.sanity.checks.dra.answers import ids_of
@@ -15,7 +16,7 @@ from devlet.sanity.claim_maker import Offer, Want
 from devlet.sanity.rig_dra import DraRig
 from devlet.wire.dra_health import api_pb2 as pb
 
-checks = Checks[DraRig]()
+checks = Checks[DraRig](sources.RESOURCE_API)
 
 _HOW = "make other devices be there, and look at its slices"
 
@@ -105,6 +106,7 @@ def _fallen(rig: DraRig, highest: dict[str, int], before: int) -> Outcome:
     "DRA-CHANGE-4",
     "A change of its devices is told as health, too",
     rule="a stream of health goes on as long as the driver: devices that come are told of, those that went are not",
+    source=sources.KEP_4680,
     how="call NodeWatchResources; make other devices be there; compare what is sent then with its slices",
     fresh=True,
 )
@@ -138,7 +140,7 @@ def _published(rig: DraRig) -> set[tuple[str, str]]:
     "DRA-CHANGE-5",
     "A change of several slices raises the generation of their pool",
     rule="with the same generation a pool that is half changed cannot be told from a whole one, and is allocated from: "
-    "ResourceSlice API, spec.pool.generation; one write alone may keep it, as with Kubernetes' own helper",
+    "spec.pool.generation; one write alone may keep it, as with Kubernetes' own helper",
     how=f"kubectl get resourceslices -w -o yaml; {_HOW}: spec.pool.generation of each that is written",
     fresh=True,
 )
@@ -164,7 +166,7 @@ async def raised(rig: DraRig) -> Outcome:
     "DRA-CHANGE-6",
     "The generation of a pool does not fall when it is started again",
     rule="consumers take the slices with the highest generation, which is in the API and not in the driver's memory: "
-    "ResourceSlice API, spec.pool.generation",
+    "spec.pool.generation",
     how="make other devices be there, twice; kill -9 it and start it again; once more; compare spec.pool.generation",
     fresh=True,
 )
@@ -189,7 +191,8 @@ async def _changed_again(rig: DraRig, otherwise: str) -> None:
 @checks.add(
     "DRA-CHANGE-7",
     "A device that is new can be prepared",
-    rule="what is published is allocated, and a pod that was given a device waits until it is prepared: KEP 4381",
+    rule="what is published is allocated, and a pod that was given a device waits until it is prepared",
+    source=sources.KEP_4381,
     how=f"{_HOW}; prepare a claim with a device that was not there before",
     fresh=True,
 )

@@ -7,6 +7,7 @@ from functools import partial
 import anyio
 
 from devlet.errors import PluginError
+from devlet.sanity import sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed
 from devlet.sanity.checks.dra.answers import ids_of, same
 from devlet.sanity.checks.dra.slices import settled
@@ -14,7 +15,7 @@ from devlet.sanity.checks.moments import duration, moments
 from devlet.sanity.claim_maker import Want
 from devlet.sanity.rig_dra import DraRig
 
-checks = Checks[DraRig]()
+checks = Checks[DraRig](sources.POD_LIFE)
 
 _RULE = "a pod may be killed at any time; its container is started again, and finds what it left behind"
 _AGAIN = "start it again and register it"
@@ -49,6 +50,7 @@ async def killed(rig: DraRig) -> Outcome:
     "DRA-KILL-2",
     "Its slices stay as they are when it is started again",
     rule="the devices have not changed: each needless write makes every scheduler look at all of them again",
+    source=sources.PRACTICE,
     how=f"kill -9 it; {_AGAIN}; compare resourceVersions of its slices",
     fresh=True,
 )
@@ -65,6 +67,7 @@ async def same_slices(rig: DraRig) -> Outcome:
     "DRA-KILL-3",
     "It answers the same after it was killed",
     rule="pods go on while their driver is away: a claim that was prepared is prepared again with the same answer",
+    source=sources.KEP_4381,
     how=f"call NodePrepareResources; kill -9 it; {_AGAIN}; call it again and compare",
     fresh=True,
 )
@@ -85,6 +88,7 @@ async def same_answer(rig: DraRig) -> Outcome:
     "DRA-KILL-4",
     "What it prepared stays when it is started again",
     rule="a container of a running pod may be restarted at any time, and its CDI devices are looked up then",
+    source=sources.CDI,
     how=f"call NodePrepareResources; kill -9 it; {_AGAIN}; look into the CDI directory",
     fresh=True,
 )
@@ -102,6 +106,7 @@ async def stays(rig: DraRig) -> Outcome:
     "DRA-KILL-5",
     "It unprepares what it prepared before it was killed",
     rule="NodeUnprepareResources may go to another process than NodePrepareResources did",
+    source=sources.KEP_4381,
     how=f"call NodePrepareResources; kill -9 it; {_AGAIN}; call NodeUnprepareResources; look into the CDI directory",
     fresh=True,
 )
@@ -192,7 +197,8 @@ async def _interrupted(rig: DraRig, call: Callable[[], Awaitable[object]], momen
 @checks.add(
     "DRA-KILL-8",
     "What was given back stays free after it was killed",
-    rule="a claim whose NodeUnprepareResources has succeeded is not named again, and others get its devices: KEP 4381",
+    rule="a claim whose NodeUnprepareResources has succeeded is not named again, and others get its devices",
+    source=sources.KEP_4381,
     how=f"prepare and unprepare a claim; kill -9 it; {_AGAIN}; prepare another claim with the same device",
     fresh=True,
 )

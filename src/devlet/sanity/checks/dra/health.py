@@ -9,13 +9,14 @@ from functools import partial
 import anyio
 
 from devlet.errors import PluginError
+from devlet.sanity import sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks import leaks, wire
 from devlet.sanity.dra_client import HEALTH_SERVICES
 from devlet.sanity.rig_dra import DraRig
 from devlet.wire.dra_health import api_pb2 as pb
 
-checks = Checks[DraRig]()
+checks = Checks[DraRig](sources.KEP_4680)
 
 DEFAULT_TIMEOUT = 30  # seconds, of the kubelet
 MESSAGE_MAX = 1024  # bytes, of the kubelet
@@ -186,6 +187,7 @@ async def several(rig: DraRig) -> Outcome:
     "DRA-HEALTH-9",
     "Streams that were closed leave nothing behind",
     rule="kubelets come and go: what is kept for a closed stream is lost",
+    source=sources.PRACTICE,
     how=f"{_HOW} and close it, many times; look at /proc/PID/fd, task and statm",
     fresh=True,
 )
@@ -206,6 +208,7 @@ async def _opened(rig: DraRig, times: int) -> None:
     "DRA-HEALTH-10",
     "A list has at most 4 MiB",
     rule="gRPC receives at most 4 MiB by default: with a longer list the stream breaks, each time that it is opened",
+    source=sources.GRPC,
     how=f"{_HOW}; add up the bytes of the first message",
 )
 async def size(rig: DraRig) -> Outcome:
@@ -216,8 +219,7 @@ async def size(rig: DraRig) -> Outcome:
 @checks.add(
     "DRA-HEALTH-11",
     "It keeps the stream open",
-    rule="when the stream ends the kubelet drops all that it knows of the driver's devices, and comes again 5 s later: "
-    "KEP 4680",
+    rule="when the stream ends the kubelet drops all that it knows of the driver's devices, and comes again 5 s later",
     how=f"{_HOW}; it must not end",
 )
 async def stays_open(rig: DraRig) -> Outcome:

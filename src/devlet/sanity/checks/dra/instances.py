@@ -3,6 +3,7 @@
 import anyio
 
 from devlet.errors import PluginError
+from devlet.sanity import sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed
 from devlet.sanity.checks.dra.answers import ids_of, same
 from devlet.sanity.checks.dra.slices import settled
@@ -11,7 +12,7 @@ from devlet.sanity.dra_client import DraClient
 from devlet.sanity.rig import until
 from devlet.sanity.rig_dra import DraRig
 
-checks = Checks[DraRig]()
+checks = Checks[DraRig](sources.DRA_HELPER)
 
 _HOW = "start a second instance with another pod UID in the names of its sockets"
 
@@ -78,6 +79,7 @@ async def shared_state(rig: DraRig) -> Outcome:
     "DRA-TWO-3",
     "Two instances publish the same slices",
     rule="both say the same of the same devices: the second one finds them published, and writes nothing",
+    source=sources.PRACTICE,
     how=f"{_HOW}; compare resourceVersions of the slices before and after",
     fresh=True,
 )

@@ -3,12 +3,13 @@
 import anyio
 
 from devlet.errors import PluginError
+from devlet.sanity import sources
 from devlet.sanity.check import Checks, Failed, Outcome, Passed
 from devlet.sanity.checks.dra.answers import same
 from devlet.sanity.checks.dra.slices import settled
 from devlet.sanity.rig_dra import DraRig
 
-checks = Checks[DraRig]()
+checks = Checks[DraRig](sources.PLUGIN_MANAGER)
 
 _RULE = "a kubelet that starts looks into plugins_registry, and registers whatever is there"
 _HOW = "close all connections; then call GetInfo and NotifyRegistrationStatus again"
@@ -44,6 +45,7 @@ async def again(rig: DraRig) -> Outcome:
     "DRA-AGAIN-2",
     "What was prepared is prepared for the next kubelet too",
     rule="a kubelet that was restarted prepares the claims of running pods again, and expects the same answer",
+    source=sources.KEP_4381,
     how=f"call NodePrepareResources; {_HOW}; call it again and compare",
     fresh=True,
 )
@@ -63,6 +65,7 @@ async def still_prepared(rig: DraRig) -> Outcome:
     "DRA-AGAIN-3",
     "Its slices stay as they are when the kubelet is restarted",
     rule="the devices have not changed: each needless write makes every scheduler look at all of them again",
+    source=sources.PRACTICE,
     how=f"{_HOW}; compare resourceVersions of its slices",
     fresh=True,
 )

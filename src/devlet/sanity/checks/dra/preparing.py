@@ -6,6 +6,7 @@ from uuid import uuid4
 
 from devlet.errors import PluginError, PluginRefused
 from devlet.objects.documents import Document
+from devlet.sanity import sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks import wire
 from devlet.sanity.checks.dra.answers import ids_of, line, same
@@ -13,7 +14,7 @@ from devlet.sanity.claim_maker import Want
 from devlet.sanity.dra_client import SERVICES, Ref
 from devlet.sanity.rig_dra import DraRig
 
-checks = Checks[DraRig]()
+checks = Checks[DraRig](sources.DRA_API)
 
 _MOST = 32  # devices of a claim
 _HOW = "make a ResourceClaim with an allocation of its devices, and call NodePrepareResources"
@@ -84,6 +85,7 @@ async def alternatives(rig: DraRig) -> Outcome:
     "DRA-PREP-5",
     "It answers the same each time",
     rule="NodePrepareResources is called again after a kubelet's restart, or if its answer was lost: it is idempotent",
+    source=sources.KEP_4381,
     how=f"{_HOW} twice",
 )
 async def idempotent(rig: DraRig) -> Outcome:
@@ -100,6 +102,7 @@ async def idempotent(rig: DraRig) -> Outcome:
     "DRA-PREP-6",
     "A claim that does not exist is refused",
     rule="the API server says what a claim was given; what was merely asked for is not prepared",
+    source=sources.KEP_4381,
     how="call NodePrepareResources with a claim that is not in the API",
 )
 async def unknown(rig: DraRig) -> Outcome:
@@ -111,6 +114,7 @@ async def unknown(rig: DraRig) -> Outcome:
     "DRA-PREP-7",
     "A claim with another UID is refused",
     rule="a claim of the same name may be another one by now: its UID has to be that of the call",
+    source=sources.KEP_4381,
     how=f"{_HOW} with another UID",
 )
 async def other_uid(rig: DraRig) -> Outcome:
@@ -122,6 +126,7 @@ async def other_uid(rig: DraRig) -> Outcome:
     "DRA-PREP-8",
     "A claim without allocation is refused",
     rule="only what status.allocation says is a device of the claim",
+    source=sources.KEP_4381,
     how="make a ResourceClaim without status, and call NodePrepareResources",
 )
 async def unallocated(rig: DraRig) -> Outcome:
@@ -144,6 +149,7 @@ async def _refused(rig: DraRig, ref: Ref, what: str) -> Outcome:
     "DRA-PREP-9",
     "Devices of other drivers are left to them",
     rule="a claim may have devices of several drivers: each answers for those with its own name",
+    source=sources.RESOURCE_API,
     how=f"{_HOW}; the allocation has a result of another driver, too",
 )
 async def other_drivers(rig: DraRig) -> Outcome:
@@ -158,6 +164,7 @@ async def other_drivers(rig: DraRig) -> Outcome:
     "DRA-PREP-10",
     "Parameters for other drivers are left to them",
     rule="an allocation has the parameters of all drivers: opaque.driver says for whom they are",
+    source=sources.RESOURCE_API,
     how=f"{_HOW}; the allocation has config for another driver, too",
 )
 async def other_parameters(rig: DraRig) -> Outcome:
@@ -174,6 +181,7 @@ async def other_parameters(rig: DraRig) -> Outcome:
     "DRA-PREP-11",
     "Parameters that it does not understand are refused",
     rule="a user who mistypes a parameter should hear of it, and not get a device that is set up otherwise",
+    source=sources.PRACTICE,
     how=f"{_HOW}; the allocation has config for it of a kind that nobody knows",
 )
 async def strange_parameters(rig: DraRig) -> Outcome:
@@ -192,6 +200,7 @@ _STRANGE: Document = {"apiVersion": "sanity.devlet.dev/v1", "kind": "NobodyKnows
     "DRA-PREP-12",
     "Its own parameters are taken",
     rule="status.allocation has the parameters of class and claim, for all requests or for some",
+    source=sources.RESOURCE_API,
     how=f"{_HOW}; the allocation has config for it, for one request only, and from class and claim",
 )
 async def parameters(rig: DraRig) -> Outcome:
@@ -211,6 +220,7 @@ async def parameters(rig: DraRig) -> Outcome:
     "DRA-PREP-13",
     "A device that another claim has is refused",
     rule="schedulers make mistakes, and two of them more: a driver should not give one device to two claims",
+    source=sources.PRACTICE,
     how=f"{_HOW}; then do the same for another claim with the same device",
 )
 async def held(rig: DraRig) -> Outcome:
@@ -228,6 +238,7 @@ async def held(rig: DraRig) -> Outcome:
     "DRA-PREP-14",
     "A share of a device is answered as such",
     rule="Device.share_id (v1) tells shares of one device apart: it is that of the allocation",
+    source=sources.KEP_5075,
     how=f"{_HOW}, by v1, with a device that has allowMultipleAllocations",
 )
 async def shares(rig: DraRig) -> Outcome:
@@ -269,6 +280,7 @@ def _shared(devices: list[Any]) -> list[Any]:
     "DRA-PREP-16",
     "Long names are no problem",
     rule="names of claims have up to 253 characters, with dots: too many for many a file or variable",
+    source=sources.PRACTICE,
     how=f"{_HOW}; the claim's name has 253 characters, its namespace and request 63",
 )
 async def long_names(rig: DraRig) -> Outcome:
@@ -288,6 +300,7 @@ async def long_names(rig: DraRig) -> Outcome:
     "DRA-PREP-17",
     "Claims of the same name in two namespaces are two claims",
     rule="a claim is known by its UID: names repeat in other namespaces, and after it was deleted",
+    source=sources.KEP_4381,
     how=f"{_HOW} for claims with the same name in two namespaces",
 )
 async def namespaces(rig: DraRig) -> Outcome:
@@ -310,6 +323,7 @@ async def namespaces(rig: DraRig) -> Outcome:
     "DRA-PREP-18",
     "A claim that took the place of another is a new one",
     rule="a claim that was deleted and made again has another UID and other devices, whatever is left of the old one",
+    source=sources.KEP_4381,
     how=f"{_HOW}; delete the claim, make one of the same name with another device, and call it again",
 )
 async def replaced(rig: DraRig) -> Outcome:
@@ -330,6 +344,7 @@ async def replaced(rig: DraRig) -> Outcome:
     "DRA-PREP-19",
     "Its answers have at most 4 MiB",
     rule="gRPC receives at most 4 MiB by default: a longer answer is an error for the kubelet, and the pod waits",
+    source=sources.GRPC,
     how=f"{_HOW}, with as many devices as a claim may have; add up the bytes of the answer",
 )
 async def answer_size(rig: DraRig) -> Outcome:

@@ -7,12 +7,13 @@ import anyio
 
 from devlet.errors import PluginError, PluginUnimplemented
 from devlet.objects import names
+from devlet.sanity import sources
 from devlet.sanity.check import Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks.dra.answers import line
 from devlet.sanity.dra_client import HEALTH_SERVICES, SERVICES
 from devlet.sanity.rig_dra import DraRig
 
-checks = Checks[DraRig]()
+checks = Checks[DraRig](sources.PLUGIN_MANAGER)
 
 _INFO = "call /pluginregistration.Registration/GetInfo on its socket in plugins_registry"
 _KNOWN = (*SERVICES, *HEALTH_SERVICES)
@@ -34,6 +35,7 @@ async def registers(rig: DraRig) -> Outcome:
     "DRA-REG-2",
     "It introduces itself as a DRA driver",
     rule="PluginInfo.type is DRAPlugin: it decides what a kubelet calls next",
+    source=sources.REGISTRATION_API,
     how=_INFO,
 )
 async def type_(rig: DraRig) -> Outcome:
@@ -45,6 +47,7 @@ async def type_(rig: DraRig) -> Outcome:
     "DRA-REG-3",
     "Its name is that of a DRA driver",
     rule="a driver's name is a DNS subdomain in lower case with at most 63 characters, as in its slices",
+    source=sources.RESOURCE_API,
     how=_INFO,
 )
 async def name(rig: DraRig) -> Outcome:
@@ -59,6 +62,7 @@ async def name(rig: DraRig) -> Outcome:
     "DRA-REG-4",
     "Its endpoint is the path of a socket",
     rule="PluginInfo.endpoint is the whole path of the socket that serves, or empty if it is the same one",
+    source=sources.REGISTRATION_API,
     how=_INFO,
 )
 async def endpoint(rig: DraRig) -> Outcome:
@@ -74,6 +78,7 @@ async def endpoint(rig: DraRig) -> Outcome:
     "DRA-REG-5",
     "It offers a service that kubelets know",
     rule="one of PluginInfo.supported_versions is v1.DRAPlugin or v1beta1.DRAPlugin, or the kubelet refuses it",
+    source=sources.DRA_MANAGER,
     how=_INFO,
 )
 async def versions(rig: DraRig) -> Outcome:
@@ -87,6 +92,7 @@ async def versions(rig: DraRig) -> Outcome:
     "DRA-REG-6",
     "It offers nothing that nobody knows",
     rule="supported_versions are short names such as v1.DRAPlugin, and not those of gRPC services or releases",
+    source=sources.DRA_MANAGER,
     how=_INFO,
 )
 async def known_versions(rig: DraRig) -> Outcome:
@@ -98,6 +104,7 @@ async def known_versions(rig: DraRig) -> Outcome:
     "DRA-REG-7",
     "The newest service comes first",
     rule="kubelets since 1.34 take the first service of supported_versions that they know: v1 before v1beta1",
+    source=sources.DRA_MANAGER,
     how=_INFO,
 )
 async def order(rig: DraRig) -> Outcome:
@@ -111,6 +118,7 @@ async def order(rig: DraRig) -> Outcome:
     "DRA-REG-8",
     "It serves what it offers",
     rule="a kubelet does not try another service if the one that it chose is unimplemented",
+    source=sources.DRA_MANAGER,
     how="call NodePrepareResources and NodeUnprepareResources of each of supported_versions, without claims",
 )
 async def serves(rig: DraRig) -> Outcome:

@@ -1,18 +1,19 @@
 """Devices that several claims may have at the same time (`allowMultipleAllocations`)."""
 
 from devlet.errors import PluginError
+from devlet.sanity import sources
 from devlet.sanity.check import Checks, Failed, Outcome, Passed
 from devlet.sanity.checks.dra.answers import ids_of
 from devlet.sanity.claim_maker import Want
 from devlet.sanity.rig_dra import DraRig
 
-checks = Checks[DraRig]()
+checks = Checks[DraRig](sources.KEP_5075)
 
 
 @checks.add(
     "DRA-PREP-20",
     "Two claims can share a device that may be shared",
-    rule="the scheduler gives a device with allowMultipleAllocations to several claims, within its capacity: KEP 5075",
+    rule="the scheduler gives a device with allowMultipleAllocations to several claims, within its capacity",
     how="make two ResourceClaims that are allocated shares of one device, and call NodePrepareResources for both",
 )
 async def two_claims(rig: DraRig) -> Outcome:

@@ -10,10 +10,11 @@ from devlet.cluster.client import EventType
 from devlet.errors import NotFound
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_SLICES
+from devlet.sanity import sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.rig_dra import DraRig
 
-checks = Checks[DraRig]()
+checks = Checks[DraRig](sources.RESOURCE_API)
 
 _GET = "kubectl get resourceslices -o yaml"
 
@@ -35,6 +36,7 @@ async def publishes(rig: DraRig) -> Outcome:
     "DRA-SLICE-2",
     "Its slices have the name under which it is registered",
     rule="the kubelet finds the driver of an allocated device by its name: spec.driver is that of PluginInfo",
+    source=sources.DRA_MANAGER,
     how=_GET,
 )
 async def own_name(rig: DraRig) -> Outcome:
@@ -168,6 +170,7 @@ async def accepted(rig: DraRig) -> Outcome:
     "DRA-SLICE-9",
     "Its slices stay as they are while nothing happens",
     rule="each write makes every scheduler and autoscaler look at the devices again",
+    source=sources.PRACTICE,
     how="kubectl get resourceslices --watch",
 )
 async def quiet(rig: DraRig) -> Outcome:
@@ -182,6 +185,7 @@ async def quiet(rig: DraRig) -> Outcome:
     "DRA-SLICE-10",
     "A slice that was deleted comes back",
     rule="a kubelet deletes the slices of its node when it starts, or when a driver was away for 30 seconds",
+    source=sources.DRA_MANAGER,
     how="kubectl delete its slices, and wait for a minute or two",
     fresh=True,
 )
@@ -252,6 +256,7 @@ def _slice(driver: str, node: str) -> Document:
     "DRA-SLICE-12",
     "The names of its slices do not collide",
     rule="slices have no namespace, and all nodes publish: generateName, or a name with driver and node in it",
+    source=sources.PRACTICE,
     how=_GET,
 )
 async def own_names(rig: DraRig) -> Outcome:

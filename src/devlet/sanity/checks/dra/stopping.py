@@ -5,6 +5,7 @@ from contextlib import suppress
 import anyio
 
 from devlet.errors import PluginError
+from devlet.sanity import sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks.dra.answers import ids_of
 from devlet.sanity.checks.dra.health import health_service
@@ -12,7 +13,7 @@ from devlet.sanity.checks.dra.slices import settled
 from devlet.sanity.checks.moments import duration
 from devlet.sanity.rig_dra import DraRig
 
-checks = Checks[DraRig]()
+checks = Checks[DraRig](sources.PLUGIN_MANAGER)
 
 _HOW = "send it SIGTERM"
 
@@ -31,6 +32,7 @@ async def _started_again(rig: DraRig) -> bool:
     "DRA-STOP-1",
     "It ends when it is asked to",
     rule="a pod that is deleted gets SIGTERM, and SIGKILL when its grace period of 30 seconds is over",
+    source=sources.POD_LIFE,
     how=f"{_HOW}; it should end in less than 30 seconds",
     fresh=True,
 )
@@ -55,6 +57,7 @@ async def removes_sockets(rig: DraRig) -> Outcome:
     "DRA-STOP-3",
     "It ends though streams are open",
     rule="the kubelet never closes a health stream: a driver that waits for its streams to end waits for ever",
+    source=sources.DRA_MANAGER,
     how=f"call NodeWatchResources and keep it open; {_HOW}",
     fresh=True,
 )
@@ -94,6 +97,7 @@ async def starts_again(rig: DraRig) -> Outcome:
     "DRA-STOP-5",
     "What it prepared stays when it ends",
     rule="pods go on while their driver is updated, and their containers may be restarted meanwhile",
+    source=sources.KEP_4381,
     how=f"call NodePrepareResources; {_HOW}; look into the CDI directory",
     fresh=True,
 )
@@ -110,6 +114,7 @@ async def stays_prepared(rig: DraRig) -> Outcome:
     "DRA-STOP-6",
     "Its slices survive an update",
     rule="a driver that is back within 30 seconds keeps its slices: pods need not wait, and nobody has to look again",
+    source=sources.DRA_MANAGER,
     how=f"{_HOW}, start it again, compare its slices",
     fresh=True,
 )
@@ -131,6 +136,7 @@ async def keeps_slices(rig: DraRig) -> Outcome:
     "DRA-STOP-7",
     "A call that is under way when it ends can be repeated",
     rule="calls are answered before the end, or fail: then they are repeated by the kubelet, and succeed",
+    source=sources.DRA_MANAGER,
     how=f"call NodePrepareResources; {_HOW} at once; start it again; call it again",
     fresh=True,
 )

@@ -5,13 +5,14 @@ from pathlib import Path
 from uuid import uuid4
 
 from devlet.errors import PluginError
+from devlet.sanity import sources
 from devlet.sanity.check import CannotTell, Checks, Failed, Outcome, Passed, Warned
 from devlet.sanity.checks.dra.answers import ids_of
 from devlet.sanity.claim_maker import MadeClaim, Want
 from devlet.sanity.dra_client import SERVICES, Ref
 from devlet.sanity.rig_dra import DraRig
 
-checks = Checks[DraRig]()
+checks = Checks[DraRig](sources.KEP_4381)
 
 _HOW = "call NodePrepareResources and NodeUnprepareResources"
 
@@ -33,6 +34,7 @@ async def unprepares(rig: DraRig) -> Outcome:
     "DRA-UNPREP-2",
     "Its CDI files go with the claim",
     rule="what is left over is read by every runtime for every container, and nobody else removes it",
+    source=sources.PRACTICE,
     how=f"{_HOW}; compare the CDI directory before and after",
 )
 async def removes_files(rig: DraRig) -> Outcome:
@@ -50,6 +52,7 @@ async def removes_files(rig: DraRig) -> Outcome:
     "DRA-UNPREP-3",
     "It may be repeated",
     rule="NodeUnprepareResources is called again if its answer was lost, or another driver failed: it is idempotent",
+    source=sources.DRA_API,
     how=f"{_HOW}, the latter twice",
 )
 async def idempotent(rig: DraRig) -> Outcome:
@@ -154,7 +157,8 @@ async def others_stay(rig: DraRig) -> Outcome:
     "DRA-UNPREP-9",
     "What one of its services prepared each of them unprepares",
     rule="kubelets take the service that they know best, and may be updated or downgraded while a pod runs: "
-    "plugin registration API, PluginInfo.supported_versions",
+    "PluginInfo.supported_versions",
+    source=sources.REGISTRATION_API,
     how="call NodePrepareResources of one service, NodeUnprepareResources of the other; look into the CDI directory",
 )
 async def by_all(rig: DraRig) -> Outcome:
@@ -178,8 +182,9 @@ async def by_all(rig: DraRig) -> Outcome:
 @checks.add(
     "DRA-UNPREP-10",
     "Its directory has nothing of the claim any more",
-    rule="what a driver wrote for a claim goes with it, device metadata above all (KEP 5304): claims come and go for "
+    rule="what a driver wrote for a claim goes with it, device metadata above all: claims come and go for "
     "as long as the node is there",
+    source=sources.KEP_5304,
     how=f"{_HOW}; find plugins -name '*UID*' -o -name '*NAME*'",
 )
 async def removes_data(rig: DraRig) -> Outcome:

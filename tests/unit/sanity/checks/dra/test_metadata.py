@@ -1,0 +1,21 @@
+"""Each check finds the bug that it is for."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from devlet.sanity.check import Check
+from devlet.sanity.checks.dra import metadata
+
+if TYPE_CHECKING:
+    from tests.unit.sanity.checks.conftest import IsFound
+    from tests.unit.sanity.checks.dra.conftest import Runs
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(300)]
+
+CHECKS = [pytest.param(check, id=check.id) for check in metadata.checks]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+async def test_the_bug_is_found(check: Check[Any], faulty: "Runs", is_found: "IsFound") -> None:
+    is_found(await faulty(check))
