@@ -3,11 +3,12 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import anyio
 import pytest
-from tests.unit.control.scheduler.conftest import World, allocation_on, raises
+from tests.unit.control.scheduler.conftest import CLAIM_STATUS, World, Write, allocation_on, raises
 
 from devlet.control.scheduler.settings import Settings
-from devlet.errors import Conflict
+from devlet.errors import Conflict, Forbidden
 from devlet.kit.backoff import Backoff
 from devlet.objects.documents import Document
 from devlet.objects.timestamps import format_time
@@ -45,6 +46,34 @@ async def test_a_claim_that_nobody_uses_is_allocated_anew_where_the_pod_can_run(
     async with world.scheduling():
         await world.add(using("c", nodeSelector=ON_N1))
         assert await world.bound("train") == {"train": "n1"} and await pools(world) == {"c": "n1"}
+
+
+async def test_a_pod_that_goes_while_its_attempt_fails_waits_no_more(world: World) -> None:
+    await two_nodes(world)
+    await world.add(claim("c"))
+    await world.status("c", {"allocation": allocation_on("n2")})
+    gone, asked = anyio.Event(), anyio.Event()
+
+    async def lose_all(write: Write) -> None:
+        if write.what == CLAIM_STATUS and not asked.is_set():
+            asked.set()
+            await world.remove("train")
+            await gone.wait()
+            raise Forbidden("not you")
+
+    async def hear(write: Write) -> None:
+        if asked.is_set() and write.name == "next":  # so the removal has been heard of
+            gone.set()
+
+    world.cluster.before, world.cluster.heard = lose_all, hear
+    async with world.scheduling():
+        await world.add(using("c", nodeSelector=ON_N1))
+        await asked.wait()
+        await world.add(pod("next"))
+        assert await world.bound("next")
+        text = world.metrics.text()
+    assert 'scheduler_pending_pods{queue="unschedulable"} 0' in text
+    assert 'scheduler_schedule_attempts_total{profile="devlet",result="error"}' not in text
 
 
 async def test_a_search_that_takes_long_goes_on_in_a_thread(world: World) -> None:
