@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from devlet.objects.claim import DeviceToleration
 from devlet.objects.slice import Device, DeviceTaint
+from devlet.objects.tolerations import tolerates
 
-__all__ = ["tolerates", "untolerated"]
+__all__ = ["untolerated"]
 
 _EFFECTS = ("NoSchedule", "NoExecute")
 
@@ -16,13 +17,3 @@ def untolerated(device: Device, tolerations: Sequence[DeviceToleration]) -> Devi
         if taint.effect in _EFFECTS and not any(tolerates(toleration, taint) for toleration in tolerations):
             return taint
     return None
-
-
-def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator in ("", "Equal"):
-        return toleration.value == taint.value
-    return toleration.operator == "Exists"

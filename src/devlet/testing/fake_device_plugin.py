@@ -40,6 +40,7 @@ from devlet.plugins.devices import Device, Grant, Options
 from devlet.plugins.registration_server import SOCKET
 from devlet.testing import fake_plugin_services as services
 from devlet.testing.plugin_script import Call, Context, Script
+from devlet.testing.spelling import status_code
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 from devlet.wire.pluginregistration import api_pb2 as pb_registration
 
@@ -102,7 +103,7 @@ class FakeDevicePlugin(Script):
         self._registry = registry
         self._follow = follow
         self._server: grpc.aio.Server | None = None
-        self._streams: set[MemoryObjectSendStream[bytes | tuple[str, str]]] = set()
+        self._streams: set[MemoryObjectSendStream[bytes | tuple[grpc.StatusCode, str]]] = set()
         self._changed = anyio.Event()
         self._stack = AsyncExitStack()
 
@@ -142,9 +143,10 @@ class FakeDevicePlugin(Script):
 
     def end_streams(self, code: str = "", text: str = "") -> None:
         """End every open ListAndWatch; with the gRPC status of that name, or as if all was said."""
+        status = status_code(code) if code else None
         for stream in list(self._streams):
-            if code:
-                stream.send_nowait((code, text))
+            if status:
+                stream.send_nowait((status, text))
             else:
                 stream.close()
                 self._streams.discard(stream)
@@ -217,7 +219,7 @@ class FakeDevicePlugin(Script):
         await self.start()
 
     async def lists(self, first: bytes | None, context: Context) -> AsyncGenerator[bytes, None]:
-        send, receive = anyio.create_memory_object_stream[bytes | tuple[str, str]](math.inf)
+        send, receive = anyio.create_memory_object_stream[bytes | tuple[grpc.StatusCode, str]](math.inf)
         with send, receive:
             send.send_nowait(services.device_list(self._devices) if first is None else first)
             self._streams.add(send)
@@ -225,7 +227,7 @@ class FakeDevicePlugin(Script):
             try:
                 async for message in receive:
                     if isinstance(message, tuple):
-                        await context.abort(grpc.StatusCode[message[0]], message[1])
+                        await context.abort(message[0], message[1])
                     yield message
             finally:
                 self._streams.discard(send)

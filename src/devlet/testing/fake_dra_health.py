@@ -18,10 +18,11 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from devlet.plugins.dra import DeviceReport
 from devlet.testing.dra_script import Context
 from devlet.testing.fake_dra_messages import health_list
+from devlet.testing.spelling import status_code
 
 __all__ = ["FakeDraHealth"]
 
-_Message = bytes | tuple[str, str]  # a list, or the status that ends the stream
+_Message = bytes | tuple[grpc.StatusCode, str]  # a list, or the status that ends the stream
 
 
 class FakeDraHealth:
@@ -53,9 +54,10 @@ class FakeDraHealth:
 
     def end(self, code: str = "", text: str = "") -> None:
         """End every open stream; with the gRPC status of that name, or as if all was said."""
+        status = status_code(code) if code else None
         for stream in list(self._streams):
-            if code:
-                stream.send_nowait((code, text))
+            if status:
+                stream.send_nowait((status, text))
             else:
                 stream.close()
                 self._streams.discard(stream)
@@ -75,7 +77,7 @@ class FakeDraHealth:
             try:
                 while (message := await self._next(receive)) is not None:
                     if isinstance(message, tuple):
-                        await context.abort(grpc.StatusCode[message[0]], message[1])
+                        await context.abort(message[0], message[1])
                     yield message
             finally:
                 self._streams.discard(send)

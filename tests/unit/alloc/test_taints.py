@@ -1,8 +1,9 @@
 import pytest
 
-from devlet.alloc.taints import tolerates, untolerated
+from devlet.alloc.taints import untolerated
 from devlet.objects.claim import DeviceToleration
 from devlet.objects.slice import Device, DeviceTaint
+from devlet.objects.tolerations import tolerates
 from devlet.testing.allocation_desk import Desk
 
 HOT = DeviceTaint(key="hot", value="1", effect="NoSchedule")

@@ -2,7 +2,8 @@ import pytest
 
 from devlet.objects.documents import Document, view
 from devlet.objects.node import Taint
-from devlet.objects.node_taints import tolerates, untolerated
+from devlet.objects.node_taints import untolerated
+from devlet.objects.tolerations import tolerates
 from devlet.objects.pod import Toleration
 
 TAINT = Taint(key="gpu", value="a", effect="NoSchedule")

@@ -8,7 +8,7 @@ import anyio
 import grpc
 import pytest
 
-from devlet.errors import PluginUnavailable
+from devlet.errors import InvalidInput, PluginUnavailable
 from devlet.kit.parts import running
 from devlet.objects.identifiers import DeviceID, ResourceName
 from devlet.plugins.channels import Connection, connection
@@ -90,6 +90,8 @@ async def test_every_open_stream_gets_a_new_list_and_later_ones_begin_with_it(ro
             assert fake.streams == 2
             fake.set_devices(1)
             assert await anext(one) == await anext(other) == numbered(1)
+            with pytest.raises(InvalidInput, match="no gRPC status 'internal': did you mean 'INTERNAL'"):
+                fake.end_streams("internal")
             fake.end_streams()
             fake.set_devices(4)
             async with aclosing(plugin.devices()) as later:

@@ -4,7 +4,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from devlet.errors import PluginRefused, PluginUnavailable
+from devlet.errors import InvalidInput, PluginRefused, PluginUnavailable
 from devlet.plugins.channels import Connection, connection
 from devlet.plugins.dra import DeviceReport, HealthService
 from devlet.testing.dra_script import GARBAGE, WATCH
@@ -58,6 +58,12 @@ async def test_streams_end_cleanly_or_with_a_status_and_later_ones_work(root: Pa
                 driver.health.end(code, "enough")
                 with pytest.raises(error, match="enough" if code else "closed the stream"):
                     await anext(stream)
+
+
+async def test_a_status_that_does_not_exist_ends_nothing(root: Path) -> None:
+    async with driver_with_health(root) as driver:
+        with pytest.raises(InvalidInput, match="no gRPC status 'internal': did you mean 'INTERNAL'"):
+            driver.health.end("internal")
 
 
 async def test_any_bytes_can_be_sent(root: Path) -> None:

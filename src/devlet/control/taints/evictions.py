@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from devlet.alloc.taints import tolerates
 from devlet.control.taints.device_taints import NO_EXECUTE, Taint, TaintsOf
 from devlet.errors import InvalidInput
 from devlet.objects.claim import DeviceResult, DeviceToleration, ResourceClaim
 from devlet.objects.identifiers import DeviceIdentity
 from devlet.objects.slice import DeviceTaint
 from devlet.objects.timestamps import parse_time
+from devlet.objects.tolerations import tolerates
 
 __all__ = ["Cause", "Eviction", "eviction", "tolerated_until"]
 

@@ -4,10 +4,10 @@ A taint keeps new pods away from a device, also those that find their claim allo
 reference looks at taints only when it allocates.
 """
 
-from devlet.alloc.taints import tolerates
 from devlet.control.taints.device_taints import TaintsOf
 from devlet.control.taints.evictions import Cause
 from devlet.objects.claim import ResourceClaim
+from devlet.objects.tolerations import tolerates
 
 __all__ = ["blocking"]
 
