@@ -3,8 +3,8 @@ import pytest
 from devlet.objects.documents import Document, view
 from devlet.objects.node import Taint
 from devlet.objects.node_taints import untolerated
-from devlet.objects.tolerations import tolerates
 from devlet.objects.pod import Toleration
+from devlet.objects.tolerations import tolerates
 
 TAINT = Taint(key="gpu", value="a", effect="NoSchedule")
 
