@@ -84,6 +84,7 @@ def command(
         return
     if not (cassette.drivers or cassette.plugins or cassette.cdi):
         raise InvalidInput(f"{file}: there is nothing on this cassette to play")
+    _warn(cassette)
     found = (root or node_socket(None).root).absolute()
     connection = _connection(found, kubeconfig, context)
     facts.configure("text", verbosity)
@@ -138,6 +139,14 @@ def _row(name: str) -> list[object]:
     devices = sum(len(pool.devices) for driver in cassette.drivers for pool in driver.pools)
     devices += sum(len(plugin.devices) for plugin in cassette.plugins)
     return [name, len(cassette.drivers) + len(cassette.plugins), devices, cassette.metadata.description]
+
+
+def _warn(cassette: Cassette) -> None:
+    for driver in cassette.drivers:
+        for pool in driver.pools:
+            if pool.incomplete:
+                what = f"pool {pool.name} of driver {driver.name} was not complete when it was captured"
+                click.echo(f"warning: {what}, devices may be missing: capture it again if they matter", err=True)
 
 
 def _ready(cassette: Cassette, node: str) -> None:

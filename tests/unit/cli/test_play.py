@@ -11,7 +11,7 @@ from devlet.cluster.store.store import open_store
 from devlet.errors import InvalidInput, NotFound
 from devlet.objects.kinds import NODES
 from devlet.testing.cassettes import cassette_file, library
-from devlet.testing.cassettes.cassette import Cassette
+from devlet.testing.cassettes.cassette import Cassette, Driver, Pool
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import API, Run
@@ -64,6 +64,15 @@ def test_a_cassette_with_nothing_on_it_is_told(tmp_path: Path, capsys: pytest.Ca
     file.write_bytes(cassette_file.encode(Cassette("n1")))
     assert main.run(["play", str(file), "--root", str(tmp_path)]) == 1
     assert capsys.readouterr().err == f"error: {file}: there is nothing on this cassette to play\n"
+
+
+def test_a_pool_that_was_captured_in_part_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "half.yaml"
+    driver = Driver("d.example.com", pools=(Pool("p", incomplete=True),))
+    file.write_bytes(cassette_file.encode(Cassette("n1", drivers=(driver,))))
+    main.run(["play", str(file), "--root", str(tmp_path)])
+    said = capsys.readouterr().err
+    assert said.startswith("warning: pool p of driver d.example.com was not complete when it was captured, devices may")
 
 
 def test_another_node_than_that_of_the_devlet_is_refused(api: "API", run: "Run") -> None:
