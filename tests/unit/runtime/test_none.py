@@ -218,6 +218,25 @@ async def test_what_had_ended_for_good_before_a_reboot_stays_so(root: Path, poli
     assert other is not None and other.is_lost
 
 
+@pytest.mark.parametrize(("code", "lost"), [(42, True), (1, False), (0, False)])
+async def test_a_container_that_its_own_rules_would_start_again_is_lost_with_a_reboot(
+    root: Path, code: int, lost: bool
+) -> None:
+    rule = {"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}
+    own = {"name": "main", "restartPolicy": "Never", "restartPolicyRules": [rule]}
+    document = {
+        "metadata": {"uid": "u1", "name": "p", "namespace": "default"},
+        "spec": {"containers": [own, {"name": "other"}], "restartPolicy": "Always"},
+        "status": {"containerStatuses": [ended(code=code), running("other")]},
+    }
+    one = view(Pod, document)
+    await NoneRuntime(FakeClock(), "b1", root / "state").recover([])
+    runtime = NoneRuntime(FakeClock(), "b2", root / "state")
+    await runtime.recover([one])
+    exit = (await run(runtime, one)).exit
+    assert exit is not None and exit.is_lost == lost
+
+
 async def test_without_its_file_all_containers_count_as_lost(root: Path) -> None:
     for content in (None, b"", b"\xff{", b'{"bootID": 1}'):
         if content is not None:

@@ -115,7 +115,7 @@ class PodManager:
         """Before the first worker starts: what runs, and who holds what."""
         parts = self._parts
         await self._until_done(partial(parts.runtime.recover, pods), "runtime not recovered")
-        alive = [pod for pod in pods if not pod.is_finished]
+        alive = [pod for pod in pods if not pod.is_finished or await self._still_runs(pod)]
         parts.devices.learn([pod for pod in alive if await self._goes_on(pod)])
         done = anyio.Event()
         tasks.start_soon(self._take_back, frozenset(pod.uid for pod in alive), done)
@@ -128,6 +128,10 @@ class PodManager:
         """Whether it runs, and ran in this boot of the machine."""
         runs = (await self._parts.runtime.runs(pod)).values()
         return bool(runs) and not any(run.exit is not None and run.exit.is_lost for run in runs)
+
+    async def _still_runs(self, pod: Pod) -> bool:
+        """Somebody may have declared it finished while we were away: it keeps its devices until it is stopped."""
+        return any(run.is_running for run in (await self._parts.runtime.runs(pod)).values())
 
     async def _take_back(self, keep: frozenset[PodUID], done: anyio.Event) -> None:
         await self._until_done(partial(self._parts.devices.retain, keep), "stale devices not released")

@@ -218,12 +218,13 @@ class PodWorker:
 
     async def _begin(self) -> datetime | None:
         parts, pod = self._parts, self.pod
-        if self._object.is_gone or pod.is_finished:
-            self.stage = Stage.ENDING
-            return None
         runs = await parts.runtime.runs(pod)
-        if pod.metadata.is_deleting:
+        is_over = self._object.is_gone or pod.is_finished
+        if any(run.is_running for run in runs.values()) if is_over else pod.metadata.is_deleting:
             await self._stop()
+            return None
+        if is_over:
+            self.stage = Stage.ENDING
             return None
         lost = any(run.exit is not None and run.exit.is_lost for run in runs.values())
         if (runs and not lost) or self._plan(runs).outcome is not None:

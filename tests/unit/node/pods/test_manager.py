@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -289,6 +289,43 @@ async def test_a_pod_that_somebody_declares_failed_is_stopped(node: "NodeHarness
         await released(now, uid)
         status = await node.status("p", lambda status: "terminated" in main(status)["state"])
         assert (status["phase"], status["reason"]) == ("Failed", "Evicted")
+
+
+class Retaining:
+    """Device manager that remembers who kept devices when the node began."""
+
+    def __init__(self, devices: DeviceManager) -> None:
+        self._devices = devices
+        self.kept: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._devices, name)
+
+    async def retain(self, pods: Collection[PodUID]) -> None:
+        self.kept |= set(pods)
+        await self._devices.retain(pods)
+
+
+async def test_a_pod_that_was_declared_failed_while_nobody_looked_is_stopped_before_its_devices_are_free(
+    node: "NodeHarness", make_pod: MakePod
+) -> None:
+    async with node.running() as now, node.plugged(now):
+        uid = await node.create(make_pod("p", 1))
+        await node.phase("p", "Running")
+    lost = MergePatch({"status": {"phase": "Failed", "reason": "Lost", "message": "nobody knows"}})
+    await node.store.patch(PODS, "p", lost, "default", subresource="status")
+    retaining: list[Retaining] = []
+
+    def use(devices: DeviceManager) -> Retaining:
+        retaining.append(Retaining(devices))
+        return retaining[0]
+
+    async with node.running(use=use) as now, node.plugged(now):
+        status = await node.status("p", lambda status: "terminated" in main(status)["state"])
+        assert (status["phase"], status["reason"]) == ("Failed", "Lost")
+        assert (await node.event("Killing"))["message"] == "Stopping container main"
+        await released(now, uid)
+    assert retaining[0].kept == {uid}
 
 
 async def test_sixty_four_pods_at_once_each_get_a_device_of_their_own(node: "NodeHarness", make_pod: MakePod) -> None:
