@@ -132,7 +132,7 @@ async def test_a_call_while_nobody_listens_fails_at_once(root: Path) -> None:
         dead.bind(str(root / "s"))
         async with keeping(root / "s") as kept:
             for _ in range(50):
-                with anyio.fail_after(1), pytest.raises(PluginUnavailable, match=r"Echo failed: .*Connection refused"):
+                with anyio.fail_after(20), pytest.raises(PluginUnavailable, match=r"Echo failed: .*Connection refused"):
                     await kept.call(ECHO, b"", timeout=45)
             with pytest.raises(PluginUnavailable, match=r"Watch failed: .*Connection refused"):
                 await anext(kept.stream(STREAM, b""))

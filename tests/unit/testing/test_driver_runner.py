@@ -95,8 +95,8 @@ async def test_a_driver_that_ends_before_it_is_registered_is_told_with_its_last_
 async def test_a_driver_that_never_registers_is_told_with_its_last_words() -> None:
     async with Node.start() as node:
         command = [sys.executable, "-c", "import time; print('thinking', flush=True); time.sleep(60)"]
-        with pytest.raises(Unavailable, match=r"(?s)did not register: not within 1 s.*thinking"):
-            async with node.driver(command, name=DRIVER, within=1.0):
+        with pytest.raises(Unavailable, match=r"(?s)did not register: not within 3 s.*thinking"):
+            async with node.driver(command, name=DRIVER, within=3.0):
                 pass
 
 
