@@ -117,7 +117,7 @@ async def test_metadata_and_deadline_pass(parts: Parts) -> None:
     context = parts.echo.context
     assert context is not None
     assert ("who", "me") in tuple(context.invocation_metadata() or ())
-    assert 1 < (context.time_remaining() or 0) <= 60
+    assert 1 < (context.time_remaining() or 0) <= 62  # gRPC rounds it up on its way
 
 
 async def test_many_calls_at_once_pass(parts: Parts) -> None:

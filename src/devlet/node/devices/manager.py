@@ -6,16 +6,25 @@ no lock is needed: what spans an await is a reservation. A holding is on disk be
 
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 from msgspec import structs
 
-from devlet.errors import DevletError, NotAllocated, PluginError, PluginRefused, StateCorrupt, Unavailable
+from devlet.errors import (
+    DevletError,
+    NotAllocated,
+    PluginError,
+    PluginRefused,
+    PluginUnavailable,
+    StateCorrupt,
+    Unavailable,
+)
 from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
@@ -41,6 +50,8 @@ from devlet.state.checkpoint_file import CheckpointFile, GroupSaver
 __all__ = ["CHECKPOINT", "DeviceManager", "Settings"]
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 CHECKPOINT = "kubelet_internal_checkpoint"
 _CALLS_AT_ONCE = 64  # to one plugin
@@ -462,15 +473,34 @@ class _Calls:
 
     async def allocate(self, resource: ResourceName, devices: Sequence[DeviceID]) -> Grant:
         async with self._limiters.setdefault(resource, anyio.CapacityLimiter(_CALLS_AT_ONCE)):
-            plugin = self._plugin(resource)
             began = self._clock.monotonic()
             try:
-                return await plugin.allocate(devices)
+                return await self._asked(resource, lambda plugin: plugin.allocate(devices))
             finally:
                 self._observe(resource, self._clock.monotonic() - began)
 
     async def preferred(self, resource: ResourceName, ask: Ask) -> tuple[DeviceID, ...]:
         try:
-            return await self._plugin(resource).preferred(ask.available, ask.must_include, ask.size)
+            return await self._asked(
+                resource, lambda plugin: plugin.preferred(ask.available, ask.must_include, ask.size)
+            )
         except PluginError as e:
             raise NotAllocated(f"device plugin GetPreferredAllocation rpc failed with err: {e.message}") from e
+
+    async def _asked(self, resource: ResourceName, call: Callable[[DevicePlugin], Awaitable[T]]) -> T:
+        """A plugin that registers again ends the calls of its earlier connection: they are repeated on the new one."""
+        plugin = self._plugin(resource)
+        while True:
+            try:
+                return await call(plugin)
+            except PluginUnavailable:
+                if (newer := self._newer(resource, plugin)) is None:
+                    raise
+                plugin = newer
+
+    def _newer(self, resource: ResourceName, plugin: DevicePlugin) -> DevicePlugin | None:
+        try:
+            newest = self._plugin(resource)
+        except NotAllocated:
+            return None
+        return newest if newest is not plugin else None

@@ -402,6 +402,20 @@ async def _refused(manager: DeviceManager, one: Pod) -> None:
         await admit(manager, one)
 
 
+@pytest.mark.parametrize("method", ["Allocate", "GetPreferredAllocation"])
+async def test_a_plugin_that_registers_again_during_a_call_is_asked_again(node: Node, method: str) -> None:
+    async with plugged(node, 3, Options(preferred_allocation=True)) as (manager, plugin):
+        plugin.hang(method)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(admit, manager, pod())
+            await plugin.until_asked(method)
+            await manager.register(offer(plugin))
+            await plugin.until_asked(method, 2)
+            plugin.recover(method)
+        assert held(manager, pod()) == {"dev-0"}
+        assert len(plugin.asked(method)) == 2
+
+
 @pytest.mark.spec("DP-8.33")
 async def test_pre_start_is_called_with_exactly_the_devices(node: Node) -> None:
     async with plugged(node, 3, Options(pre_start=True)) as (manager, plugin):
