@@ -5,7 +5,7 @@ behind a pod's extended resources POD/extended-resources. So pods need different
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from devlet.objects.claim_from_template import ENTRY_ANNOTATION
@@ -22,6 +22,7 @@ class Pod:
     node: str = ""
     ended: tuple[str, ...] = ()  # containers that have run and do not any more
     amiss: tuple[str, ...] = ()  # containers that run and are not ready, or have ended and are
+    waits: str = field(default="", compare=False)  # what it says it waits for, for people
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,8 @@ def _pod(pod: Document) -> Pod:
     amiss = tuple(
         one["name"] for one in containers if bool(one.get("ready")) != _should_be_ready(one, init=one in init)
     )
-    return Pod(status.get("phase", ""), pod["spec"].get("nodeName", ""), ended, amiss)
+    waits = "; ".join(one["message"] for one in status.get("conditions") or () if one.get("message"))
+    return Pod(status.get("phase", ""), pod["spec"].get("nodeName", ""), ended, amiss, waits)
 
 
 def _should_be_ready(container: Document, *, init: bool) -> bool:

@@ -3,31 +3,9 @@ import pytest
 from devlet.alloc.taints import untolerated
 from devlet.objects.claim import DeviceToleration
 from devlet.objects.slice import Device, DeviceTaint
-from devlet.objects.tolerations import tolerates
 from devlet.testing.allocation_desk import Desk
 
 HOT = DeviceTaint(key="hot", value="1", effect="NoSchedule")
-
-
-@pytest.mark.spec("DA-3.7b")
-@pytest.mark.parametrize(
-    ("toleration", "matches"),
-    [
-        (DeviceToleration(key="hot", operator="Exists"), True),
-        (DeviceToleration(operator="Exists"), True),
-        (DeviceToleration(key="hot", operator="Exists", effect="NoSchedule"), True),
-        (DeviceToleration(key="hot", operator="Exists", effect="NoExecute"), False),
-        (DeviceToleration(key="cold", operator="Exists"), False),
-        (DeviceToleration(key="hot", operator="Equal", value="1"), True),
-        (DeviceToleration(key="hot", value="1"), True),
-        (DeviceToleration(value="1"), True),
-        (DeviceToleration(key="hot", operator="Equal", value="2"), False),
-        (DeviceToleration(key="hot", operator="Lt", value="1"), False),
-        (DeviceToleration(key="hot", operator="Exists", toleration_seconds=0), True),
-    ],
-)
-def test_a_toleration_matches_by_effect_key_and_value(toleration: DeviceToleration, matches: bool) -> None:
-    assert tolerates(toleration, HOT) is matches
 
 
 def test_the_first_taint_that_nobody_tolerates_is_named() -> None:
