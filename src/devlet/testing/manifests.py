@@ -8,6 +8,7 @@ about what happens later, so a stage in which something stays as it is needs an 
 """
 
 import json
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,7 +114,18 @@ async def _outcome(manifest: Manifest, index: int, choices: Choices, world: Envi
         return differences(manifest.stages[index], seen, learned, world.control)
 
     try:
+        if world.rescue is not None:
+            await _rescued(otherwise, world.rescue)
         await until(otherwise, lambda found: not found, within=PATIENCE)
     except AssertionError as e:
         raise AssertionError(f"{manifest.name}, stage {index + 1}: {e}") from e
     return learned
+
+
+async def _rescued(otherwise: Callable[[], Awaitable[list[str]]], rescue: Callable[[], Awaitable[None]]) -> None:
+    """Now and then kube-scheduler does not look at a pod again after an outage, whatever happens."""
+    try:
+        await until(otherwise, lambda found: not found, within=PATIENCE)
+    except AssertionError as e:
+        sys.stdout.write(f"kube-scheduler is started again: {e}\n")
+        await rescue()

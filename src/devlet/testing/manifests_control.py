@@ -10,6 +10,8 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from devlet.testing.control_plane import ControlPlane, control_plane
@@ -82,7 +84,8 @@ async def kubernetes_environment(
             api="kubernetes",
             scheduler="" if reference else OURS,
         )
-        yield await stack.enter_async_context(world), plane
+        made = await stack.enter_async_context(world)
+        yield replace(made, rescue=partial(plane.restart, "kube-scheduler") if reference else None), plane
 
 
 async def _control_loops(plane: ControlPlane, root: Path, deploy: Path) -> AbstractAsyncContextManager[RunningProcess]:

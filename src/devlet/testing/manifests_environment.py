@@ -5,7 +5,7 @@ one set per process: parts of devices, shares of devices, and devices that are n
 """
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +70,8 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """`scheduler_name` is what pods have to ask for; without it they ask for none."""
+    """`scheduler_name` is what pods have to ask for; without it they ask for none. `rescue` starts a scheduler again
+    that is not ours and may have lost a pod."""
 
     control: Control
     api: Api
@@ -81,6 +82,7 @@ class Environment:
     scheduler_name: str = ""
     namespaces: frozenset[str] = frozenset({"default"})  # those that stay
     drivers: frozenset[str] = frozenset(DRIVERS)
+    rescue: Callable[[], Awaitable[None]] | None = None
 
     async def kubectl(self, *arguments: str, documents: Sequence[Document] = ()) -> None:
         """Until it works. AssertionError, with what it said, if that takes too long."""

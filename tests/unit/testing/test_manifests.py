@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,27 @@ async def test_another_outcome_is_told_with_its_stage_and_cleaned_up(
     with pytest.raises(AssertionError, match=r"turns, stage 2: .*pod second: is not there"):
         await trial(Manifest("turns", tuple(documents), written.stages), world)
     await world.until_clean()
+
+
+@pytest.mark.long
+async def test_a_scheduler_that_lost_a_pod_is_started_again_once(
+    world: Environment, written: Manifest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifests, "PATIENCE", 5.0)
+    lost = [each for each in written.documents if each["metadata"]["name"] == "second"]
+    rescues: list[str] = []
+
+    async def rescue() -> None:
+        rescues.append("second")
+        await world.kubectl("apply", "-f", "-", documents=lost)
+
+    async def clean_up(point: str) -> None:
+        if point == "deleted":
+            await world.kubectl("delete", "--wait=false", "-f", "-", documents=lost)
+
+    kept = tuple(each for each in written.documents if each not in lost)
+    await trial(Manifest("turns", kept, written.stages), replace(world, rescue=rescue), clean_up)
+    assert rescues == ["second"]
 
 
 @pytest.mark.long

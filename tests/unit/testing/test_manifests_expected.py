@@ -64,7 +64,7 @@ def test_messages_are_those_of_whoever_controls(stage: Stage) -> None:
 
 def test_what_is_missing_and_what_should_not_be_there_are_differences(stage: Stage) -> None:
     assert compared(stage, replace(SEEN, pods={"train": SEEN.pods["train"], "more": Pod("Running")})) == [
-        "pod more: should not be there: Pod(phase='Running', node='', ended=(), amiss=())",
+        "pod more: should not be there: Pod(phase='Running', node='', ended=(), amiss=(), waits='')",
         "pod wait: is not there",
     ]
     assert compared(stage, replace(SEEN, rules={})) == ["rule broken: is not there"]
