@@ -26,7 +26,7 @@ EXAMPLES = [sys.executable, "-m"]
 PLUGIN = ["--device-plugin-path={device_plugins}", "--kubelet-root={root}"]
 FOUND = [*PLUGIN, "--registry={registry}"]
 DRA = ["--kubeconfig={kubeconfig}", "--node-name={node}", "--kubelet-root={root}", "--cdi-root={cdi}"]
-DRA = [*DRA, "--rolling-update-uid={instance}"]
+DRA = [*DRA, "--rolling-update-uid={instance}", "--device-metadata=all"]
 FILES = [f"--device={name}=/dev/{name}" for name in ("null", "zero", "full", "random", "urandom")]
 FILES = [*FILES, "--device=extra={root}/extra"]
 
@@ -39,6 +39,7 @@ WAITS = "DP-REG-3 DP-REG-6 DP-REG-9 DP-REG-10 DP-AGAIN-*"  # it never registers 
 SIMPLE = "DRA-CALL-8 DRA-CHANGE-4 DRA-HEALTH-* DRA-STOP-3 DRA-PREP-12"  # it knows no health, and nothing can be set
 NO_SHARES = "DRA-PREP-14 DRA-PREP-20"  # one device is for one claim
 ALL_SHARED = "DRA-PREP-13"  # ... and here for several
+NO_METADATA = "DRA-META-*"  # as long as nobody asks for it
 NO_CHANGE = "*-CHANGE-*"  # its devices are always the same
 
 Command = Callable[[Path], list[str]]
@@ -115,7 +116,7 @@ DRIVERS: Mapping[str, tuple[Command, str]] = {
     "serial_ports": (lambda place: sticks(place, "dra", *DRA), f"{NO_SHARES} {SIMPLE}"),
     "dev_nodes": (lambda place: files("dra", *DRA), f"{NO_SHARES} {SIMPLE}"),
     "dev_nodes, several users": (lambda place: files("dra", *DRA, "--users=2"), f"{ALL_SHARED} {SIMPLE}"),
-    "driver new": (lambda place: project(place, Kind.DRA), f"{NO_SHARES} {SIMPLE} {NO_CHANGE}"),
+    "driver new": (lambda place: project(place, Kind.DRA), f"{NO_SHARES} {SIMPLE} {NO_CHANGE} {NO_METADATA}"),
     "README": (readme, f"{NO_SHARES} {SIMPLE} {NO_CHANGE}"),
 }
 
