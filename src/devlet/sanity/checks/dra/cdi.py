@@ -18,6 +18,7 @@ from devlet.sanity.rig_dra import DraRig
 checks = Checks[DraRig](sources.CDI)
 
 _HOW = "call NodePrepareResources, and look into the CDI directory"
+_LOOK = 0.002  # seconds between two looks at the directory
 _COMMON = "0.5.0"  # known to all runtimes that get CDI devices from a kubelet
 
 
@@ -119,6 +120,7 @@ async def atomic(rig: DraRig) -> Outcome:
         while not done.is_set():
             found = await anyio.to_thread.run_sync(rig.cdi.errors)
             torn.extend(text for path, texts in found.items() if path not in before for text in texts)
+            await anyio.sleep(_LOOK)  # without it the answers that are waited for might never be read
 
     async with rig.claim() as claim:
         with rig.cdi.watched() as traffic:
