@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,8 @@ def is_quick(config: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in whatever a shell starts in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("quick" if is_quick(config) else "devlet")
 
 
