@@ -168,36 +168,32 @@ class KeepsMetadata(Driver):
 
 
 class _Spoilt(Driver):
-    """What it wrote for a claim is written anew, and wrong."""
+    """What it wrote for a claim is written anew, with one word for another."""
+
+    change: tuple[str, str]
 
     def files(self, uid: str) -> Iterable[Path]:
         return (self.data / "dra-device-metadata" / uid).rglob("metadata.json")
 
-    def spoilt(self, text: str) -> str:
-        raise NotImplementedError
-
     async def answered(self, method: str, package: str, request: Any, response: Any) -> None:
         for uid in response.claims if method == PREPARE else ():
             for path in self.files(uid):
-                path.write_text(self.spoilt(path.read_text()))
+                path.write_text(path.read_text().replace(*self.change))
 
 
 class UntypedMetadata(_Spoilt):
-    def spoilt(self, text: str) -> str:
-        return '{"name": "led"}\n' + text
+    change = '"apiVersion"', '"version"'
 
 
 class MetadataOfOthers(_Spoilt):
-    def spoilt(self, text: str) -> str:
-        return text.replace('"led-', '"lamp-')
+    change = '"led-', '"lamp-'
 
 
 class MetadataToWriteOn(_Spoilt):
+    change = '"ro"', '"rw"'
+
     def files(self, uid: str) -> Iterable[Path]:
         return self.cdi.glob(f"*_metadata_{uid}_*.json")
-
-    def spoilt(self, text: str) -> str:
-        return text.replace('"ro"', '"rw"')
 
 
 class NoSuchNode(Driver):
