@@ -4,8 +4,11 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
+# Without compiled files each of the many processes that the tests start would compile devlet again.
+unexport PYTHONDONTWRITEBYTECODE
+
 PY := .venv/bin/python
-PYTEST := $(PY) -m pytest -q
+PYTEST := $(PY) -m pytest -q -p tools.test_times
 # Tests wait for processes and sockets: half as many again as there are cores keep the cores busy.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n + (n + 1) / 2)))
 # The first interpreter on the PATH that is new enough; `make PYTHON=…` takes another.
@@ -22,7 +25,7 @@ demo: .venv/.run ## a node with two drivers, pods and claims on this machine, li
 
 .PHONY: test
 test: .venv/.dev ## the tests, without those that need the Go programs
-	@$(PYTEST) -n $(WORKERS) --dist loadfile -m "not peers and not long" $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not peers and not long" $(ARGS)
 
 .PHONY: check
 check: check-format check-lint check-types check-imports check-tests check-lock check-wire check-docs ## style, types, layers, locks, docs
@@ -60,14 +63,16 @@ peers: .venv/.dev ## build the Go programs that the tests talk to
 
 .PHONY: test-peers
 test-peers: .venv/.dev peers ## the tests against the Go programs
-	@$(PYTEST) -n 2 --dist loadfile -m peers $(ARGS)
+	@$(PYTEST) -n 2 --dist worksteal -m peers $(ARGS)
 
 .PHONY: test-crash
-test-crash: .venv/.dev ## kill -9 at random points, DEVLET_CRASH_ROUNDS times, and the tests that take long
-	@$(PYTEST) -n 2 --dist loadfile -m "(crash or long) and not peers" $(ARGS)
+test-crash: .venv/.dev ## kill -9 at random points, DEVLET_CRASH_ROUNDS times (20), and the tests that take long
+	@DEVLET_CRASH_ROUNDS=$${DEVLET_CRASH_ROUNDS:-20} $(PYTEST) -n $(WORKERS) --dist worksteal \
+		--ignore=tests/peers -m "(crash or long) and not peers" $(ARGS)
 
 .PHONY: soak
-soak: .venv/.dev peers ## ten minutes of kill -9 while pods come and go; DEVLET_SOAK_SECONDS, DEVLET_SOAK_SEED
+soak: .venv/.dev peers ## 200 rounds of kill -9, then ten minutes of it while pods come and go; DEVLET_SOAK_SECONDS
+	@DEVLET_CRASH_ROUNDS=$${DEVLET_CRASH_ROUNDS:-200} $(PYTEST) -n 2 --dist worksteal -m crash --ignore=tests/peers $(ARGS)
 	@DEVLET_SOAK_SECONDS=$${DEVLET_SOAK_SECONDS:-600} $(PYTEST) -s tests/peers/test_soak.py $(ARGS)
 
 .PHONY: bench

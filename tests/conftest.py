@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import gc
 import logging
 import shutil
 import signal
@@ -25,6 +26,17 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in whatever a shell starts in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("quick" if is_quick(config) else "devlet")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Keep the garbage collector away from the tests themselves: there are a million objects that never go away."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

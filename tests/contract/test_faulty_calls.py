@@ -24,7 +24,7 @@ from devlet.testing.node_process import pod as plugin_pod
 from devlet.testing.waiting import until
 from devlet.testing.workloads import device_class, pod, template
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio]
 
 NAME = "gpu.example.com"
 RESOURCE = "vendor.com/gpu"

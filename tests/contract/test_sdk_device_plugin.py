@@ -126,7 +126,7 @@ async def knows(manager: DeviceManager, plugin: DevicePlugin, healthy: int, unhe
             if record.resource == plugin.resource and record.state is PluginState.CONNECTED
         ]
 
-    await until(counts, lambda seen: seen == [(healthy, unhealthy)], within=15)
+    await until(counts, lambda seen: seen == [(healthy, unhealthy)])
 
 
 def pod(resource: str, count: int, uid: str = "u1") -> Pod:

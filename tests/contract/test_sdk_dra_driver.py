@@ -17,7 +17,7 @@ from devlet.sdk.dra_driver import Devices, DraDriver, DraOptions
 from devlet.sdk.registrar import Registrar
 from devlet.sdk.values import Claim, ClaimRef, Device, DeviceHealth, Prepared
 from devlet.testing.node_process import NODE, NodeProcess
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 from devlet.testing.workloads import device_class, pod, template
 
 pytestmark = pytest.mark.anyio
@@ -65,7 +65,7 @@ async def at_work(
     options = DraOptions(NODE, kubelet=node.root, cdi_directory=node.root / "cdi", instance=instance)
     async with anyio.create_task_group() as tasks:
         registrar: Registrar = await tasks.start(driver.run, options, cluster)
-        with anyio.fail_after(20):
+        with deadline():
             await registrar.registered()
         yield registrar
         tasks.cancel_scope.cancel()
@@ -126,7 +126,7 @@ async def test_it_is_registered_again_when_the_node_comes_back(node: NodeProcess
     async with at_work(Gpus(), node, cluster) as registrar:
         await node.kill()
         await node.start()
-        with anyio.fail_after(20):
+        with deadline():
             await registrar.registered(2)
 
 

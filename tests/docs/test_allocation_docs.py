@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(("command", "expected"), steps(), ids=[command for command, _ in steps()])
 def test_an_example_prints_what_the_page_says(command: str, expected: str, folder: Path) -> None:
     environ = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "NO_COLOR": "1"}
-    done = subprocess.run(["sh", "-c", command], cwd=folder, env=environ, capture_output=True, text=True, timeout=15)
+    done = subprocess.run(["sh", "-c", command], cwd=folder, env=environ, capture_output=True, text=True, timeout=120)
     assert done.stdout == expected, done.stderr
     assert done.returncode == 0
 

@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(("command", "expected"), transcript(), ids=[command for command, _ in transcript()])
 def test_an_example_prints_what_the_page_says(command: str, expected: str, folder: Path) -> None:
     line = re.sub(r"^devlet\b", lambda _: DEVLET, command)
-    done = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=15)
+    done = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=120)
     assert done.stdout == expected, done.stderr
     assert done.returncode == int("friday" in command)
 
@@ -50,7 +50,6 @@ def steps(root: Path) -> Iterator[list[str]]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(90)
 def test_the_node_on_a_laptop_works_as_the_page_says(root: Path, folder: Path) -> None:
     environ = {k: v for k, v in os.environ.items() if not k.startswith(("DEVLET_", "NOTIFY_", "WATCHDOG_"))}
     printed = []
@@ -65,7 +64,7 @@ def test_the_node_on_a_laptop_works_as_the_page_says(root: Path, folder: Path) -
                 stack.callback(started.kill)
                 assert started.stdout is not None and " is ready: " in started.stdout.readline()
                 continue
-            done = subprocess.run(command, capture_output=True, text=True, env=environ, cwd=folder, timeout=30)
+            done = subprocess.run(command, capture_output=True, text=True, env=environ, cwd=folder, timeout=120)
             assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
             printed.append(done.stdout)
     assert "gpu.nvidia.com" in printed[0]

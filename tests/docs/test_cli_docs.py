@@ -140,7 +140,6 @@ def can_unshare() -> bool:
     )
 
 
-@pytest.mark.timeout(90)
 @pytest.mark.parametrize(
     "verbs",
     [("apply", "get", "delete"), pytest.param(ON_OBJECTS, marks=pytest.mark.long)],

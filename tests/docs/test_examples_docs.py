@@ -25,7 +25,6 @@ MANIFESTS: dict[str, str] = dict(re.findall(r"```yaml\n# (\S+)\n(.*?)```", secti
 
 
 @pytest.mark.long
-@pytest.mark.timeout(90)
 @pytest.mark.parametrize("title", RUN)
 def test_the_commands_of_a_section_print_what_the_page_says(title: str, root: Path) -> None:
     check(PAGE, title, root)

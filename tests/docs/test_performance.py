@@ -115,7 +115,6 @@ def test_the_store_benchmark_sets_etcd_beside_us(root: Path) -> None:
 
 
 @pytest.mark.peers
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("sides", [["--alone"], []], ids=["alone", "beside"])
 def test_the_api_benchmark_runs(root: Path, sides: list[str]) -> None:
     need("bench-api", "etcd", "kube-apiserver")
@@ -130,7 +129,6 @@ def test_the_api_benchmark_runs(root: Path, sides: list[str]) -> None:
 
 
 @pytest.mark.peers
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("sides", [["--alone"], []], ids=["alone", "beside"])
 def test_the_admission_benchmark_runs(root: Path, sides: list[str]) -> None:
     need("kubelet-devices")
@@ -145,7 +143,6 @@ def test_the_admission_benchmark_runs(root: Path, sides: list[str]) -> None:
 
 
 @pytest.mark.peers
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("sides", [["--alone"], []], ids=["alone", "beside"])
 def test_the_benchmark_of_preparing_claims_runs(root: Path, sides: list[str]) -> None:
     need("kubelet-claims")
@@ -163,7 +160,6 @@ def test_the_benchmark_of_preparing_claims_runs(root: Path, sides: list[str]) ->
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
 def test_the_benchmark_of_nodes_for_tests_runs(root: Path) -> None:
     report = root / "report.json"
     done = bench("fixture.py", "--repetitions=1", f"--json={report}")
@@ -183,7 +179,6 @@ def test_the_allocation_benchmark_runs_without_the_reference(root: Path) -> None
 
 
 @pytest.mark.peers
-@pytest.mark.timeout(120)
 def test_the_allocation_benchmark_sets_the_reference_beside_us(root: Path) -> None:
     need("dra-allocate", "dra-cel")
     report = root / "report.json"
@@ -194,7 +189,6 @@ def test_the_allocation_benchmark_sets_the_reference_beside_us(root: Path) -> No
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
 def test_the_scheduling_benchmark_runs_without_the_reference(root: Path) -> None:
     report = root / "report.json"
     done = bench("schedule.py", "--alone", f"--directory={root}", f"--json={report}")
@@ -204,7 +198,6 @@ def test_the_scheduling_benchmark_runs_without_the_reference(root: Path) -> None
 
 
 @pytest.mark.peers
-@pytest.mark.timeout(240)
 def test_the_scheduling_benchmark_sets_the_reference_beside_us(root: Path) -> None:
     need("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
     report = root / "report.json"

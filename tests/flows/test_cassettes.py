@@ -28,7 +28,7 @@ from devlet.testing.node_process import PODS, NodeProcess
 from devlet.testing.processes import RunningProcess, line, process
 from devlet.testing.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 DRIVER, RESOURCE = "gpu.example.com", "example.com/fpga"
 CLASS = {
@@ -104,7 +104,7 @@ async def run_pods(node: NodeProcess) -> dict[str, dict[str, str]]:
     for pod in (TRAIN, FILTER):
         await node.call("POST", PODS, pod)
     for name in ("train", "filter"):
-        await node.until_phase(name, "Running", within=30)
+        await node.until_phase(name, "Running")
     return {name: environment(container) for name, container in (await node.holders()).items()}
 
 

@@ -21,7 +21,7 @@ from devlet.testing.node_api import MERGE
 from devlet.testing.node_drivers import NodeDrivers
 from devlet.testing.wire_faults import Direction
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio]
 
 NOT_UNPREPARED = "FailedUnprepareDynamicResources"
 KEEP = ("bystander",)
@@ -74,7 +74,7 @@ async def fails(node: ClaimNode, text: str, reason: str) -> None:
 async def until_runs(node: ClaimNode) -> None:
     """At once, because its claim changes."""
     await node.call("PATCH", f"{CLAIMS}/train", {"metadata": {"annotations": {"touched": "yes"}}}, MERGE)
-    await node.until_phase("train", "Running", within=5)
+    await node.until_phase("train", "Running")
 
 
 # Registration
@@ -138,7 +138,7 @@ async def test_a_driver_is_told_why_it_is_refused_and_can_do_better(
     said(type="DRAPlugin", name=name, endpoint=endpoint, versions=None)(gpu)
     await gpu.stop()
     await gpu.start()
-    await node.until_phase("train", "Running", within=5)
+    await node.until_phase("train", "Running")
 
 
 async def test_two_registrations_with_one_endpoint_are_one(
@@ -178,7 +178,7 @@ async def test_a_driver_that_does_not_introduce_itself_is_asked_again(
     await others()
     gpu.recover()
     await gpu.until_registered()
-    await node.until_phase("train", "Running", within=5)
+    await node.until_phase("train", "Running")
 
 
 # Answers
@@ -290,7 +290,7 @@ async def test_a_connection_that_is_lost_in_the_middle_of_a_call(
     gpu.hang_up(PREPARE, times=1, after=after)
     await add_pod(node, gpu.name)
     await fails(node, f"claim train: driver {gpu.name}: ", "FailedPrepareDynamicResources")
-    await node.until_phase("train", "Running", within=5)
+    await node.until_phase("train", "Running")
     await others()
     assert gpu.connections > 1
 
@@ -301,7 +301,7 @@ async def test_a_connection_that_is_lost_in_the_middle_of_an_answer(
     gpu.service.proxy.cut_after(20, Direction.TO_CLIENT)
     await add_pod(node, gpu.name)
     await fails(node, f"claim train: driver {gpu.name}: ", "FailedPrepareDynamicResources")
-    await node.until_phase("train", "Running", within=5)
+    await node.until_phase("train", "Running")
     await others()
     assert gpu.connections > 1
 
@@ -318,7 +318,7 @@ async def test_a_driver_that_dies_between_call_and_answer_is_asked_again(
     assert list(gpu.prepared) == [uid]
     gpu.recover()
     await gpu.start()
-    await node.until_phase("train", "Running", within=5)
+    await node.until_phase("train", "Running")
     assert len(gpu.asked(PREPARE)) == 2
 
 

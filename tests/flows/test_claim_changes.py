@@ -8,7 +8,7 @@ from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod, container, g
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
 from devlet.testing.node_drivers import NodeDrivers
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio]
 
 ABSENT, FAILING = "its driver is not there", "its driver fails"
 
@@ -44,7 +44,7 @@ async def test_a_pod_whose_claim_is_deleted_waits_for_a_new_one(
     uid = await node.add_claim("train", given(gpu.name))
     await node.until_failed("train", "it is not reserved for the pod")
     await node.reserve("train", await pod(node))
-    await node.until_phase("train", "Running", within=4)
+    await node.until_phase("train", "Running")
     assert await node.environment("train") == {"CLAIM_train": uid}
     assert list(gpu.prepared) == [uid]
 
@@ -61,7 +61,7 @@ async def test_a_pod_whose_claim_gets_a_device_of_another_driver_uses_that(
         gpu.recover()
     await node.allocate("train", given(nic.name, "dev-1"))
     await node.reserve("train", await pod(node))
-    await node.until_phase("train", "Running", within=4)
+    await node.until_phase("train", "Running")
     [driver] = (await node.prepared())["train"]["drivers"]
     assert driver["driver"] == nic.name
     assert not gpu.prepared

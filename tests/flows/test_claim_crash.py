@@ -327,7 +327,7 @@ async def in_containers(node: ClaimNode) -> dict[str, set[str]]:
 
 async def in_pod_resources(node: ClaimNode) -> Expected:
     async with _lister(node) as ask:
-        answer = await ask(pb.ListPodResourcesRequest(), timeout=10)
+        answer = await ask(pb.ListPodResourcesRequest(), timeout=60)
     return {
         each.name: {
             claim.claim_name: frozenset(device.name for one in claim.claim_resources for device in one.cdi_devices)

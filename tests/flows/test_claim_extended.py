@@ -11,7 +11,7 @@ from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver, Pr
 from devlet.testing.node_process import devices_in_status
 from devlet.testing.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio]
 
 GPU = "example.com/gpu"
 NIC = "example.com/nic"

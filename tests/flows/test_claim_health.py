@@ -10,7 +10,7 @@ from devlet.testing.fake_dra_driver import PREPARE, WATCH, DeviceReport, FakeDra
 from devlet.testing.node_drivers import NodeDrivers
 from devlet.testing.node_process import devices_in_status
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio]
 
 SERVICES = (HealthService.V1ALPHA1,)
 SHARES = ("6f0b1ef0-7c5c-4b1a-9a2c-2c5f2ab7b1b0", "0c9e6c1e-54c1-4b9f-8f0a-9d1f3f1c2d3e")

@@ -19,7 +19,7 @@ from devlet.state.claim_entry import ClaimEntry
 from devlet.testing.claim_node import ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 MANY = 300  # of one pod
 VERY_MANY = 10_000  # on the node
@@ -47,7 +47,7 @@ async def test_a_pod_may_have_hundreds_of_claims(root: Path) -> None:
         await node.start()
         await node.bind("many")
         await node.run_pod("one", nic.name)
-        await node.until_phase("many", "Running", within=30)
+        await node.until_phase("many", "Running")
         assert [len(call.claims) for call in gpu.asked(PREPARE)] == [MANY]
         assert len(await node.environment("many")) == MANY
         await node.delete("many")
@@ -94,7 +94,7 @@ def test_on_a_full_disk_claims_are_neither_prepared_nor_forgotten_until_there_is
     script = 'mount -t tmpfs -o size=1m,mode=700 tmpfs "$1" && exec "$2" "$3" "$1" "$4"'
     story = Path(__file__).with_name("full_disk_claims.py")
     arguments = ["sh", "-c", script, "sh", str(small), sys.executable, str(story), str(beside)]
-    run = subprocess.run([*(in_mount_namespace() or []), *arguments], capture_output=True, timeout=50)
+    run = subprocess.run([*(in_mount_namespace() or []), *arguments], capture_output=True, timeout=120)
     assert run.returncode == 0, run.stderr.decode()
     full = f"{small / CHECKPOINT} cannot be written: No space left on device"
     assert json.loads(run.stdout) == {

@@ -39,7 +39,7 @@ from devlet.state.claim_entry import ClaimEntry
 from devlet.testing.claim_specimens import claim, device, key, pod
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.scripted_drivers import Claims
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 
 ROUNDS = int(os.environ.get("DEVLET_CRASH_ROUNDS", "0"))
 DRIVERS = [DriverName(f"{name}.example.com") for name in ("gpu", "nic", "tpu")]
@@ -519,7 +519,7 @@ class Machine(RuleBasedStateMachine):
             await self.end_pod(uid)
         assert not self.alive and self.manager.records() == []
         await self.clock.advance(60)  # a write that failed is repeated
-        await until(self.read_entries, lambda entries: not entries, within=5)
+        await until(self.read_entries, lambda entries: not entries)
         for driver in self.drivers.values():
             assert driver.prepared == {} and driver.asked == set()
 
@@ -546,7 +546,7 @@ def _pod(uid: str, names: Sequence[str], extended: str | None) -> Pod:
 
 
 async def _bounded(work: Any) -> Any:
-    with anyio.fail_after(15):
+    with deadline():
         return await work
 
 

@@ -14,7 +14,7 @@ from devlet.testing.node_drivers import NodeDrivers
 from devlet.testing.node_process import devices_in_status
 from devlet.testing.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio]
 
 
 def with_containers(document: Document, *containers: Document, init: bool = False) -> Document:

@@ -16,7 +16,7 @@ from devlet.testing.node_process import NODE
 from devlet.testing.node_process import PODS as POD_PATH
 from devlet.testing.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 CONFIGURATION = """
 timeouts:

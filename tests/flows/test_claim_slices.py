@@ -15,7 +15,7 @@ from devlet.testing.node_drivers import NodeDrivers, node_drivers
 from devlet.testing.node_process import NODE
 from devlet.testing.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio]
 
 LAYOUTS = ["a directory of its own", "the registry directory"]
 

@@ -20,7 +20,7 @@ import pytest
 from devlet.cluster.store.store import open_store
 from devlet.objects.kinds import NAMESPACES
 
-_DEADLINE = 15.0
+_DEADLINE = 60.0
 
 
 class Daemon:

@@ -23,7 +23,7 @@ from devlet.testing.fake_device_plugin import NO_RESPONSE, FakeDevicePlugin, lar
 from devlet.testing.node_process import NodeProcess, devices_in_status, pod
 from devlet.testing.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio]
 
 NIC = "good.com/nic"
 TIMES = """
@@ -433,7 +433,7 @@ def test_on_a_full_disk_pods_with_devices_wait_and_nothing_is_lost(root: Path) -
     script = 'mount -t tmpfs -o size=256k,mode=700 tmpfs "$1/device-plugins" && exec "$2" "$3" "$1"'
     story = Path(__file__).with_name("full_disk_node.py")
     command = [*(in_mount_namespace() or []), "sh", "-c", script, "sh", str(root), sys.executable, str(story)]
-    run = subprocess.run(command, capture_output=True, timeout=50)
+    run = subprocess.run(command, capture_output=True, timeout=120)
     assert run.returncode == 0, run.stderr.decode()
     checkpoint = plugins / "kubelet_internal_checkpoint"
     assert json.loads(run.stdout) == {

@@ -198,7 +198,7 @@ async def in_pod_resources(node: NodeProcess) -> dict[str, frozenset[str]]:
             request_serializer=pb.ListPodResourcesRequest.SerializeToString,
             response_deserializer=pb.ListPodResourcesResponse.FromString,
         )
-        answer = await ask(pb.ListPodResourcesRequest(), timeout=10)
+        answer = await ask(pb.ListPodResourcesRequest(), timeout=60)
     found = {
         each.name: frozenset(id for container in each.containers for one in container.devices for id in one.device_ids)
         for each in answer.pod_resources

@@ -21,11 +21,11 @@ from devlet.testing.node_process import NodeProcess, devices_in_status, plugin_p
 from devlet.testing.processes import RunningProcess
 from devlet.testing.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.anyio]
 
 GPU = "vendor.com/gpu"
 WAITS = "WaitingForDevicePlugin"
-MOMENTS = 10.0  # seconds; usually it is far less than one, but the machine may be busy
+MOMENTS = 60.0  # seconds
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ async def test_a_pod_keeps_its_device_whatever_is_restarted(node: NodeProcess, w
             await node.start()
         await node.until_healthy(GPU, 2)
         if "container" in what:
-            await node.until_pod("first", lambda pod: restarts(pod) >= 1, within=30)
+            await node.until_pod("first", lambda pod: restarts(pod) >= 1)
         else:
             assert restarts(await node.until_phase("first", "Running")) == 0
         assert await until_has(node, "first", before)

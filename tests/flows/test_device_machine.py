@@ -14,7 +14,6 @@ from typing import Any
 
 import anyio
 import hypothesis.strategies as st
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -31,7 +30,7 @@ from devlet.plugins.device_plugin import Offer
 from devlet.plugins.devices import Device
 from devlet.state.checkpoint_file import CheckpointFile
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 
 MAIN = ContainerName("main")
 RESOURCES = [ResourceName("vendor.com/gpu"), ResourceName("vendor.com/nic")]
@@ -135,7 +134,7 @@ class Machine(RuleBasedStateMachine):
 
     async def listed(self, plugin: FakeDevicePlugin) -> None:
         expected = sum(device.is_healthy for device in plugin.devices)
-        await until(self.dead_or_listed(plugin, expected), within=10)
+        await until(self.dead_or_listed(plugin, expected))
 
     def dead_or_listed(self, plugin: FakeDevicePlugin, expected: int) -> Any:
         async def read() -> bool:
@@ -164,7 +163,7 @@ class Machine(RuleBasedStateMachine):
 
         async def die() -> None:
             await plugin.stop()
-            await until(self.dead_or_listed(plugin, 0), within=10)
+            await until(self.dead_or_listed(plugin, 0))
             await self.back_after_a_crash()
 
         self.do(die())
@@ -279,7 +278,7 @@ class Machine(RuleBasedStateMachine):
 
 async def _bounded(work: Any) -> Any:
     async with AsyncExitStack() as stack:
-        stack.enter_context(anyio.fail_after(15))
+        stack.enter_context(deadline())
         return await work
 
 
@@ -294,4 +293,4 @@ Machine.TestCase.settings = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-test_devices_are_never_lost_or_given_twice = pytest.mark.timeout(240)(Machine.TestCase)
+test_devices_are_never_lost_or_given_twice = Machine.TestCase

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.long]
 
 OBJECTS = """
 apiVersion: resource.k8s.io/v1
@@ -68,7 +68,7 @@ class Node:
 
     def run(self, arguments: list[str], stdin: str = "") -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "devlet", *arguments]
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=30)
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120)
 
     def document(self, *arguments: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self(*arguments, "-o", "json"))
@@ -80,7 +80,7 @@ class Node:
 
     def allocate(self, claim: str, device: str) -> None:
         words = ["--root", str(self.root), claim, "--device", f"gpu.example.com/node1/{device}"]
-        subprocess.run([sys.executable, "-m", "devlet.testing.allocate", *words], check=True, timeout=30)
+        subprocess.run([sys.executable, "-m", "devlet.testing.allocate", *words], check=True, timeout=120)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from devlet.objects.documents import Document
 from devlet.testing.node_process import PODS, NodeProcess
 from devlet.testing.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio]
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 TOKEN = "/api/v1/namespaces/devlet-system/serviceaccounts/devlet-node/token"

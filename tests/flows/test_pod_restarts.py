@@ -16,7 +16,7 @@ from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
 from devlet.testing.node_process import NODE, NodeProcess, devices_in_status, plugin_process, pod
 from devlet.testing.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 GPU = "vendor.com/gpu"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

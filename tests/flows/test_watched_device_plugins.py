@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import anyio
 import pytest
 
 from devlet.kit.clock import SystemClock
@@ -15,6 +14,7 @@ from devlet.plugins.device_plugin_handler import TYPE, DevicePluginHandler
 from devlet.plugins.devices import Device, Options
 from devlet.plugins.registration import PluginWatcher
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 GPU = ResourceName("vendor.com/gpu")
@@ -40,7 +40,7 @@ class Node:
         return FakeDevicePlugin(self.registry, GPU, devices, socket=socket, registry=self.registry, options=options)
 
     async def until(self, capacity: int, allocatable: int, ids: set[str] | None = None) -> None:
-        with anyio.fail_after(10):
+        with deadline():
             while self._state(ids is not None) != (capacity, allocatable, ids):
                 await self.devices.changed()
 

@@ -34,12 +34,14 @@ def _builder() -> Any:
 builder = _builder()
 
 
+PROGRAMS = builder.read_table().programs()
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    programs = builder.read_table().programs()
     if "peer" in metafunc.fixturenames:
-        metafunc.parametrize("peer", sorted(programs))
+        metafunc.parametrize("peer", sorted(PROGRAMS))
     if "peer_with_flags" in metafunc.fixturenames:
-        flags = {name: program.version_args or program.help_args for name, (_, program) in programs.items()}
+        flags = {name: program.version_args or program.help_args for name, (_, program) in PROGRAMS.items()}
         metafunc.parametrize("peer_with_flags", sorted(name for name in flags if flags[name]))
 
 
@@ -69,7 +71,7 @@ class Peers:
 
 @pytest.fixture(scope="session")
 def peers() -> Peers:
-    return Peers(BINARIES, builder.read_table().programs())
+    return Peers(BINARIES, PROGRAMS)
 
 
 @pytest.fixture(scope="session")

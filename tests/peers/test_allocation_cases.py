@@ -15,7 +15,7 @@ from devlet.testing.allocation_selectors import selector_matches
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.peers]
 
 TESTS = Path(__file__).resolve().parents[1]
 FILES = sorted((TESTS / "scenarios" / "alloc").glob("*.yaml"))
@@ -35,7 +35,7 @@ def ask(program: Path, problems: list[Document]) -> list[Document]:
         for problem in problems
     ]
     text = "\n".join(json.dumps(problem) for problem in asked)
-    done = subprocess.run([program, "--full"], input=text, capture_output=True, text=True, check=True, timeout=50)
+    done = subprocess.run([program, "--full"], input=text, capture_output=True, text=True, check=True, timeout=120)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

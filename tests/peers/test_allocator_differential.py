@@ -15,7 +15,7 @@ from devlet.testing.problems import mixed_problem
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.peers]
 
 FEATURES = (
     "AdminAccess",

@@ -18,7 +18,7 @@ from devlet.testing.expressions import Expressions
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.peers]
 
 Document = dict[str, Any]
 
@@ -79,7 +79,7 @@ def _scalars(attributes: Any) -> Document:
 
 
 def ask(program: Path, cases: list[Document]) -> list[Document]:
-    done = subprocess.run([program], input=json.dumps(cases), capture_output=True, text=True, timeout=60)
+    done = subprocess.run([program], input=json.dumps(cases), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.peers]
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "cel_selectors.json"
 DEVICE = {"driver": "dra.example.com", "attributes": {"model": {"string": "a100"}}}
@@ -28,14 +28,14 @@ def case(expression: str, **more: object) -> dict[str, object]:
 
 
 def ask(program: Path, *cases: dict[str, object], flags: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    answer = subprocess.run([program, *flags], input=json.dumps(cases), capture_output=True, text=True, timeout=30)
+    answer = subprocess.run([program, *flags], input=json.dumps(cases), capture_output=True, text=True, timeout=120)
     assert answer.returncode == 0, answer.stderr
     return [json.loads(line) for line in answer.stdout.splitlines()]
 
 
 def test_it_agrees_with_every_vector(program: Path) -> None:
     vectors = json.loads(VECTORS.read_text())
-    answer = subprocess.run([program, VECTORS], capture_output=True, text=True, check=True, timeout=30)
+    answer = subprocess.run([program, VECTORS], capture_output=True, text=True, check=True, timeout=120)
     found = [json.loads(line) for line in answer.stdout.splitlines()]
     assert [each["id"] for each in found] == [each["id"] for each in vectors]
     for vector, given in zip(vectors, found, strict=True):
@@ -73,6 +73,6 @@ def test_a_benchmark_counts_evaluations_and_names_what_does_not_compile(program:
 def test_what_it_cannot_read_is_an_error(
     program: Path, flags: tuple[str, ...], text: str, code: int, error: str
 ) -> None:
-    answer = subprocess.run([program, *flags], input=text, capture_output=True, text=True, timeout=30)
+    answer = subprocess.run([program, *flags], input=text, capture_output=True, text=True, timeout=120)
     assert (answer.returncode, answer.stdout) == (code, "")
     assert answer.stderr.startswith("dra-cel: ") and error in answer.stderr

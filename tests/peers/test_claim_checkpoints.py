@@ -30,7 +30,7 @@ from devlet.state.claim_checkpoint import (
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.peers]
 
 FILE = "dra_manager_state"
 # What JSON escapes once and twice, what only Go escapes, and what is more than one byte or word.
@@ -119,7 +119,7 @@ class Kubelet:
         return folders
 
     def run(self, command: str, folders: list[Path], stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run([self._program, command, *folders], input=stdin, capture_output=True, timeout=60)
+        return subprocess.run([self._program, command, *folders], input=stdin, capture_output=True, timeout=120)
 
 
 def as_json(claims: Claims) -> list[dict[str, Any]] | None:

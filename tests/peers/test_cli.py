@@ -13,11 +13,11 @@ import anyio
 import pytest
 
 from devlet.testing.control_plane import ControlPlane
+from devlet.testing.waiting import deadline
 
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(120),
     pytest.mark.xdist_group("peers-cli"),
 ]
 
@@ -275,7 +275,7 @@ async def test_changes_are_followed(cluster: ControlPlane) -> None:
     ]
     async with await anyio.open_process([*command, "--kubeconfig", str(cluster.kubeconfig)]) as process:
         assert process.stdout is not None
-        with anyio.fail_after(60):
+        with deadline():
             while True:
                 await cluster.kubectl("create", "configmap", "followed")
                 await cluster.kubectl("delete", "configmap", "followed")

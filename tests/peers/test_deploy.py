@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(180),
     pytest.mark.xdist_group("peers-deploy"),
 ]
 
@@ -122,15 +121,15 @@ async def test_a_manifest_is_taken_by_the_server(cluster: ControlPlane, manifest
 async def test_a_node_agent_with_its_service_account_runs_pods(cluster: ControlPlane, root: Path) -> None:
     config = await kubeconfig(cluster, "devlet-node")
     async with NodeProcess(root, arguments=["--kubeconfig", str(config)]) as node:
-        await kubectl(cluster, "wait", f"node/{NODE}", "--for=condition=Ready", "--timeout=30s")
+        await kubectl(cluster, "wait", f"node/{NODE}", "--for=condition=Ready", "--timeout=60s")
         await kubectl(cluster, "apply", "-f", "-", stdin=pod("placed", nodeName=NODE))
-        await kubectl(cluster, "wait", "pod/placed", "--for=jsonpath={.status.phase}=Running", "--timeout=30s")
+        await kubectl(cluster, "wait", "pod/placed", "--for=jsonpath={.status.phase}=Running", "--timeout=60s")
         lease = (await read(cluster, "lease", NODE, "-n", "kube-node-lease"))["spec"]["renewTime"]
 
         async def renewed() -> bool:
             return bool((await read(cluster, "lease", NODE, "-n", "kube-node-lease"))["spec"]["renewTime"] > lease)
 
-        await until(renewed, within=40)
+        await until(renewed, within=60)
         await kubectl(cluster, "delete", "pod", "placed", "--wait=true", "--timeout=60s")
     assert "forbidden" not in node.log.lower()
     await kubectl(cluster, "delete", "node", NODE)
@@ -146,10 +145,10 @@ async def test_a_node_agent_with_the_role_for_it_shows_its_static_pods(cluster: 
     arguments = ["--kubeconfig", str(config), "--static-pod-path", str(manifests)]
     async with NodeProcess(root, arguments=arguments) as node:
         mirror = f"pod/web-{NODE}"
-        await kubectl(cluster, "wait", mirror, "--for=create", "--timeout=30s")
-        await kubectl(cluster, "wait", mirror, "--for=jsonpath={.status.phase}=Running", "--timeout=30s")
+        await kubectl(cluster, "wait", mirror, "--for=create", "--timeout=60s")
+        await kubectl(cluster, "wait", mirror, "--for=jsonpath={.status.phase}=Running", "--timeout=60s")
         (manifests / "web.json").unlink()
-        await kubectl(cluster, "wait", mirror, "--for=delete", "--timeout=30s")
+        await kubectl(cluster, "wait", mirror, "--for=delete", "--timeout=60s")
     assert "forbidden" not in node.log.lower()
     await kubectl(cluster, "delete", "-f", role)
     await kubectl(cluster, "delete", "node", NODE)
@@ -165,7 +164,7 @@ async def test_the_scheduler_with_its_service_account_gives_a_pod_its_devices(
         assert "devlet control is ready: scheduler leads" in log.read_text()
         await kubectl(cluster, "apply", "-f", "-", stdin=with_claim("p", resourceClaimName="own"))
         await kubectl(cluster, "apply", "-f", "-", stdin=pod("not-ours"))
-        await kubectl(cluster, "wait", "pod/p", "--for=condition=PodScheduled", "--timeout=30s")
+        await kubectl(cluster, "wait", "pod/p", "--for=condition=PodScheduled", "--timeout=60s")
         claim = (await read(cluster, "resourceclaim", "own"))["status"]
         assert [each["device"] for each in claim["allocation"]["devices"]["results"]] == ["gpu-0"]
         assert [each["name"] for each in claim["reservedFor"]] == ["p"]
@@ -185,7 +184,7 @@ async def test_the_controllers_with_their_rights_make_claims_and_evict(cluster: 
     config, log = await kubeconfig(cluster, "devlet-control"), root / "control.log"
     async with control(cluster, config, log, "--controllers", "*"):
         await kubectl(cluster, "apply", "-f", "-", stdin=with_claim("made", resourceClaimTemplateName="gpus"))
-        await kubectl(cluster, "wait", "pod/made", "--for=condition=PodScheduled", "--timeout=30s")
+        await kubectl(cluster, "wait", "pod/made", "--for=condition=PodScheduled", "--timeout=60s")
         rule = {"deviceSelector": {"driver": "gpu.example.com"}, "taint": {"key": "broken", "effect": "NoExecute"}}
         await kubectl(cluster, "apply", "-f", "-", stdin=resource("DeviceTaintRule", "broken", rule, "v1beta2"))
 

@@ -21,7 +21,7 @@ from devlet.state.device_checkpoint import Checkpoint, Encoder, Entry, attempts,
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.peers]
 
 FILE = "kubelet_internal_checkpoint"
 # What JSON escapes, what only Go escapes, what is more than one byte or word, and what the hash text is made of.
@@ -90,7 +90,7 @@ class Kubelet:
         return folders
 
     def run(self, command: str, folders: list[Path], stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run([self._program, command, *folders], input=stdin, capture_output=True, timeout=60)
+        return subprocess.run([self._program, command, *folders], input=stdin, capture_output=True, timeout=120)
 
 
 def as_json(document: Document) -> dict[str, Any]:

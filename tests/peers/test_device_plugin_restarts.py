@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(120),
     pytest.mark.xdist_group("peers-device-plugin-restarts"),
 ]
 
@@ -38,7 +37,7 @@ NULL: dict[str, Any] = {"name": "null", "groups": [{"count": 3, "paths": [{"path
 RESOURCES = {"generic": "squat.ai/null", "sample": "example.com/resource"}
 COUNTS = {"generic": 3, "sample": 2}
 BOTH = pytest.mark.parametrize("name", ["generic", "sample"])
-RECOVERY = 45.0  # seconds
+RECOVERY = 60.0  # seconds
 
 T = TypeVar("T")
 
@@ -101,7 +100,7 @@ class Node:
     async def run_pod(self, name: str) -> str:
         """Returns the device that it has."""
         await self.kubectl("apply", "-f", "-", stdin=json.dumps(pod(name, {self.resource: "1"})))
-        await self.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=30s")
+        await self.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=60s")
         return str((await self.containers(name))[0]["devices"][0]["ids"][0])
 
     async def containers(self, name: str) -> list[Document]:

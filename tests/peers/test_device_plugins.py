@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(120),
     pytest.mark.xdist_group("peers-device-plugins"),
 ]
 
@@ -100,7 +99,7 @@ async def apply(api: EmbeddedApi, namespace: str, *pods: Document) -> None:
 
 
 async def ready(api: EmbeddedApi, namespace: str, *names: str) -> None:
-    await kubectl(api, "wait", "-n", namespace, "--for=condition=Ready", *(f"pod/{n}" for n in names), "--timeout=30s")
+    await kubectl(api, "wait", "-n", namespace, "--for=condition=Ready", *(f"pod/{n}" for n in names), "--timeout=60s")
 
 
 @pytest.mark.spec("DP-8.03")
@@ -138,7 +137,7 @@ async def test_a_pod_gets_what_goes_with_its_devices_and_gives_them_back(api: Em
 @pytest.mark.spec("DP-8.24")
 async def test_a_pod_that_wants_more_than_there_is_fails_and_holds_nothing(api: EmbeddedApi, namespace: str) -> None:
     await apply(api, namespace, pod("greedy", {NULL: 4, DISK: 1}))
-    await kubectl(api, "wait", "-n", namespace, "--for=jsonpath={.status.phase}=Failed", "pod/greedy", "--timeout=30s")
+    await kubectl(api, "wait", "-n", namespace, "--for=jsonpath={.status.phase}=Failed", "pod/greedy", "--timeout=60s")
     status = (await read(api, "pod", "greedy", "-n", namespace))["status"]
     assert status["reason"] == "UnexpectedAdmissionError"
     assert f"requested number of devices unavailable for {NULL}. Requested: 4, Available: 3" in status["message"]

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(60),
     pytest.mark.xdist_group("peers-dra-claims"),
 ]
 
@@ -300,7 +299,7 @@ async def test_a_second_pod_has_a_prepared_claim_and_a_new_one(node: PeerNode, h
 async def test_a_container_that_is_started_again_keeps_its_claim(node: PeerNode, hooked: HookedDriver) -> None:
     await node.add_claim("train", device(TEST))
     await node.add_pod(claim_pod("train", "train", restart="OnFailure", run_for="100ms", exit_code="1"))
-    await node.until_pod("train", lambda pod: restarts(pod) > 0, within=30)
+    await node.until_pod("train", lambda pod: restarts(pod) > 0)
     assert await node.environment("train") == {"claim_train_req": "true"}
     assert await hooked.calls(Method.UNPREPARE) == []
 

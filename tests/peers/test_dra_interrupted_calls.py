@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(60),
     pytest.mark.xdist_group("peers-dra-interrupted-calls"),
 ]
 

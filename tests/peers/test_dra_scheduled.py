@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(60),
     pytest.mark.xdist_group("peers-dra-scheduled"),
 ]
 
@@ -339,7 +338,7 @@ async def test_extended_resources_may_have_been_those_of_a_device_plugin(
         await finish(node, "early")
     await until(partial(allocatable, node), lambda found: found in ("0", ""))
     await node.create(extended("late", 1, resource="squat.ai/null"))
-    await node.until_phase("late", "Running", within=30)
+    await node.until_phase("late", "Running")
     assert len(await gpus(node, "late", "c0")) == 1
     await node.call("DELETE", f"{CLASSES}/null")
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(180),
     pytest.mark.xdist_group("peers-driver-project"),
 ]
 
@@ -99,7 +98,7 @@ async def test_the_driver_publishes_the_devices_of_its_node(
         return await slices(cluster)
 
     async with driver(cluster, credentials, root, NODE):
-        await until(published, lambda found: found == [NODE], within=30)
+        await until(published, lambda found: found == [NODE])
     assert "forbidden" not in (root / "driver.log").read_text().lower()
     await kubectl(cluster, "delete", "resourceslices", "--all")
 
@@ -109,7 +108,7 @@ async def test_it_cannot_publish_devices_of_another_node(cluster: ControlPlane, 
         return (root / "driver.log").read_text()
 
     async with driver(cluster, credentials, root, "n2"):
-        await until(said, lambda text: "a driver writes only slices of the node on which it runs" in text, within=30)
+        await until(said, lambda text: "a driver writes only slices of the node on which it runs" in text)
     assert await slices(cluster) == []
 
 

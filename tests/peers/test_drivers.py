@@ -19,6 +19,7 @@ from devlet.testing.drivers import (
     generic_device_plugin,
     sample_device_plugin,
 )
+from devlet.testing.waiting import deadline
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(120),
     pytest.mark.xdist_group("peers-drivers"),
 ]
 
@@ -36,7 +36,7 @@ NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
 async def slices(cluster: ControlPlane, driver: str) -> list[dict[str, Any]]:
     """The driver's slices once there are some."""
     selector = f"--field-selector=spec.driver={driver}"
-    with anyio.fail_after(60):
+    with deadline():
         while True:
             answer = await cluster.kubectl("get", "resourceslices", selector, "-o", "json")
             assert answer.returncode == 0, answer.stderr
@@ -121,12 +121,12 @@ async def test_the_sample_device_plugin_listens_in_the_root_although_its_path_is
 async def test_the_generic_device_plugin_registers(peers: "Peers", root: Path) -> None:
     peers.need("generic-device-plugin")
     async with registrations(root) as seen, generic_device_plugin(peers.binaries, root, [NULL]):
-        with anyio.fail_after(30):
+        with deadline():
             assert b"squat.ai/null" in await seen.receive()
 
 
 async def test_the_sample_device_plugin_registers(peers: "Peers", root: Path) -> None:
     peers.need("sample-device-plugin")
     async with registrations(root) as seen, sample_device_plugin(peers.binaries, root):
-        with anyio.fail_after(30):
+        with deadline():
             assert b"example.com/resource" in await seen.receive()

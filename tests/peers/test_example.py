@@ -8,7 +8,7 @@ import pytest
 from devlet.testing.control_plane import ControlPlane
 from devlet.testing.drivers import dra_example_driver
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 
 async def test_a_driver_names_itself_in_its_slices(cluster: ControlPlane, binaries: Path, root: Path) -> None:

@@ -8,11 +8,11 @@ import anyio
 import pytest
 
 from devlet.testing.control_plane import ControlPlane
+from devlet.testing.waiting import deadline
 
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(120),
     pytest.mark.xdist_group("peers-explain"),
 ]
 
@@ -79,7 +79,7 @@ class Asked:
 
     async def scheduling(self, pod: str, reason: str) -> str:
         """The message of the scheduler's event."""
-        with anyio.fail_after(60):
+        with deadline():
             while True:
                 events = (await self.document("events", "--for", f"pod/{pod}"))["items"]
                 found = [event["message"] for event in events if event["reason"] == reason]

@@ -15,7 +15,7 @@ from devlet.testing.node import Node
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.anyio, pytest.mark.peers, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.anyio, pytest.mark.peers]
 
 GPU = "gpu.example.com"
 PREPARE, UNPREPARE = "NodePrepareResources", "NodeUnprepareResources"
@@ -38,7 +38,7 @@ async def run_pod(node: Node, name: str) -> None:
 
 async def end_pod(node: Node, name: str) -> None:
     await node.delete("Pod", name)
-    await node.until_gone(name, within=30)
+    await node.until_gone(name)
     await node.delete("ResourceClaim", name)
 
 
@@ -58,7 +58,7 @@ async def test_a_prepare_that_takes_longer_than_the_node_waits_is_tried_again(pe
     async with Node.start(timeouts={"draCall": 1}) as node, example_driver(peers, node, faults):
         faults.delay(PREPARE, 3.0, after=True, times=1)
         await run_pod(node, "train")
-        await node.until_running("train", within=30)
+        await node.until_running("train")
         statuses = [call.status for call in await faults.until_over(PREPARE, 2)]
         assert sorted(statuses) == ["CANCELLED", "OK"]
 
@@ -69,7 +69,7 @@ async def test_a_disconnected_prepare_and_unprepare_are_repeated(peers: "Peers",
     async with Node.start(timeouts={"claimReconcile": 1}) as node, example_driver(peers, node, faults):
         rules = [faults.disconnect(method, moment, times=1) for method in (PREPARE, UNPREPARE)]
         await run_pod(node, "train")
-        await node.until_running("train", within=30)
+        await node.until_running("train")
         assert any(name.startswith("GPU_DEVICE") for name in await node.environment("train"))
         await end_pod(node, "train")
         assert [rule.hits for rule in rules] == [1, 1]
@@ -83,7 +83,7 @@ async def test_the_driver_may_be_killed_at_every_point_of_its_work(peers: "Peers
 
         async def scenario() -> None:
             await run_pod(node, "train")
-            await node.until_running("train", within=30)
+            await node.until_running("train")
             await end_pod(node, "train")
 
         async def kill_and_restart() -> None:

@@ -35,13 +35,12 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(120),
     pytest.mark.xdist_group("hooked-driver"),
 ]
 
 NAME = "test-driver.cdi.k8s.io"
 SERVICE = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
-SECONDS = 10.0
+SECONDS = 60.0
 
 Start = Callable[..., AbstractAsyncContextManager[HookedDriver]]
 

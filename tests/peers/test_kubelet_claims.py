@@ -17,11 +17,11 @@ from devlet.wire.pluginregistration import api_pb2 as registration
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 DRIVER = "bench.example.com"
 FILE = "dra_manager_state"
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 @pytest.fixture
@@ -118,11 +118,11 @@ async def test_a_driver_that_is_not_there_fails_the_benchmark(program: Path, roo
     ],
 )
 def test_what_makes_no_sense_is_refused(program: Path, arguments: list[str], problem: str) -> None:
-    answer = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60)
+    answer = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120)
     assert answer.returncode == 2
     assert answer.stderr.startswith(f"kubelet-claims: {problem}")
 
 
 def test_an_unknown_command_gets_the_list_of_commands(program: Path) -> None:
-    answer = subprocess.run([program, "read"], capture_output=True, text=True, timeout=60)
+    answer = subprocess.run([program, "read"], capture_output=True, text=True, timeout=120)
     assert (answer.returncode, answer.stderr.splitlines()[0]) == (2, "usage: kubelet-claims COMMAND")

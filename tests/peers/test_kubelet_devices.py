@@ -16,7 +16,7 @@ from devlet.testing.processes import RunningProcess, line, process
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 GPU = "example.com/gpu"
 FILE = "kubelet_internal_checkpoint"
@@ -99,11 +99,11 @@ async def test_what_is_prepared_is_what_the_plugin_would_have_answered(program: 
     ],
 )
 def test_what_makes_no_sense_is_refused(program: Path, arguments: list[str], problem: str) -> None:
-    answer = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60)
+    answer = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120)
     assert answer.returncode == 2
     assert answer.stderr.startswith(f"kubelet-devices: {problem}")
 
 
 def test_an_unknown_command_gets_the_list_of_commands(program: Path) -> None:
-    answer = subprocess.run([program, "read"], capture_output=True, text=True, timeout=60)
+    answer = subprocess.run([program, "read"], capture_output=True, text=True, timeout=120)
     assert (answer.returncode, answer.stderr.splitlines()[0]) == (2, "usage: kubelet-devices COMMAND")

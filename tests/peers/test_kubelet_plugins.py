@@ -13,7 +13,7 @@ from devlet.testing.kubelet_plugins import kubelet_plugins
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ async def test_what_it_cannot_do_is_refused(program: Path, root: Path, command: 
     ],
 )
 def test_what_makes_no_sense_is_refused(program: Path, arguments: list[str], problem: str) -> None:
-    answer = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60)
+    answer = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120)
     assert answer.returncode == 2
     assert answer.stderr.startswith(f"kubelet-plugins: {problem}")
 
@@ -65,12 +65,12 @@ def test_what_makes_no_sense_is_refused(program: Path, arguments: list[str], pro
 def test_another_directory_than_the_kubelets_is_refused(program: Path, root: Path) -> None:
     (root / "device-plugins").mkdir()
     answer = subprocess.run(
-        [program, "node", f"--root={root}", f"--control={root}/c"], capture_output=True, text=True, timeout=60
+        [program, "node", f"--root={root}", f"--control={root}/c"], capture_output=True, text=True, timeout=120
     )
     assert answer.returncode == 2
     assert f"{root}/device-plugins is not mounted at /var/lib/kubelet/device-plugins/" in answer.stderr
 
 
 def test_an_unknown_command_gets_the_list_of_commands(program: Path) -> None:
-    answer = subprocess.run([program, "read"], capture_output=True, text=True, timeout=60)
+    answer = subprocess.run([program, "read"], capture_output=True, text=True, timeout=120)
     assert (answer.returncode, answer.stderr.splitlines()[0]) == (2, "usage: kubelet-plugins COMMAND")

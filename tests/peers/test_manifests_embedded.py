@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(180),
     pytest.mark.xdist_group("peers-manifests-embedded"),
 ]
 

@@ -20,7 +20,7 @@ from devlet.testing.waiting import until
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.anyio, pytest.mark.peers, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.peers]
 
 NODE = "n1"
 USER = f"system:node:{NODE}"
@@ -47,7 +47,7 @@ class Site:
         return json.loads(answer.stdout) if answer.returncode == 0 else {}
 
     async def until(self, *what: str, holds: Callable[[Document], bool] = bool) -> Document:
-        return await until(lambda: self.get(*what), lambda found: bool(found) and holds(found), within=30)
+        return await until(lambda: self.get(*what), lambda found: bool(found) and holds(found))
 
     async def runs(self, name: str) -> Document:
         return await self.until("pod", name, holds=lambda pod: pod["status"].get("phase") == "Running")
@@ -117,7 +117,7 @@ async def test_what_a_node_writes_of_a_pod_is_accepted(site: Site) -> None:
         assert "reason" not in condition(found, "Ready")
         found = await site.until("pod", "a", holds=lambda pod: pod["status"]["hostIP"] == "10.0.0.2")
         assert found["status"]["hostIPs"] == [{"ip": "10.0.0.2"}]
-        assert (await site.plane.kubectl("delete", "pod", "a", "late", "--timeout=20s")).returncode == 0
+        assert (await site.plane.kubectl("delete", "pod", "a", "late", "--timeout=60s")).returncode == 0
 
 
 @pytest.mark.spec("KA-9.3o")
@@ -141,7 +141,7 @@ async def test_static_pods_have_mirrors_that_come_back_and_go_with_their_files(s
         await site.until("pod", "web-n1", holds=lambda pod: pod["spec"]["containers"][0]["image"] == "y")
         await site.runs("web-n1")
         file.unlink()
-        await until(lambda: site.get("pod", "web-n1"), lambda found: not found, within=30)
+        await until(lambda: site.get("pod", "web-n1"), lambda found: not found)
 
 
 @pytest.mark.spec("KA-9.3b")

@@ -25,7 +25,7 @@ from devlet.testing.kube_programs import kube_controller_manager
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.anyio, pytest.mark.peers, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.peers]
 
 GPU = ResourceName("a.com/gpu")
 SINCE = datetime(2026, 1, 2, tzinfo=UTC)

@@ -26,12 +26,12 @@ from devlet.serve.pod_resources_metrics import PodResourcesMetrics
 from devlet.testing.drivers import generic_device_plugin
 from devlet.testing.embedded import embedded_api
 from devlet.testing.processes import line, process
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 GPU = "example.com/gpu"
 
@@ -69,7 +69,7 @@ async def node(program: Path, root: Path, pods: Sequence[Pod]) -> AsyncIterator[
         running(server.run),
         process([program, "plugin", *flags], log=root / "plugin.log", ready=line("registered")),
     ):
-        with anyio.fail_after(30):
+        with deadline():
             while manager.capacity().allocatable != {GPU: 4}:
                 await manager.changed()
         for each in pods:

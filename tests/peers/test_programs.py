@@ -16,11 +16,11 @@ from devlet.testing.processes import line, process
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.peers]
 
 
 def output(argv: list[str | Path]) -> str:
-    answer = subprocess.run(argv, capture_output=True, text=True, timeout=60, env={"HOME": "/nonexistent"})
+    answer = subprocess.run(argv, capture_output=True, text=True, timeout=120, env={"HOME": "/nonexistent"})
     assert answer.returncode == 0, answer.stderr
     return answer.stdout + answer.stderr
 
@@ -78,7 +78,7 @@ async def test_the_etcd_benchmark_counts_what_it_did(peers: "Peers", root: Path)
 
 def test_the_etcd_benchmark_refuses_what_is_out_of_bounds(peers: "Peers") -> None:
     peers.need("bench-etcd")
-    answer = subprocess.run([peers.binaries / "bench-etcd", "--writers=0"], capture_output=True, text=True, timeout=60)
+    answer = subprocess.run([peers.binaries / "bench-etcd", "--writers=0"], capture_output=True, text=True, timeout=120)
     assert (answer.returncode, answer.stderr) == (2, "bench-etcd: --writers is 0, expected 1 to 1024\n")
 
 
@@ -126,5 +126,5 @@ async def test_the_api_benchmark_counts_what_it_did(peers: "Peers", root: Path) 
 )
 def test_the_api_benchmark_refuses_what_is_out_of_bounds(peers: "Peers", flags: list[str], problem: str) -> None:
     peers.need("bench-api")
-    answer = subprocess.run([peers.binaries / "bench-api", *flags], capture_output=True, text=True, timeout=60)
+    answer = subprocess.run([peers.binaries / "bench-api", *flags], capture_output=True, text=True, timeout=120)
     assert (answer.returncode, answer.stderr) == (2, f"bench-api: {problem}\n")

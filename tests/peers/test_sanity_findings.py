@@ -13,7 +13,7 @@ from devlet.runtime import kubelet_paths
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(90), pytest.mark.xdist_group("peers-sanity-findings")]
+pytestmark = [pytest.mark.peers, pytest.mark.xdist_group("peers-sanity-findings")]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sanity-findings.md").read_text()
 PROGRAMS = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
@@ -23,7 +23,7 @@ def output(root: Path, program: str, driver: Path, *before: str) -> str:
     for name, text in PROGRAMS.items():
         (root / name).write_text(text)
     words = [*before, sys.executable, str(root / program), str(driver)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=80, cwd=root)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=root)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -40,11 +40,11 @@ from devlet.wire.dra_v1 import api_pb2 as dra
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 NAME = "test-driver.cdi.k8s.io"
 SERVICE = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
-SECONDS = 10.0
+SECONDS = 60.0
 F_OFD_GETLK = 36
 GONE = dra.Claim(namespace="default", name="gone", uid="gone")
 

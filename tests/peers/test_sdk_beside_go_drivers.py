@@ -28,14 +28,13 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(120),
     pytest.mark.xdist_group("peers-sdk-beside-go-drivers"),
 ]
 
 OURS = "sdk.example.com"  # the DRA driver; EXAMPLE is the one in Go
 COUNTS = {"example.com/gpu": 4, "squat.ai/null": 4}  # of the plugins: the one of the SDK, and the one in Go
 NULL: dict[str, Any] = {"name": "null", "groups": [{"count": 4, "paths": [{"path": "/dev/null"}]}]}
-RECOVERY = 45.0  # seconds; the one in Go takes its time
+RECOVERY = 60.0  # seconds; the one in Go takes its time
 
 
 class Program(Protocol):

@@ -23,7 +23,7 @@ from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 FILE = "kubelet_internal_checkpoint"
 

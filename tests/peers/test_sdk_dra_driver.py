@@ -39,7 +39,7 @@ from devlet.testing.waiting import until
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 NODE = "n1"
 TEST = "test-driver.cdi.k8s.io"

@@ -22,7 +22,7 @@ from devlet.testing.waiting import until
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 BOTH = pytest.mark.parametrize("way", ["registers", "is-found"])
 

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(180),
     pytest.mark.xdist_group("peers-real-kubelet"),
     pytest.mark.skipif(not is_possible(), reason="a kubelet that changes nothing on this host needs root"),
 ]
@@ -115,7 +114,7 @@ class Node:
     async def until_published(self, driver: str) -> None:
         """A kubelet that starts deletes all slices of its node; if it does so after it has registered the driver, that
         waits for half a minute."""
-        await until(partial(self.slices, driver), within=60.0)
+        await until(partial(self.slices, driver))
 
     async def slices(self, driver: str) -> list[str]:
         found = await self.cluster.list(RESOURCE_SLICES)
@@ -312,7 +311,7 @@ async def test_an_example_is_killed_and_ill_and_its_pods_are_told(node: Node, cl
         await program.kill()
         await program.start()
         await anyio.Path(node.root / "sick" / "gpu-0").write_text("too hot\n")
-        await until(partial(node.health, "train"), lambda found: found == [("Unhealthy", "too hot")], within=60.0)
+        await until(partial(node.health, "train"), lambda found: found == [("Unhealthy", "too hot")])
         other = await node.run("other", GPU)
         assert set(node.variables(other)) == {"GPU_1", "GPU_1_SHARING"}
         await node.remove("train", "other")

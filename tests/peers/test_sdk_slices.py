@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import pytest
 
 from devlet.cluster.client import Cluster, ListOptions
@@ -24,12 +23,12 @@ from devlet.sdk.slices.dropped import DroppedFields
 from devlet.sdk.values import Device, Pool, Taint
 from devlet.testing.control_plane import ControlPlane, control_plane
 from devlet.testing.drivers import dra_test_driver
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.timeout(180), pytest.mark.xdist_group("sdk-slices")]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.xdist_group("sdk-slices")]
 
 NODE = "n1"
 
@@ -78,7 +77,7 @@ class Driver:
         """What it took."""
         old = Statistics(*(getattr(self.publisher.statistics, field) for field in Statistics.__struct_fields__))
         self.publisher.publish(pools)
-        with anyio.fail_after(60):
+        with deadline():
             await self.publisher.published()
         new = self.publisher.statistics
         return Statistics(new.creates - old.creates, new.updates - old.updates, new.deletes - old.deletes)

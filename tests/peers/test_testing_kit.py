@@ -10,7 +10,7 @@ from devlet.testing.node import Node
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.anyio, pytest.mark.peers, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.anyio, pytest.mark.peers]
 
 GPU = "gpu.example.com"
 
@@ -30,7 +30,7 @@ async def test_the_example_driver_is_run_killed_and_started_again(peers: "Peers"
             await node.restart()
             await driver.restart()
             await node.delete("Pod", "train")
-            await node.until_gone("train", within=30)
+            await node.until_gone("train")
 
 
 async def test_a_device_plugin_has_flags_of_its_own(peers: "Peers") -> None:

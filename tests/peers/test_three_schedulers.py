@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(240),
     pytest.mark.xdist_group("peers-three-schedulers"),
 ]
 
@@ -80,10 +79,10 @@ class Scene:
         return sum("nodeName" in each["spec"] for each in (await self.cluster.list(PODS, "default")).items)
 
     async def until_bound(self, count: int) -> None:
-        await until(self.bound, lambda found: found >= count, within=60)
+        await until(self.bound, lambda found: found >= count)
 
     async def until_another_leads(self, than: str) -> str:
-        return await until(self.leader, lambda name: name not in ("", than), within=30)
+        return await until(self.leader, lambda name: name not in ("", than))
 
     async def follow_lease(self) -> None:
         options = WatchOptions(field_selector=f"metadata.name={LEASE}")

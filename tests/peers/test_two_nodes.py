@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.timeout(180),
     pytest.mark.xdist_group("peers-two-nodes"),
 ]
 
@@ -66,7 +65,7 @@ class Scene:
             going = [name for name, each in pods.items() if "deletionTimestamp" in each["metadata"]]
             return not going and [each["status"]["phase"] for each in pods.values()].count("Running") == count
 
-        return await until(self.pods, running, within=60)
+        return await until(self.pods, running)
 
     async def settled(self) -> Snapshot:
         """Nothing is left of pods that are over, and who waits has to."""
@@ -76,7 +75,7 @@ class Scene:
             seen[:] = [await take(self.cluster, self.nodes)]
             return [*leaks(seen[0]), *unexplained(seen[0])]
 
-        await until(complaints, lambda found: not found, within=60)
+        await until(complaints, lambda found: not found)
         return seen[0]
 
 

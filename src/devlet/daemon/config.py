@@ -267,6 +267,7 @@ KEYS = (
     Key("node.plugin_grace", "timeouts.pluginGrace", "", _duration),
     Key("node.release_hook", "timeouts.releaseHook", "", _duration),
     Key("node.dra_call", "timeouts.draCall", "", _duration),
+    Key("node.prepare_retry", "timeouts.prepareRetry", "", _duration),
     Key("node.slice_wipe_delay", "timeouts.sliceWipeDelay", "", _duration),
     Key("node.claim_reconcile", "timeouts.claimReconcile", "", _duration),
     Key("node.health_retry", "timeouts.healthRetry", "", _duration),

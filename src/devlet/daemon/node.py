@@ -19,6 +19,7 @@ from devlet.daemon.config import Config
 from devlet.daemon.node_claims import NodeClaims
 from devlet.daemon.node_settings import NodeSettings
 from devlet.daemon.root import REGISTRY
+from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock
 from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
@@ -130,7 +131,7 @@ class NodeAgent:
             runtime,
             self.recorder,
             clock,
-            parts.Settings(address=address, reconcile=settings.claim_reconcile),
+            _pod_settings(settings, address),
             node=self.status.node,
             claim_health=self.claims.statuses,
             static=self._static_pods(cluster, name, settings.static_pod_path, clock),
@@ -223,3 +224,8 @@ def _device_settings(settings: NodeSettings) -> manager.Settings:
         pre_start=settings.plugin_pre_start,
     )
     return manager.Settings(grace=settings.plugin_grace, plugin=calls)
+
+
+def _pod_settings(settings: NodeSettings, address: str) -> parts.Settings:
+    prepare = Backoff(settings.prepare_retry, max(60.0, settings.prepare_retry))
+    return parts.Settings(address=address, reconcile=settings.claim_reconcile, prepare=prepare)

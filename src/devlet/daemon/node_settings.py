@@ -43,6 +43,7 @@ class NodeSettings:
     release_hook: float = 30.0  # for one hook
     dra_call: float = 45.0  # for one call to a DRA driver
     slice_wipe_delay: float = 30.0  # how long a DRA driver may be gone before its slices are deleted
+    prepare_retry: float = 1.0  # before claims that could not be prepared are tried again; doubled each time
     claim_reconcile: float = 60.0  # how often claims of pods that are gone are looked for
     health_retry: float = 5.0  # before a health stream that ended is opened again
     health_validity: float = 30.0  # of a report on a device's health that does not say it itself

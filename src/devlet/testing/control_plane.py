@@ -37,6 +37,7 @@ from devlet.testing.kube_programs import (
 )
 from devlet.testing.processes import Ready, RunningProcess, process
 from devlet.testing.restarts import Restarts
+from devlet.testing.waiting import DEADLINE
 
 __all__ = ["ADMIN", "CONTROLLERS", "FEATURE_GATES", "RUNTIME_CONFIG", "ControlPlane", "control_plane"]
 
@@ -126,7 +127,7 @@ async def control_plane(
     users: Mapping[str, Sequence[str]] = MappingProxyType({}),
     api_flags: Sequence[str] = (),
     fsync: bool = True,
-    timeout: float = 60.0,
+    timeout: float = DEADLINE,
 ) -> AsyncIterator[ControlPlane]:
     """Start it and yield when every part reports ready and the default namespace exists.
 

@@ -12,10 +12,11 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from msgspec import Struct
 
 from devlet.errors import InvalidInput, Unavailable
+from devlet.testing.waiting import DEADLINE
 
 __all__ = ["ControlSocket"]
 
-ANSWER_TIMEOUT = 15.0  # seconds; the program itself gives up earlier
+ANSWER_TIMEOUT = DEADLINE  # the program itself gives up earlier
 ANSWER_LIMIT = 64 << 20  # bytes
 
 

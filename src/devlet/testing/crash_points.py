@@ -20,6 +20,7 @@ import anyio
 
 from devlet.testing.grpc_faults import Call, Faults, Rule
 from devlet.testing.node_life import beside
+from devlet.testing.waiting import DEADLINE
 
 __all__ = ["CrashPoint", "crash_at", "crash_points"]
 
@@ -48,7 +49,7 @@ def crash_points(calls: Iterable[Call]) -> list[CrashPoint]:
 
 @asynccontextmanager
 async def crash_at(
-    faults: Faults, point: CrashPoint, kill: Callable[[], Awaitable[object]], *, within: float = 15.0
+    faults: Faults, point: CrashPoint, kill: Callable[[], Awaitable[object]], *, within: float = DEADLINE
 ) -> AsyncIterator[None]:
     """While the block runs, `kill` is called when the point is reached, once. AssertionError if it never is: at the end
     of the block it must have happened, or happen `within` seconds."""

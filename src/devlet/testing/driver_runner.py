@@ -27,6 +27,7 @@ from devlet.testing.faulty_wire import FaultyWire
 from devlet.testing.grpc_faults import Faults
 from devlet.testing.processes import RunningProcess, ending, log_tail, process
 from devlet.testing.restarts import Restarts
+from devlet.testing.waiting import DEADLINE
 
 __all__ = ["DriverRunner", "Paths"]
 
@@ -72,9 +73,9 @@ class Host(Protocol):
 
     async def driver_paths(self, name: str = "") -> Paths: ...
 
-    async def until_registered(self, name: str, *, within: float = 15.0) -> None: ...
+    async def until_registered(self, name: str, *, within: float = DEADLINE) -> None: ...
 
-    async def until_left(self, name: str, *, within: float = 15.0) -> None: ...
+    async def until_left(self, name: str, *, within: float = DEADLINE) -> None: ...
 
 
 class DriverRunner:
@@ -101,7 +102,7 @@ class DriverRunner:
         env: Mapping[str, str] = {},
         cwd: Path | None = None,
         wait: bool = True,
-        within: float = 30.0,
+        within: float = DEADLINE,
         kubelet_paths: bool = False,
         faults: Faults | None = None,
     ) -> AsyncIterator[Self]:

@@ -22,6 +22,7 @@ from devlet.errors import InvalidInput
 from devlet.serve.kube_api import kubeconfigs
 from devlet.testing.control_plane import ADMIN
 from devlet.testing.processes import Ready, RunningProcess, process
+from devlet.testing.waiting import DEADLINE
 
 __all__ = ["EmbeddedApi", "embedded_api"]
 
@@ -73,7 +74,7 @@ async def embedded_api(
     binaries: Path | None = None,
     arguments: Sequence[str] = (),
     control: bool = False,
-    timeout: float = 30.0,
+    timeout: float = DEADLINE,
 ) -> AsyncIterator[EmbeddedApi]:
     """Start it and yield when it says that it is ready. `arguments` are more flags of `devlet up`; `binaries` is the
     folder of kubectl, which is looked up on the PATH otherwise, and only when it is used. Without `control` nobody

@@ -41,6 +41,7 @@ from devlet.plugins.registration_server import SOCKET
 from devlet.testing import fake_plugin_services as services
 from devlet.testing.plugin_script import Call, Context, Script
 from devlet.testing.spelling import status_code
+from devlet.testing.waiting import DEADLINE
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 from devlet.wire.pluginregistration import api_pb2 as pb_registration
 
@@ -157,7 +158,7 @@ class FakeDevicePlugin(Script):
         version: str | None = None,
         endpoint: str | None = None,
         resource: str | None = None,
-        timeout: float = 30.0,
+        timeout: float = DEADLINE,
     ) -> None:
         """Register with the manager of the directory, by default as what it is. Raises `grpc.aio.AioRpcError` with what
         the manager says against it."""

@@ -44,10 +44,9 @@ from devlet.testing.fault_acts import (
     replaced,
 )
 from devlet.testing.spelling import check_word, status_code
+from devlet.testing.waiting import DEADLINE
 
 __all__ = ["ANSWER", "REQUEST", "Call", "Faults", "Moment", "Occasion", "Part", "Rule"]
-
-PATIENCE = 15.0  # seconds that a thread waits for a call
 
 
 class Part(StrEnum):
@@ -116,7 +115,7 @@ class Rule:
     async def until_hit(self, times: int = 1) -> None:
         await self._faults.bell.until(lambda: self.hits >= times)
 
-    def wait_hit(self, times: int = 1, *, within: float = PATIENCE) -> None:
+    def wait_hit(self, times: int = 1, *, within: float = DEADLINE) -> None:
         """The same for a thread without event loop. AssertionError if it takes longer."""
         if not self._faults.bell.wait_until(lambda: self.hits >= times, within=within):
             raise AssertionError(f"{self} did not happen within {within:g} s\n{self._faults.story}")
@@ -227,7 +226,7 @@ class Faults:
         await self.bell.until(lambda: len(self.over(method)) >= times)
         return self.over(method)
 
-    def wait_asked(self, method: str, times: int = 1, *, within: float = PATIENCE) -> list[Call]:
+    def wait_asked(self, method: str, times: int = 1, *, within: float = DEADLINE) -> list[Call]:
         """`until_asked` for a thread without event loop. AssertionError if it takes longer."""
         if not self.bell.wait_until(lambda: len(self.asked(method)) >= times, within=within):
             seen = f"{len(self.asked(method))} of {times} calls of {method} within {within:g} s"

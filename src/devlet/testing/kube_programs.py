@@ -17,6 +17,7 @@ from devlet.errors import InvalidInput
 from devlet.testing.free_ports import LOOPBACK, free_ports
 from devlet.testing.health import answers
 from devlet.testing.processes import RunningProcess, process
+from devlet.testing.waiting import DEADLINE
 
 __all__ = ["CONTROLLERS", "FEATURE_GATES", "kube_controller_manager", "kube_scheduler", "switches"]
 
@@ -49,7 +50,7 @@ def kube_scheduler(
     *,
     feature_gates: Mapping[str, bool] = FEATURE_GATES,
     flags: Sequence[str] = (LOOK_AGAIN,),
-    timeout: float = 60.0,
+    timeout: float = DEADLINE,
 ) -> Program:
     """Its log is `root/kube-scheduler.log`. `--kube-api-content-type=application/json` in `flags` keeps it from
     sending protobuf."""
@@ -66,7 +67,7 @@ def kube_controller_manager(
     root_ca: Path | None = None,
     feature_gates: Mapping[str, bool] = FEATURE_GATES,
     flags: Sequence[str] = (),
-    timeout: float = 60.0,
+    timeout: float = DEADLINE,
 ) -> Program:
     """Runs `controllers` and no others; its log is `root/kube-controller-manager.log`. Without `root_ca` nothing
     publishes the authority's certificate to the namespaces."""

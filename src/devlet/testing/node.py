@@ -44,7 +44,7 @@ from devlet.testing.node_api import VIEWS, NodeApi
 from devlet.testing.node_life import NodeLife, beside
 from devlet.testing.node_objects import NodeObjects
 from devlet.testing.roots import temporary_root
-from devlet.testing.waiting import until
+from devlet.testing.waiting import DEADLINE, until
 
 __all__ = ["Node"]
 
@@ -192,22 +192,22 @@ class Node(NodeObjects, NodeApi):
 
     # Waiting. Each raises AssertionError, with what was seen instead, if it takes too long
 
-    async def until_running(self, pod: str, *, within: float = 15.0) -> Document:
+    async def until_running(self, pod: str, *, within: float = DEADLINE) -> Document:
         return await self.until_phase(pod, "Running", within=within)
 
-    async def until_allocated(self, claim: str, *, namespace: str = "default", within: float = 15.0) -> list[str]:
+    async def until_allocated(self, claim: str, *, namespace: str = "default", within: float = DEADLINE) -> list[str]:
         """Until the claim has devices: their names."""
         found = await self.wait_for("ResourceClaim", claim, _results, namespace=namespace, within=within)
         return [each["device"] for each in _results(found)]
 
-    async def until_registered(self, name: str, *, within: float = 15.0) -> None:
+    async def until_registered(self, name: str, *, within: float = DEADLINE) -> None:
         """Until the node has a connection to a DRA driver, or to the device plugin of a resource (`vendor.com/gpu`)."""
         try:
             await until(partial(self._state, name), lambda state: state.get("state") == "Connected", within=within)
         except AssertionError as e:
             raise AssertionError(f"{name} did not register: {e}") from None
 
-    async def until_left(self, name: str, *, within: float = 15.0) -> None:
+    async def until_left(self, name: str, *, within: float = DEADLINE) -> None:
         """Until the node has none."""
         await until(partial(self._state, name), lambda state: state.get("state") != "Connected", within=within)
 
@@ -216,7 +216,7 @@ class Node(NodeObjects, NodeApi):
         states = await (self.plugin_states() if "/" in name else self.driver_states())
         return states.get(name.replace("/", ":"), {})
 
-    async def until_published(self, driver: str, devices: int = 1, *, within: float = 15.0) -> list[Document]:
+    async def until_published(self, driver: str, devices: int = 1, *, within: float = DEADLINE) -> list[Document]:
         """Until the slices of a driver have so many devices, or more: the devices."""
 
         async def published() -> list[Document]:

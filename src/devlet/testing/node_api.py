@@ -21,7 +21,7 @@ import anyio
 from devlet.errors import DevletError, NotFound, Unavailable
 from devlet.objects.documents import Document
 from devlet.objects.statuses import error_from_answer
-from devlet.testing.waiting import until
+from devlet.testing.waiting import DEADLINE, until
 
 __all__ = ["EVENTS", "MERGE", "PODS", "SLICES", "VIEWS", "NodeApi", "devices_in_status"]
 
@@ -32,7 +32,7 @@ VIEWS = "/apis/devlet.dev/v1alpha1"
 
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
-ANSWER = 30.0  # seconds
+ANSWER = DEADLINE
 
 
 def devices_in_status(document: Document) -> dict[str, dict[str, str]]:
@@ -144,7 +144,7 @@ class NodeApi:
 
     # Waiting
 
-    async def until_pod(self, name: str, holds: Callable[[Document], bool], *, within: float = 15.0) -> Document:
+    async def until_pod(self, name: str, holds: Callable[[Document], bool], *, within: float = DEADLINE) -> Document:
         """The pod, once that is true of it. If it does not come true the error says what is known of the pod."""
 
         async def read() -> Document | None:
@@ -169,13 +169,13 @@ class NodeApi:
         lines += [f"{each['type']} event {each['reason']}: {each['message']}" for each in events]
         return "\n  ".join([f"it is {pod['status'].get('phase')}", *lines])
 
-    async def until_phase(self, name: str, phase: str, *, within: float = 15.0) -> Document:
+    async def until_phase(self, name: str, phase: str, *, within: float = DEADLINE) -> Document:
         return await self.until_pod(name, lambda pod: pod.get("status", {}).get("phase") == phase, within=within)
 
-    async def until_gone(self, *pods: str, within: float = 30.0) -> None:
+    async def until_gone(self, *pods: str, within: float = DEADLINE) -> None:
         await until(self.pods, lambda found: not found.keys() & set(pods), within=within)
 
-    async def until_healthy(self, resource: str, count: int, *, within: float = 15.0) -> None:
+    async def until_healthy(self, resource: str, count: int, *, within: float = DEADLINE) -> None:
         """Until its plugin is connected and has so many healthy devices."""
         name = resource.replace("/", ":")
 
@@ -185,7 +185,7 @@ class NodeApi:
 
         await until(self.plugin_states, holds, within=within)
 
-    async def until_event(self, reason: str, text: str = "", *, within: float = 15.0) -> Document:
+    async def until_event(self, reason: str, text: str = "", *, within: float = DEADLINE) -> Document:
         """The first event of that reason whose message contains the text."""
 
         async def read() -> list[Document]:

@@ -16,7 +16,7 @@ from devlet.errors import InvalidInput, NotFound
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 from devlet.testing import builders
-from devlet.testing.waiting import until
+from devlet.testing.waiting import DEADLINE, until
 
 __all__ = ["NodeObjects"]
 
@@ -100,7 +100,7 @@ class NodeObjects(ABC):
         holds: Callable[[Document], object] = bool,
         *,
         namespace: str = "default",
-        within: float = 15.0,
+        within: float = DEADLINE,
     ) -> Document:
         """The object, as soon as it is there and `holds` is true of it."""
 

@@ -24,6 +24,7 @@ from anyio.abc import Process
 
 from devlet.errors import InvalidInput, Unavailable
 from devlet.testing import orphans
+from devlet.testing.waiting import DEADLINE
 
 __all__ = ["Ready", "RunningProcess", "ending", "line", "log_tail", "process", "socket_accepts"]
 
@@ -147,7 +148,7 @@ async def process(
     ready: Ready | None = None,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
-    timeout: float = 30.0,
+    timeout: float = DEADLINE,
     grace: float = 5.0,
 ) -> AsyncIterator[RunningProcess]:
     """Start `argv` in a session of its own and yield it once `ready` says so.

@@ -20,10 +20,11 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from devlet.testing.driver_runner import DriverRunner
 from devlet.testing.grpc_loop import GrpcLoop
 from devlet.testing.node import Node
+from devlet.testing.waiting import DEADLINE
 
 __all__ = ["SyncDriver", "SyncNode", "node_thread"]
 
-PATIENCE = 60.0  # seconds for any call, unless it is allowed to wait longer
+PATIENCE = 2 * DEADLINE  # for any call, unless it may wait longer: the wait itself fails first
 
 P = ParamSpec("P")
 T = TypeVar("T")

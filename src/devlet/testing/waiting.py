@@ -1,21 +1,38 @@
-"""Wait for something that another program brings about, and say what was seen instead if it does not."""
+"""Wait for an event with a generous deadline, and report what was awaited and what was seen if it does not come.
 
+    pod = await until(read_pod, lambda pod: pod["status"]["phase"] == "Running")
+    with deadline():
+        await driver.until_registered()
+
+The deadline is there to end a test that would otherwise hang. It says nothing about how fast something should be, so
+it is long enough for a very busy machine.
+"""
+
+import linecache
+import traceback
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from types import TracebackType
+from typing import Self, TypeVar
 
 import anyio
 
-__all__ = ["until"]
+from devlet.testing import diagnostics
+
+__all__ = ["DEADLINE", "deadline", "until"]
 
 T = TypeVar("T")
 
+DEADLINE = 60.0  # seconds
 INTERVAL = 0.05  # seconds between two looks
 SHOWN = 4_000  # characters of the last value that a failure shows
+LOCAL = 300  # characters of a local variable
 
 
-async def until(read: Callable[[], Awaitable[T]], holds: Callable[[T], bool] = bool, *, within: float = 30.0) -> T:
-    """What `read` gives, as soon as `holds` is true of it. AssertionError, with what was seen last, if that takes more
-    than `within` seconds."""
+async def until(read: Callable[[], Awaitable[T]], holds: Callable[[T], bool] = bool, *, within: float = DEADLINE) -> T:
+    """Return what `read` returns as soon as `holds` is true of it.
+
+    Raises AssertionError after `within` seconds, with the value that was read last and a description of what is
+    running."""
     seen: list[T] = []
     with anyio.move_on_after(within):
         while True:
@@ -23,4 +40,51 @@ async def until(read: Callable[[], Awaitable[T]], holds: Callable[[T], bool] = b
             if holds(seen[0]):
                 return seen[0]
             await anyio.sleep(INTERVAL)
-    raise AssertionError(f"not within {within:g} s; last seen: {str(seen)[:SHOWN]}")
+    shown = await anyio.to_thread.run_sync(diagnostics.collect)
+    raise AssertionError(f"not within {within:g} s; last seen: {str(seen)[:SHOWN]}{shown}")
+
+
+class deadline:
+    """End the block after `within` seconds with an AssertionError that shows where it waited.
+
+    The error has the lines of the test that were waiting, their local variables, and a description of what is
+    running."""
+
+    def __init__(self, within: float = DEADLINE) -> None:
+        self._within = within
+
+    def __enter__(self) -> Self:
+        self._scope = anyio.move_on_after(self._within)
+        self._scope.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        waited = _waited(trace)
+        handled = self._scope.__exit__(kind, error, trace)
+        if self._scope.cancelled_caught:
+            raise AssertionError(f"not within {self._within:g} s: {waited}{diagnostics.collect()}")
+        return bool(handled)
+
+
+def _waited(trace: TracebackType | None) -> str:
+    """Return the statement of the block that was waiting, and the local variables of every frame of the tests."""
+    frames = [
+        (frame, line) for frame, line in traceback.walk_tb(trace) if "site-packages" not in frame.f_code.co_filename
+    ]
+    lines = []
+    for frame, line in frames:
+        code = frame.f_code
+        text = linecache.getline(code.co_filename, line).strip()
+        lines.append(f"{text}\n    at {code.co_filename}:{line} in {code.co_name}")
+        lines += [f"    {name} = {_short(value)}" for name, value in frame.f_locals.items()]
+    return "\n  ".join(lines)
+
+
+def _short(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception as e:
+        text = f"({type(value).__name__} without a repr: {e!r})"
+    return text if len(text) <= LOCAL else f"{text[:LOCAL]}…"

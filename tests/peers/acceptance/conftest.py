@@ -45,7 +45,7 @@ PATCH_TYPES = {
     "merge": "application/merge-patch+json",
     "strategic": "application/strategic-merge-patch+json",
 }
-DEADLINE = 30.0  # seconds for what a controller does
+DEADLINE = 60.0  # seconds for what a controller does
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Server:
     ) -> Iterator[http.client.HTTPResponse]:
         address = urlsplit(self.api.endpoint)
         assert address.hostname and address.port
-        connection = http.client.HTTPSConnection(address.hostname, address.port, context=self.trust, timeout=30)
+        connection = http.client.HTTPSConnection(address.hostname, address.port, context=self.trust, timeout=60)
         identity = {"Authorization": f"Bearer {self.api.token}", "User-Agent": "acceptance/1"}
         with closing(connection):
             connection.request(method, path, body, {**identity, **headers})

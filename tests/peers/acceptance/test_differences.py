@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.peers.acceptance.conftest import Site
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.timeout(180), pytest.mark.xdist_group("acceptance")]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.xdist_group("acceptance")]
 
 Document = dict[str, Any]
 Make = Callable[["Site"], Document]
@@ -243,7 +243,7 @@ async def test_the_protocol_is_http_1_1(site: "Site") -> None:
     assert address.hostname and address.port
     trust = ssl.create_default_context(cafile=str(site.server.api.ca_file))
     trust.set_alpn_protocols(["h2", "http/1.1"])
-    connection = http.client.HTTPSConnection(address.hostname, address.port, context=trust, timeout=30)
+    connection = http.client.HTTPSConnection(address.hostname, address.port, context=trust, timeout=60)
     connection.connect()
     try:
         assert isinstance(connection.sock, ssl.SSLSocket)
@@ -257,7 +257,7 @@ async def test_long_answers_are_not_compressed(site: "Site") -> None:
     site.created("configmaps", site.config_map("long", k="x" * 200_000))
     address = urlsplit(site.server.api.endpoint)
     assert address.hostname and address.port
-    connection = http.client.HTTPSConnection(address.hostname, address.port, context=site.server.trust, timeout=30)
+    connection = http.client.HTTPSConnection(address.hostname, address.port, context=site.server.trust, timeout=60)
     headers = {"Authorization": f"Bearer {site.server.api.token}", "Accept-Encoding": "gzip"}
     connection.request("GET", site.path("configmaps", "long"), headers=headers)
     with connection.getresponse() as answer:

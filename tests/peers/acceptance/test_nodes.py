@@ -7,7 +7,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.peers.acceptance.conftest import Site
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.timeout(180), pytest.mark.xdist_group("acceptance")]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.xdist_group("acceptance")]
 
 
 @pytest.mark.spec("KA-10.48")
@@ -52,7 +52,7 @@ async def test_a_node_is_tainted_and_untainted(site: "Site") -> None:
 async def test_a_node_is_drained(site: "Site") -> None:
     site.bound_pod()
     site.patch("pods", "p1", {"status": {"phase": "Succeeded"}}, sub="status")
-    done = await site.kubectl("drain", site.node, "--ignore-daemonsets", "--force", "--timeout=20s")
+    done = await site.kubectl("drain", site.node, "--ignore-daemonsets", "--force", "--timeout=60s")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == f"node/{site.node} cordoned"

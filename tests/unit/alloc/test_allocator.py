@@ -145,7 +145,6 @@ def test_who_is_never_told_to_give_up_is_asked_now_and_then() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(60)
 @BOTH_RULES
 def test_thousands_of_claims_in_one_call_are_no_problem(rules: Rules) -> None:
     count = 2000

@@ -133,8 +133,6 @@ def differing() -> list[Document]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
-@pytest.mark.timeout(120)
 def test_every_difference_is_explained_by_few_rules() -> None:
     explanations = [explanation(each) for each in differing()]
     assert len(explanations) > 50
@@ -157,7 +155,6 @@ def fits(document: Document, rules: Rules) -> Iterator[Document]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
 def test_every_allocation_keeps_all_rules() -> None:
     for document in [*problems(), *map(smallest, NAMES)]:
         for answer in fits(document, Rules()):
@@ -167,7 +164,6 @@ def test_every_allocation_keeps_all_rules() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
 def test_every_allocation_of_the_reference_keeps_what_the_reference_keeps() -> None:
     for document in problems():
         for answer in fits(document, Rules.reference()):

@@ -27,7 +27,6 @@ def comparable(answer: Document) -> Document:
 
 
 @pytest.mark.spec("DA-3.5b")
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", RECORDED)
 def test_every_answer_is_the_reference_s_down_to_the_device_and_the_text(name: str) -> None:
     documents = recorded(name)

@@ -18,8 +18,6 @@ from devlet.cel.program import compile
 from devlet.errors import InvalidSelector
 from devlet.testing.expressions import Expressions
 
-pytestmark = pytest.mark.timeout(60)
-
 ENVIRONMENT = kubernetes((1, 36), stored=True)
 SEEDS, EXPRESSIONS = range(1, 4), 700
 

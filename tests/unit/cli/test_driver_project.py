@@ -154,7 +154,6 @@ async def test_the_objects_of_its_readme_are_taken_by_a_node(root: Path, kind: K
 
 
 @pytest.mark.long
-@pytest.mark.timeout(90)
 @pytest.mark.parametrize("kind", Kind)
 def test_its_own_tests_pass(root: Path, kind: Kind) -> None:
     run(made(root, kind), sys.executable, "-m", "pytest", "-q", "-p", "devlet.testing.pytest_plugin", autoload=False)
@@ -173,7 +172,6 @@ def test_its_own_tests_pass_in_a_fresh_virtual_environment(root: Path, kind: Kin
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", Kind)
 def test_its_code_has_types_and_the_usual_form(root: Path, kind: Kind) -> None:
     place = made(root, kind)

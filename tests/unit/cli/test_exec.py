@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def devlet_exec(*arguments: str, environ: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "devlet", "exec", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environ, timeout=15)
+    return subprocess.run(command, capture_output=True, text=True, env=environ, timeout=120)
 
 
 @pytest.fixture

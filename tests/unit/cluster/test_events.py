@@ -2,7 +2,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from devlet.cluster.client import Cluster, ListOptions
@@ -15,7 +14,7 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import EVENTS, Resource
 from devlet.objects.meta import ObjectReference
 from devlet.testing.fake_clock import FakeClock
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 
 pytestmark = pytest.mark.anyio
 
@@ -173,7 +172,7 @@ async def test_a_cluster_that_is_away_is_asked_again(store: Store, clock: FakeCl
     events_of = recorder(away, clock, retry=Backoff(1.0, 10.0))
     async with running(events_of.run):
         events_of.record(POD, NORMAL, "Started", "late")
-        with anyio.fail_after(5):
+        with deadline():
             await clock.sleeping(1)
         await clock.advance(20)
         await events(store, 1)

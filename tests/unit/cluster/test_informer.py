@@ -20,6 +20,7 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import CONFIG_MAPS, PODS, Resource
 from devlet.testing.cluster_contract.specimens import config_map, pod
 from devlet.testing.fake_clock import FakeClock
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 QUICK = Backoff(0.001, 0.01)
@@ -43,7 +44,7 @@ def value(document: Document) -> Iterable[str]:
 async def until(changes: Changes, name: str, k: str | None) -> list[tuple[str, str | None, str | None]]:
     """What was told up to the moment when the object has that value (None: is gone)."""
     told = []
-    with anyio.fail_after(10):
+    with deadline():
         async for change in changes:
             old = change.old["data"]["k"] if change.old else None
             new = change.new["data"]["k"] if change.new else None
@@ -206,7 +207,7 @@ async def test_after_an_expired_version_only_differences_are_told(store: Store) 
             tasks.start_soon(store.delete, CONFIG_MAPS, "gone", "default")
             tasks.start_soon(store.create, CONFIG_MAPS, config_map("new", data={"k": "1"}), "default")
         told: list[str] = []
-        with anyio.fail_after(10):
+        with deadline():
             while len(told) < 3:
                 change = await changes.receive()
                 told.append(change.key[1])
@@ -219,7 +220,7 @@ async def test_errors_are_waited_out(store: Store) -> None:
     cluster.list_errors = [Unavailable("starting"), Unavailable("starting")]
     cluster.watch_errors = [Unavailable("restarting")]
     copy = informer(cluster)
-    with anyio.fail_after(10):
+    with deadline():
         async with running(copy.run), copy.changes() as changes:
             await store.create(CONFIG_MAPS, config_map("a", data={"k": "1"}), "default")
             assert await until(changes, "a", "1") == [("a", None, "1")]
@@ -233,7 +234,7 @@ def follows(copy: Informer[Document]) -> bool:
 async def test_it_follows_again_when_it_has_heard_what_it_missed(store: Store) -> None:
     cluster = Unsteady(store)
     copy = informer(cluster)
-    with anyio.fail_after(10):
+    with deadline():
         async with running(copy.run):
             await copy.until_following(60)
             assert follows(copy)
@@ -257,7 +258,7 @@ async def test_who_may_never_follow_again_is_not_waited_for_without_end(store: S
         tasks.start_soon(copy.run)
         tasks.start_soon(copy.until_following, 30.0)
         await clock.advance(31)
-        with anyio.fail_after(10):
+        with deadline():
             await copy.until_following(30.0)
         assert not copy.is_following
         tasks.cancel_scope.cancel()
@@ -294,7 +295,7 @@ class Quiet(Unsteady):
 @asynccontextmanager
 async def quiet(cluster: Quiet, clock: FakeClock) -> AsyncIterator[None]:
     seconds = Backoff(1.0, 8.0, jitter=0)
-    with anyio.fail_after(10):
+    with deadline():
         async with running(Informer(cluster, CONFIG_MAPS, lambda found: found, backoff=seconds, clock=clock).run):
             yield
 
@@ -356,7 +357,7 @@ async def test_a_slow_informer_catches_up(root: Path) -> None:
                 for i in range(100):
                     tasks.start_soon(store.create, CONFIG_MAPS, config_map(f"c{i}", data={"k": "1"}), "default")
             names: set[str] = set()
-            with anyio.fail_after(10):
+            with deadline():
                 while len(names) < 100:
                     names.add((await changes.receive()).key[1])
             assert len(copy.all()) == 100
@@ -377,7 +378,7 @@ async def test_a_listener_hears_of_present_objects_then_of_changes(store: Store)
         copy.on_change(listen)
         assert heard == [("before", True)]
         await store.create(CONFIG_MAPS, config_map("after"), "default")
-        with anyio.fail_after(5):
+        with deadline():
             await seen.wait()
         assert heard == [("before", True), ("after", True)]
 
@@ -393,7 +394,7 @@ async def test_an_object_that_cannot_be_read_is_left_out_and_the_others_stay(sto
         await store.patch(CONFIG_MAPS, "a", MergePatch({"data": {"k": "one"}}), "default")
         await store.create(CONFIG_MAPS, config_map("b", data={"k": "2"}), "default")
         async with copy.changes() as changes:
-            with anyio.fail_after(5):
+            with deadline():
                 while copy.get("b", "default") is None:
                     await changes.receive()
         assert copy.get("a", "default") is None

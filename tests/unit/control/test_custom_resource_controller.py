@@ -12,6 +12,7 @@ from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
 from devlet.objects.custom_resources import CLEANUP, DEFINITION
 from devlet.objects.kinds import BUILT_IN
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 KINDS = (*BUILT_IN, DEFINITION)
@@ -31,7 +32,7 @@ def definition() -> dict[str, Any]:
 
 async def until(store: Store, **wanted: bool) -> None:
     """Until the definition is established, or gone."""
-    with anyio.fail_after(10):
+    with deadline():
         async with store.watch(DEFINITIONS, options=WatchOptions()) as events:
             async for event in events:
                 conditions = (event.object.get("status") or {}).get("conditions") or ()

@@ -558,7 +558,6 @@ def test_there_are_never_two_who_may_write(
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 @settings(max_examples=60, suppress_health_check=SLOW)
 @given(st.lists(STEPS, min_size=1, max_size=10), RATES)
 def test_there_are_never_two_who_may_write_whatever_happens(

@@ -49,7 +49,7 @@ class World:
         async def read() -> tuple[object, ...]:
             return await self.state(name)
 
-        await until(read, lambda found: found == state, within=10)
+        await until(read, lambda found: found == state)
 
 
 @asynccontextmanager

@@ -71,13 +71,14 @@ def test_one_topology_option_leaves_the_other_as_it_is(file: Path) -> None:
 @pytest.mark.spec("DN-11.28")
 def test_the_times_of_dra_can_be_set(file: Path) -> None:
     default = load({"root": "/r"}, {}).node
-    names = ("dra_call", "slice_wipe_delay", "claim_reconcile", "health_retry", "health_validity")
-    assert [getattr(default, name) for name in names] == [45, 30, 60, 5, 30]
+    names = ("dra_call", "prepare_retry", "slice_wipe_delay", "claim_reconcile", "health_retry", "health_validity")
+    assert [getattr(default, name) for name in names] == [45, 1, 30, 60, 5, 30]
     file.write_text(
-        HEADER + "timeouts: {draCall: 1s, sliceWipeDelay: 2s, claimReconcile: 3s, healthRetry: 4s, healthValidity: 5s}"
+        HEADER + "timeouts: {draCall: 1s, prepareRetry: 6s, sliceWipeDelay: 2s, "
+        "claimReconcile: 3s, healthRetry: 4s, healthValidity: 5s}"
     )
     node = load({}, {}, file).node
-    assert [getattr(node, name) for name in names] == [1, 2, 3, 4, 5]
+    assert [getattr(node, name) for name in names] == [1, 6, 2, 3, 4, 5]
 
 
 def test_old_drivers_are_named_with_their_api(file: Path) -> None:

@@ -47,13 +47,13 @@ async def test_together_they_bring_a_pod_to_a_node(root: Path, rules: bool) -> N
     async with open_store(root / "cluster.db") as store:
         await fill(store)
         async with running(loops(store, *controllers.CONTROL, rules=rules).run):
-            found = await until(lambda: the_pod(store), lambda found: "nodeName" in found["spec"], within=10)
+            found = await until(lambda: the_pod(store), lambda found: "nodeName" in found["spec"])
             assert found["spec"]["nodeName"] == "n1"
 
             async def events() -> list[Document]:
                 return [each for each in (await store.list(kinds.EVENTS)).items if each["reason"] == "Scheduled"]
 
-            assert (await until(events, within=10))[0]["source"] == {"component": "devlet-scheduler", "host": "here"}
+            assert (await until(events))[0]["source"] == {"component": "devlet-scheduler", "host": "here"}
 
 
 async def test_those_that_are_not_named_do_not_run(root: Path) -> None:
@@ -73,7 +73,7 @@ async def test_pods_of_other_schedulers_are_left_alone(root: Path) -> None:
             async def theirs() -> bool:
                 return "nodeName" in (await store.get(kinds.PODS, "theirs", "default"))["spec"]
 
-            await until(theirs, within=10)
+            await until(theirs)
             assert "nodeName" not in (await the_pod(store))["spec"]
 
 
@@ -83,4 +83,4 @@ async def test_when_they_are_stopped_others_can_go_on(root: Path) -> None:
         async with running(loops(store, controllers.RESOURCE_CLAIM).run):
             await until(lambda: the_pod(store), lambda found: "resourceClaimStatuses" in found["status"])
         async with running(loops(store, *controllers.CONTROL).run):
-            await until(lambda: the_pod(store), lambda found: "nodeName" in found["spec"], within=10)
+            await until(lambda: the_pod(store), lambda found: "nodeName" in found["spec"])

@@ -19,7 +19,7 @@ from devlet.daemon.main import embedded
 from devlet.errors import InvalidInput
 from devlet.objects import kinds
 from devlet.testing.free_ports import free_ports
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +58,7 @@ async def test_it_leads_says_so_and_gives_the_lease_back(cluster: RemoteCluster,
         said.append(state)
         stop()
 
-    with anyio.fail_after(15):
+    with deadline():
         await run(config(root), ready)
     assert said == ["scheduler leads"]
     assert await holder(cluster, "devlet-scheduler") == ""
@@ -103,7 +103,7 @@ async def test_a_namespace_for_leases_that_does_not_exist_ends_it_with_an_error(
 ) -> None:
     said: list[str] = []
     with (
-        anyio.fail_after(15),
+        deadline(),
         pytest.RaisesGroup(pytest.RaisesExc(InvalidInput, match="nosuch"), flatten_subgroups=True),
     ):
         await run(config(root, election=Settings(namespace="nosuch")), said.append)

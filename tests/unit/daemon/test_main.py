@@ -15,6 +15,7 @@ from devlet.daemon.main import embedded_parts, run
 from devlet.errors import InUse, InvalidInput, Unavailable
 from devlet.kit.clock import SystemClock
 from devlet.objects.kinds import CONFIG_MAPS
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +48,7 @@ def noting(diary: list[str], *, stop: float = 0.0) -> Callable[[Config], Abstrac
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_stops_the_parts(root: Path, number: signal.Signals) -> None:
     diary: list[str] = []
-    with anyio.fail_after(10):
+    with deadline():
         await run(Config(root, "n"), noting(diary), on_ready=kill(number))
     assert diary == ["started", "stopped in order", "stopped"]
 
@@ -64,7 +65,7 @@ async def test_a_signal_during_the_start_cancels_it(root: Path) -> None:
         finally:
             diary.append("cancelled")
 
-    with anyio.fail_after(10):
+    with deadline():
         await run(Config(root, "n"), endless_start, on_ready=partial(diary.append, "ready"))
     assert diary == ["cancelled"]
 

@@ -13,6 +13,7 @@ import pytest
 from inotify_simple import INotify
 
 from devlet.kit.dir_watch import Anew, Change, DirWatch, Found, Gone, Settings
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +27,7 @@ class State:
         self.log: list[Change] = []
 
     async def until(self, *paths: Path) -> None:
-        with anyio.fail_after(10):
+        with deadline():
             while self.paths != set(paths):
                 await self.step()
 
@@ -339,5 +340,5 @@ async def test_with_contents_a_file_that_was_written_to_is_found_again(root: Pat
     with DirWatch(root, contents=True) as watch:
         assert [each.path for each in await watch.changes() if isinstance(each, Found)] == [file]
         file.write_text("more")
-        with anyio.fail_after(10):
+        with deadline():
             assert [each.path for each in await watch.changes() if isinstance(each, Found)] == [file]

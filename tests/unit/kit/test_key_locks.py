@@ -2,6 +2,7 @@ import anyio
 import pytest
 
 from devlet.kit.key_locks import KeyLocks
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +26,7 @@ async def test_one_key_is_held_by_one_at_a_time_and_given_on_in_turn() -> None:
 
 async def test_different_keys_do_not_wait_for_each_other() -> None:
     locks: KeyLocks[str] = KeyLocks()
-    with anyio.fail_after(5):
+    with deadline():
         async with locks.hold(["a"]), locks.hold(["b"]):
             assert locks.is_held("a") and locks.is_held("b")
 
@@ -38,7 +39,7 @@ async def test_whoever_takes_several_in_any_order_never_waits_in_a_circle() -> N
             async with locks.hold(keys):
                 await anyio.lowlevel.checkpoint()
 
-    with anyio.fail_after(5):
+    with deadline():
         async with anyio.create_task_group() as tasks:
             for keys in ("ab", "ba", "cab", "bca", "ac"):
                 tasks.start_soon(work, keys)
@@ -51,7 +52,7 @@ async def test_a_key_can_be_given_back_before_the_others() -> None:
         held.release("a")
         held.release("a")
         assert not locks.is_held("a") and locks.is_held("b")
-        with anyio.fail_after(5):
+        with deadline():
             async with locks.hold(["a"]):
                 pass
 
@@ -78,7 +79,7 @@ async def test_nobody_keeps_a_key_while_waiting_for_another() -> None:
         async with locks.hold("z"):
             tasks.start_soon(work, "az")
             await anyio.wait_all_tasks_blocked()
-            with anyio.fail_after(5):
+            with deadline():
                 await work("a")
     assert order == ["a", "az"] and not locks.is_held("a")
 

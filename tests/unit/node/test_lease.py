@@ -59,7 +59,7 @@ async def lease(store: Store, *, not_before: str = "") -> Document:
         except NotFound:
             return None
 
-    found = await until(read, lambda each: each is not None and each["spec"]["renewTime"] >= not_before, within=10)
+    found = await until(read, lambda each: each is not None and each["spec"]["renewTime"] >= not_before)
     assert found is not None
     return found
 
@@ -163,7 +163,7 @@ async def test_the_lease_goes_with_its_node(store: Store, node: str) -> None:
     async def left() -> list[Document]:
         return list((await store.list(LEASES, NODE_LEASES)).items)
 
-    await until(left, lambda found: not found, within=10)
+    await until(left, lambda found: not found)
 
 
 def test_a_lease_keeps_what_others_wrote() -> None:

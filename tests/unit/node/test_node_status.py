@@ -24,7 +24,7 @@ from devlet.plugins.device_plugin import Offer
 from devlet.plugins.devices import Device
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 
 pytestmark = pytest.mark.anyio
 
@@ -78,7 +78,7 @@ class Machine:
             await self.clock.advance(1)  # writes keep a distance
             return await self.store.get(NODES, "n1")
 
-        return await until(read, holds, within=10)
+        return await until(read, holds)
 
     async def gpus(self, capacity: str | None, allocatable: str | None) -> None:
         def holds(node: Document) -> bool:
@@ -216,7 +216,7 @@ async def test_a_node_that_somebody_deletes_is_made_again(machine: Machine) -> N
             await machine.clock.advance(1)
             return [each["metadata"]["uid"] for each in (await machine.store.list(NODES)).items]
 
-        await until(names, lambda uids: bool(uids) and before["metadata"]["uid"] not in uids, within=10)
+        await until(names, lambda uids: bool(uids) and before["metadata"]["uid"] not in uids)
 
 
 async def test_a_restart_of_the_machine_is_told(machine: Machine) -> None:
@@ -334,7 +334,7 @@ async def test_a_cluster_that_contradicts_itself_is_asked_less_and_less_often(
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
-        with anyio.fail_after(10):
+        with deadline():
             for creates, wait in [(1, 1), (2, 2), (3, 4), (4, 4)]:
                 while contrary.creates < creates:
                     await anyio.lowlevel.checkpoint()

@@ -13,6 +13,7 @@ from devlet.objects.identifiers import DeviceID, ResourceName
 from devlet.plugins.device_plugin import Api, DevicePlugin, Offer, Settings, connected
 from devlet.plugins.devices import Device, Grant, Options
 from devlet.testing.fake_device_plugin import NO_RESPONSE, Call, FakeDevicePlugin, large_answer, numbered
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -117,7 +118,7 @@ async def test_the_stream_of_lists_ends_with_the_process(root: Path) -> None:
     async with connected_to(root) as (fake, plugin), aclosing(plugin.devices()) as devices:
         await anext(devices)
         await fake.crash()
-        with pytest.raises(PluginUnavailable), anyio.fail_after(5):
+        with pytest.raises(PluginUnavailable), deadline():
             await anext(devices)
 
 

@@ -21,6 +21,7 @@ from devlet.plugins.dra_registry import TYPE, DraRegistry
 from devlet.plugins.dra_services import prepare_path
 from devlet.plugins.registration import PluginWatcher
 from devlet.testing.fake_clock import FakeClock
+from devlet.testing.waiting import deadline
 from devlet.wire.dra_v1 import api_pb2 as pb
 from devlet.wire.pluginregistration import api_pb2 as pb_registration
 
@@ -44,7 +45,7 @@ async def registry(clock: FakeClock | None = None) -> AsyncIterator[DraRegistry]
 
 async def when(drivers: DraRegistry, holds: Callable[[], bool]) -> None:
     """Looks only when the version has grown: it must grow for everything that is waited for."""
-    with anyio.fail_after(10):
+    with deadline():
         seen = drivers.version
         while not holds():
             seen = await drivers.changed(seen)
@@ -296,7 +297,7 @@ async def test_several_may_wait_for_the_same_change(root: Path) -> None:
             tasks.start_soon(wait)
         await anyio.wait_all_tasks_blocked()
         await drivers.register(GPU, root / "s", V1)
-        with anyio.fail_after(5):
+        with deadline():
             while len(seen) < 3:
                 await anyio.lowlevel.checkpoint()
     assert seen == [1, 1, 1]

@@ -16,7 +16,7 @@ from anyio import create_task_group
 
 from devlet.errors import PluginRefused, PluginUnavailable, PluginUnimplemented
 from devlet.plugins.kept_connection import KeptConnection, Settings
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 
 if TYPE_CHECKING:
     from tests.unit.plugins.conftest import Context, Serve
@@ -37,7 +37,7 @@ class Kept(KeptConnection):
         super().__init__("p", path, settings, on_change=self._note, observe=self._hear)
 
     async def until(self, connected: bool) -> None:
-        with anyio.fail_after(10):
+        with deadline():
             while self.connected is not connected:
                 await self._happened.wait()
 
@@ -117,13 +117,13 @@ async def test_it_connects_by_itself_without_a_call(root: Path, serve: Serve) ->
 async def test_a_server_that_comes_later_is_found(root: Path, serve: Serve) -> None:
     async with keeping(root / "later" / "s") as kept:
         with pytest.raises(PluginUnavailable, match=r"Echo failed: .*No such file or directory"):
-            await kept.call(ECHO, b"", timeout=5)
+            await kept.call(ECHO, b"", timeout=60)
         assert kept.problem() == f"{root}/later/s does not exist"
         (root / "later").mkdir()
         async with serve(root / "later" / "s") as server:
             server.unary[ECHO] = echo
             await kept.until(connected=True)
-            assert await kept.call(ECHO, b"x", timeout=5) == b"x"
+            assert await kept.call(ECHO, b"x", timeout=60) == b"x"
 
 
 @pytest.mark.spec("DN-2.4b")
@@ -132,8 +132,8 @@ async def test_a_call_while_nobody_listens_fails_at_once(root: Path) -> None:
         dead.bind(str(root / "s"))
         async with keeping(root / "s") as kept:
             for _ in range(50):
-                with anyio.fail_after(20), pytest.raises(PluginUnavailable, match=r"Echo failed: .*Connection refused"):
-                    await kept.call(ECHO, b"", timeout=45)
+                with deadline(), pytest.raises(PluginUnavailable, match=r"Echo failed: .*Connection refused"):
+                    await kept.call(ECHO, b"", timeout=600)
             with pytest.raises(PluginUnavailable, match=r"Watch failed: .*Connection refused"):
                 await anext(kept.stream(STREAM, b""))
             assert kept.problem() == f"{root}/s: nobody answers"
@@ -143,7 +143,7 @@ async def test_a_call_while_nobody_listens_fails_at_once(root: Path) -> None:
 async def test_a_call_that_comes_before_the_first_look_waits_for_the_connection(root: Path, serve: Serve) -> None:
     async with serve(root / "s") as server, keeping(root / "s", Settings(look=60)) as kept:
         server.unary[ECHO] = echo
-        assert await kept.call(ECHO, b"x", timeout=5) == b"x"
+        assert await kept.call(ECHO, b"x", timeout=60) == b"x"
 
 
 @pytest.mark.spec("DN-10.R13")
@@ -158,9 +158,9 @@ async def test_all_calls_and_streams_share_one_connection(root: Path, serve: Ser
             async with aclosing(kept.stream(STREAM, b"")) as messages, create_task_group() as tasks:
                 assert await anext(messages) == b"1"
                 for _ in range(20):
-                    tasks.start_soon(lambda: kept.call(ECHO, b"x", timeout=5))
+                    tasks.start_soon(lambda: kept.call(ECHO, b"x", timeout=60))
             await kept.until(connected=True)
-            assert await kept.call(ECHO, b"x", timeout=5) == b"x"
+            assert await kept.call(ECHO, b"x", timeout=60) == b"x"
             assert len(server.calls) == 21 and len(accepted) == 1 and kept.changes == [True]
 
 
@@ -172,7 +172,7 @@ async def test_it_is_usable_after_the_server_has_closed_an_idle_connection(root:
             await kept.until(connected=True)
             await kept.until(connected=False)
             await kept.until(connected=True)
-            assert await kept.call(ECHO, b"x", timeout=5) == b"x"
+            assert await kept.call(ECHO, b"x", timeout=60) == b"x"
 
 
 @pytest.mark.spec("DN-2.4c")
@@ -181,14 +181,14 @@ async def test_a_server_that_stops_and_starts_on_a_new_file_is_found_again(root:
         server.unary[ECHO] = echo
         for number in range(3):
             await kept.until(connected=True)
-            assert await kept.call(ECHO, b"x", timeout=5) == b"x"
+            assert await kept.call(ECHO, b"x", timeout=60) == b"x"
             await server.stop()
             await kept.until(connected=False)
             if number == 1:
                 (root / "s").unlink(missing_ok=True)
                 (root / "s").touch()
                 with pytest.raises(PluginUnavailable, match="is a file, not a socket"):
-                    await kept.call(ECHO, b"", timeout=5)
+                    await kept.call(ECHO, b"", timeout=60)
             (root / "s").unlink(missing_ok=True)
             await server.start()
         await kept.until(connected=True)
@@ -200,14 +200,14 @@ async def test_calls_that_are_lost_find_that_it_is_not_connected(root: Path, ser
     says that the connection is lost."""
     async with serve(root / "s") as server, keeping(root / "s", Settings(look=60)) as kept:
         server.unary[ECHO] = echo
-        await kept.call(ECHO, b"", timeout=5)
-        await kept.call(ECHO, b"", timeout=5)
+        await kept.call(ECHO, b"", timeout=60)
+        await kept.call(ECHO, b"", timeout=60)
         assert kept.changes == [True]
         await server.stop()
-        with anyio.fail_after(5):
+        with deadline():
             while kept.changes == [True]:
                 with suppress(PluginUnavailable):
-                    await kept.call(ECHO, b"", timeout=5)
+                    await kept.call(ECHO, b"", timeout=60)
         assert kept.changes == [True, False]
 
 
@@ -219,11 +219,11 @@ async def test_a_status_of_the_servers_own_is_no_loss(root: Path, serve: Serve) 
         server.unary[ECHO] = refuse
         await kept.until(connected=True)
         with pytest.raises(PluginUnavailable, match="not now"):
-            await kept.call(ECHO, b"UNAVAILABLE", timeout=5)
+            await kept.call(ECHO, b"UNAVAILABLE", timeout=60)
         with pytest.raises(PluginRefused, match="not now"):
-            await kept.call(ECHO, b"INTERNAL", timeout=5)
+            await kept.call(ECHO, b"INTERNAL", timeout=60)
         with pytest.raises(PluginUnimplemented):
-            await kept.call("/test.Service/Other", b"", timeout=5)
+            await kept.call("/test.Service/Other", b"", timeout=60)
         assert kept.changes == [True]
         assert kept.heard == [(ECHO, "Unavailable"), (ECHO, "Internal"), ("/test.Service/Other", "Unimplemented")]
 
@@ -247,12 +247,12 @@ async def test_a_server_that_was_killed_and_one_that_follows_it_is_found_again(r
         for _ in range(2):  # the second finds the file of the first
             async with await anyio.open_process([sys.executable, "-c", SERVER, root / "s"]) as process:
                 await kept.until(connected=True)
-                assert await kept.call(ECHO, b"x", timeout=5) == b"x"
+                assert await kept.call(ECHO, b"x", timeout=60) == b"x"
                 process.kill()
                 await kept.until(connected=False)
             assert (root / "s").exists()
             with pytest.raises(PluginUnavailable):
-                await kept.call(ECHO, b"x", timeout=5)
+                await kept.call(ECHO, b"x", timeout=60)
 
 
 async def test_one_who_accepts_but_does_not_speak_grpc_is_not_connected(root: Path) -> None:
@@ -260,8 +260,8 @@ async def test_one_who_accepts_but_does_not_speak_grpc_is_not_connected(root: Pa
         mute.bind(str(root / "s"))
         mute.listen()
         async with keeping(root / "s", Settings(dial=0.2, look=0.01)) as kept:
-            with anyio.fail_after(5), pytest.raises(PluginUnavailable):
-                await kept.call(ECHO, b"", timeout=45)
+            with deadline(), pytest.raises(PluginUnavailable):
+                await kept.call(ECHO, b"", timeout=600)
             assert kept.changes == [] and not kept.connected
 
 
@@ -279,7 +279,7 @@ async def test_its_end_ends_what_waits_and_refuses_what_comes(root: Path, serve:
 
     async def wait_for_answer() -> None:
         try:
-            await kept.call(ECHO, b"", timeout=45)
+            await kept.call(ECHO, b"", timeout=600)
         except PluginUnavailable as e:
             problems.append(e.message)
 
@@ -301,7 +301,7 @@ async def test_its_end_ends_what_waits_and_refuses_what_comes(root: Path, serve:
             await kept.until(connected=True)
         assert not kept.connected and kept.changes == [True]
         with pytest.raises(PluginUnavailable, match="has been stopped"):
-            await kept.call(ECHO, b"", timeout=5)
+            await kept.call(ECHO, b"", timeout=60)
     assert problems == [f"endpoint {root}/s has been stopped"] * 2
     assert kept.changes == [True]
 
@@ -315,13 +315,13 @@ async def test_a_socket_of_another_user_is_not_dialled_and_not_called(root: Path
         async with keeping(root / "s") as kept:
             for _ in range(2):
                 with pytest.raises(PluginUnavailable, match="belongs to uid 65534"):
-                    await kept.call(ECHO, b"", timeout=5)
+                    await kept.call(ECHO, b"", timeout=60)
             with pytest.raises(PluginUnavailable, match="belongs to uid 65534"):
                 await anext(kept.stream(STREAM, b""))
             assert kept.changes == [] and "belongs to uid 65534" in kept.problem()
             os.chown(root / "s", 0, -1)
             await kept.until(connected=True)
-            assert await kept.call(ECHO, b"x", timeout=5) == b"x"
+            assert await kept.call(ECHO, b"x", timeout=60) == b"x"
             assert len(server.calls) == 1
 
 
@@ -337,17 +337,17 @@ async def test_a_connection_to_a_socket_of_another_user_does_not_count_when_the_
 
     async with keeping(root / "s") as kept:
         with pytest.raises(PluginUnavailable):
-            await kept.call(ECHO, b"", timeout=5)
+            await kept.call(ECHO, b"", timeout=60)
         async with serve(root / "x") as foreign:
             os.chown(root / "x", 65534, -1)
             (root / "x").rename(root / "s")
-            await until(is_foreign, within=10)
+            await until(is_foreign)
             os.chown(root / "s", 0, -1)
             with pytest.raises(PluginUnavailable, match="was not a socket of root or ours"):
-                await kept.call(ECHO, b"", timeout=5)
+                await kept.call(ECHO, b"", timeout=60)
             assert kept.changes == [] and foreign.calls == []
         (root / "s").unlink(missing_ok=True)
         async with serve(root / "s") as server:
             server.unary[ECHO] = echo
             await kept.until(connected=True)
-            assert await kept.call(ECHO, b"x", timeout=5) == b"x"
+            assert await kept.call(ECHO, b"x", timeout=60) == b"x"

@@ -19,7 +19,7 @@ from devlet.plugins.registration import Deregister, Handler, PluginWatcher, Regi
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.processes import process, socket_accepts
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 
 A, B = Path("/r/a.sock"), Path("/r/b.sock")
 QUICK = Settings(greeting=introduction.Settings(dial=0.2, get_info=0.2, notify=0.2))
@@ -76,7 +76,7 @@ class Recorder(Handler):
         self._note("deregister", name, endpoint)
 
     async def until(self, verb: str, times: int = 1) -> None:
-        with anyio.fail_after(10):
+        with deadline():
             while self.verbs.count(verb) < times:
                 await self._called.wait()
 
@@ -112,7 +112,7 @@ class Bench:
         async def states() -> list[tuple[str, bool]]:
             return sorted((plugin.socket.stem, plugin.actual) for plugin in self.watcher.plugins())
 
-        await until(states, lambda seen: seen == sorted(expected), within=10)
+        await until(states, lambda seen: seen == sorted(expected))
         return self.watcher.plugins()
 
 
@@ -307,7 +307,7 @@ async def test_the_wait_after_a_failure_doubles_from_half_a_second_to_two_minute
     waits = []
     async with running(bench.watcher.run), bench.plugin() as plugin:
         for times in range(1, 12):
-            with anyio.fail_after(10):
+            with deadline():
                 await plugin.until_asked("GetInfo", times)
                 await bench.clock.sleeping(2)
             waits.append(bench.clock.wakes_at[0] - bench.clock.monotonic())
@@ -348,7 +348,7 @@ async def test_a_plugin_that_hangs_does_not_delay_its_successor(bench: Bench) ->
             await plugin.until_asked("GetInfo")
             (bench.directory / "a.sock").rename(bench.directory / ".old")
             async with bench.plugin() as successor:
-                with anyio.fail_after(10):
+                with deadline():
                     await successor.until_registered()
     assert bench.handler.verbs[:2] == ["validate", "register"]
 
@@ -386,7 +386,7 @@ async def test_a_socket_that_is_listened_on_a_moment_after_it_was_made_is_regist
             await bench.settled(("late", False))
             late.listen()
             async with forwarding(late, plugin.path):
-                with anyio.fail_after(10):
+                with deadline():
                     await plugin.until_registered()
                 assert bench.clock.monotonic() == 0
 
@@ -403,7 +403,7 @@ async def test_a_plugin_that_is_killed_is_deregistered_although_its_socket_stays
             await bench.clock.advance(QUICK.check)
             assert bench.handler.verbs == ["validate", "register"]
             os.kill(program.pid, signal.SIGKILL)
-            with anyio.fail_after(10):
+            with deadline():
                 await program.wait()
         assert (bench.directory / "a.sock").is_socket()
         await bench.clock.advance(QUICK.check)

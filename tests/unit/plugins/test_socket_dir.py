@@ -4,13 +4,13 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.kit.dir_watch import Anew, Change, Found, Gone
 from devlet.plugins.socket_dir import SocketDir, Sockets
+from devlet.testing.waiting import deadline
 
 A, B = Path("/r/a.sock"), Path("/r/d/b.sock")
 SOCKET, FILE = 0o140600, 0o100600
@@ -112,7 +112,7 @@ def bind(path: Path) -> Path:
 
 
 async def changed(sockets: SocketDir) -> dict[Path, int]:
-    with anyio.fail_after(10):
+    with deadline():
         return await sockets.changed()
 
 

@@ -31,7 +31,7 @@ kubelet_paths.execute(sys.argv[2:])
 
 
 def run(root: Path, *argv: str, command: Sequence[str] = AS_KUBELET) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([*command, str(root), *argv], capture_output=True, text=True, timeout=10)
+    return subprocess.run([*command, str(root), *argv], capture_output=True, text=True, timeout=120)
 
 
 def sh(root: Path, script: str, command: Sequence[str] = AS_KUBELET) -> str:
@@ -157,7 +157,7 @@ def test_what_the_kernel_forbids_is_an_error_that_says_what_to_do(
 ) -> None:
     shell = ["unshare", "--user", "--map-root-user", "sh", "-c", LIMITED.format(limit=limit), "sh"]
     argv = [*shell, *drop, *AS_KUBELET, str(root), "true"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=10)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
     if done.returncode == 77:
         pytest.skip("the limits of a user namespace cannot be set here")
     assert done.returncode == 1

@@ -13,7 +13,7 @@ from devlet.testing.waiting import until
 
 pytestmark = pytest.mark.anyio
 
-WITHIN = 15.0
+WITHIN = 60.0
 
 
 @asynccontextmanager

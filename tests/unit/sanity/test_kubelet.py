@@ -14,7 +14,7 @@ from devlet.testing.fake_device_plugin import FakeDevicePlugin
 
 pytestmark = pytest.mark.anyio
 
-WITHIN = 15.0
+WITHIN = 60.0
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ from devlet.plugins.channels import connection
 from devlet.sanity.registry_watch import RegistryWatch, info, notify
 from devlet.sdk.registrar import DRA_PLUGIN, Registrar
 from devlet.sdk.server import Methods, SocketServer
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +39,7 @@ class Heard:
         self._more = anyio.Event()
 
     async def until(self, *lines: str) -> None:
-        with anyio.fail_after(15):
+        with deadline():
             while self.lines[-len(lines) :] != list(lines):
                 await self._more.wait()
 
@@ -91,7 +92,7 @@ async def test_who_is_there_is_asked_and_told(root: Path) -> None:
     registrar = Registrar(DRA_PLUGIN, "led.example.com", "/dra.sock", ["v1.DRAPlugin"])
     async with (
         SocketServer(root / "reg.sock", [registrar.methods]).serving(),
-        connection("reg.sock", root / "reg.sock", within=5.0, max_message=1 << 20) as dialled,
+        connection("reg.sock", root / "reg.sock", within=60, max_message=1 << 20) as dialled,
     ):
         assert (await info(dialled, 5.0)).name == "led.example.com"
         await notify(dialled, "", 5.0)
@@ -106,7 +107,7 @@ async def test_an_answer_that_cannot_be_read_is_an_error(root: Path) -> None:
     methods = Methods({"/pluginregistration.Registration/GetInfo": garbage})
     async with (
         SocketServer(root / "reg.sock", [methods]).serving(),
-        connection("reg.sock", root / "reg.sock", within=5.0, max_message=1 << 20) as dialled,
+        connection("reg.sock", root / "reg.sock", within=60, max_message=1 << 20) as dialled,
     ):
         with pytest.raises(PluginRefused, match="GetInfo answers cannot be decoded"):
             await info(dialled, 5.0)

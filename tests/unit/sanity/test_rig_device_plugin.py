@@ -12,7 +12,7 @@ from devlet.sanity.rig_device_plugin import Settings
 from devlet.sanity.stand_device_plugin import DevicePluginStand
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio]
 
 WORDS = [sys.executable, "-m", "devlet.testing.sound_device_plugin", "--directory={device_plugins}", "--cdi={cdi}"]
 

@@ -18,7 +18,7 @@ from devlet.sanity.stand_dra import DraStand
 from devlet.testing.fake_dra_cluster import publish, slice_of
 from devlet.testing.fake_dra_driver import FakeDraDriver
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio]
 
 QUICK = Settings(start=0.5, wait=0.5, settle=0.1, quiet=0.1, dial=0.5, answer=2.0)
 PLACES = ["--root={root}", "--cdi={cdi}", "--kubeconfig={kubeconfig}", "--node={node}"]

@@ -14,7 +14,7 @@ from devlet.testing.fake_dra_cluster import publish
 
 pytestmark = pytest.mark.anyio
 
-WITHIN = 15.0
+WITHIN = 60.0
 
 
 @asynccontextmanager

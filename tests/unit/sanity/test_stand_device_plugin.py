@@ -13,7 +13,7 @@ from devlet.sanity.rig_device_plugin import Settings
 from devlet.sanity.stand_device_plugin import DevicePluginStand
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio]
 
 QUICK = Settings(start=0.5, wait=0.5, settle=0.1, quiet=0.1, dial=0.5, answer=2.0)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-TIMEOUT = 10  # seconds
+TIMEOUT = 60  # seconds
 
 
 async def call(path: Path, method: str, blob: bytes = b"") -> bytes:

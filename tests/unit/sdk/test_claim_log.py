@@ -155,7 +155,6 @@ def test_details_of_any_type_come_back(tmp_path_factory: pytest.TempPathFactory,
 
 @pytest.mark.long
 @pytest.mark.crash
-@pytest.mark.timeout(120)
 async def test_a_driver_killed_at_any_moment_knows_all_that_is_switched_on(tmp_path: Path) -> None:
     """And its successor, which undoes what was under way, then has exactly what is prepared switched on."""
     seed = random.randrange(1 << 32)

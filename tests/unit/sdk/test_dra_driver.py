@@ -250,7 +250,7 @@ async def test_slices_that_a_node_deleted_when_it_started_are_back_when_it_has_a
             await call(path, "/pluginregistration.Registration/NotifyRegistrationStatus", registered)
             return await slices(store)
 
-        (after,) = await until(accepted, within=10.0)
+        (after,) = await until(accepted)
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
 
 

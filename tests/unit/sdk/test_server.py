@@ -24,7 +24,7 @@ from devlet.errors import (
 )
 from devlet.kit.parts import running
 from devlet.sdk.server import Context, Limits, Methods, SocketServer
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 
 pytestmark = pytest.mark.anyio
 
@@ -186,7 +186,7 @@ async def test_streams_end_at_once(root: Path) -> None:
 
     path = root / "s"
     async with AsyncExitStack() as stack:
-        with anyio.fail_after(15):
+        with deadline():
             async with SocketServer(path, [Methods(streams={COUNT: forever})], Limits(grace=600)).serving():
                 messages = await stack.enter_async_context(stream(path, COUNT))
                 assert await messages.read() == b"first"

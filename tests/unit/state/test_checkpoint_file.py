@@ -20,6 +20,7 @@ from devlet.kit.parts import running
 from devlet.state import checkpoint_file
 from devlet.state.checkpoint_file import CheckpointFile, GroupSaver, check_key
 from devlet.testing.fake_clock import FakeClock
+from devlet.testing.waiting import deadline
 
 NOW = datetime(2025, 3, 4, 5, 6, 7, tzinfo=UTC)
 SAVER = Path(__file__).with_name("full_disk_saver.py")
@@ -174,7 +175,7 @@ class Disk(CheckpointFile):
                 self.accept()
 
     async def until_asked(self) -> None:
-        assert await anyio.to_thread.run_sync(lambda: self.asked.acquire(timeout=10))
+        assert await anyio.to_thread.run_sync(lambda: self.asked.acquire(timeout=60))
 
     def refuse(self) -> None:
         """A file cannot replace a directory."""
@@ -431,7 +432,7 @@ class TestGroupSaver:
 
 
 async def disk_has(disk: Disk, content: bytes) -> None:
-    with anyio.fail_after(10):
+    with deadline():
         while not disk.path.is_file() or disk.read() != content:
             await anyio.to_thread.run_sync(lambda: None)
 
@@ -448,7 +449,7 @@ def in_mount_namespace() -> list[str] | None:
 def test_on_a_full_disk_the_last_checkpoint_stays_and_writing_goes_on_when_there_is_room(root: Path) -> None:
     script = 'mount -t tmpfs -o size=4m tmpfs "$1" && exec "$2" "$3" "$1"'
     command = [*(in_mount_namespace() or []), "sh", "-c", script, "sh", str(root), sys.executable, str(SAVER)]
-    run = subprocess.run(command, capture_output=True, env={**os.environ, "TMPDIR": "/tmp"}, timeout=18)
+    run = subprocess.run(command, capture_output=True, env={**os.environ, "TMPDIR": "/tmp"}, timeout=120)
     assert run.returncode == 0, run.stderr.decode()
     facts: dict[str, Any] = msgspec.json.decode(run.stdout)
     assert facts["problems"] == [f"{root / 'checkpoint'} cannot be written: No space left on device"]

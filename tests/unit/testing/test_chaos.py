@@ -20,7 +20,7 @@ from devlet.testing.node_process import NODE
 from devlet.testing.peer_node import PeerNode
 from devlet.testing.workloads import claim
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120), pytest.mark.long]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 PLAN = Plan(seconds=1.0, seed=3, population=20, arrivals=30)
 

@@ -92,7 +92,6 @@ async def test_a_moment_in_which_two_claims_had_a_device_is_not_missed(root: Pat
 
 @pytest.mark.long
 @pytest.mark.anyio
-@pytest.mark.timeout(60)
 async def test_a_node_is_looked_at(root: Path) -> None:
     doubles = Doubles()
     async with NodeProcess(root) as node, FakeDevicePlugin(node.plugins, "v.com/gpu", 2, follow=True):

@@ -231,7 +231,7 @@ async def test_what_the_scheduler_tells_the_pods_of_chaos_is_confirmed(nodes: in
             async def complaints() -> list[str]:
                 return unexplained(await all_of(store))
 
-            await until(complaints, lambda found: not found, within=15)
+            await until(complaints, lambda found: not found)
         assert len(pending(await all_of(store))) > 20
 
 

@@ -40,7 +40,6 @@ def test_claims_of_a_pod_are_those_it_names_and_those_that_were_made_for_it() ->
 
 
 @pytest.mark.long
-@pytest.mark.timeout(60)
 async def test_it_has_what_the_api_and_the_node_say(root: Path) -> None:
     async with (
         PeerNode(root, root) as node,

@@ -7,7 +7,7 @@ import pytest
 from devlet.testing.chaos_worlds import QUICK_LEASES, control_process
 from devlet.testing.embedded import embedded_api
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio]
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod, container, g
 from devlet.testing.fake_dra_driver import FakeDraDriver
 from devlet.testing.node_process import NODE
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 SHARE = "6f0b1ef0-7c5c-4b1a-9a2c-2c5f2ab7b1b0"
 

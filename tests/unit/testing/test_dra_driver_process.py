@@ -17,8 +17,8 @@ V1 = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
 
 async def prepare(driver: DraDriverProcess, name: str) -> pb.NodePrepareResourceResponse:
     request = pb.NodePrepareResourcesRequest(claims=[pb.Claim(namespace="default", uid=f"u-{name}", name=name)])
-    async with connection("p", driver.directory / "dra.sock", within=5, max_message=1 << 20) as wire:
-        blob = await wire.call(f"{V1}/NodePrepareResources", request.SerializeToString(), timeout=10)
+    async with connection("p", driver.directory / "dra.sock", within=60, max_message=1 << 20) as wire:
+        blob = await wire.call(f"{V1}/NodePrepareResources", request.SerializeToString(), timeout=60)
     return pb.NodePrepareResourcesResponse.FromString(blob).claims[f"u-{name}"]
 
 

@@ -20,9 +20,9 @@ DEVICE = PreparedDevice("p", "d", requests=("r",))
 async def prepare(driver: FakeDraDriver) -> str:
     """The answer in short."""
     request = pb.NodePrepareResourcesRequest(claims=[pb.Claim(uid="u1", name="train")])
-    async with connection("p", driver.path, within=5, max_message=1 << 20) as wire:
+    async with connection("p", driver.path, within=60, max_message=1 << 20) as wire:
         try:
-            blob = await wire.call(f"{V1}/NodePrepareResources", request.SerializeToString(), timeout=5)
+            blob = await wire.call(f"{V1}/NodePrepareResources", request.SerializeToString(), timeout=60)
         except PluginRefused as e:
             return str(e)
     if blob == GARBAGE:

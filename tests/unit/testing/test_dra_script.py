@@ -10,6 +10,7 @@ from devlet.plugins.channels import Connection, connection
 from devlet.plugins.dra import ClaimProblem, ClaimRef
 from devlet.testing.dra_script import GARBAGE, PREPARE, UNPREPARE, WATCH, Call, DraScript
 from devlet.testing.fake_dra_driver import FakeDraDriver
+from devlet.testing.waiting import deadline
 from devlet.wire.dra_v1 import api_pb2 as pb
 
 pytestmark = pytest.mark.anyio
@@ -23,13 +24,13 @@ async def prepare(dialled: Connection, *claims: ClaimRef) -> dict[str, str]:
     """By UID, the error or the first device."""
     wire = [pb.Claim(namespace=each.namespace, name=each.name, uid=each.uid) for each in claims]
     request = pb.NodePrepareResourcesRequest(claims=wire)
-    blob = await dialled.call(f"{V1}/NodePrepareResources", request.SerializeToString(), timeout=10)
+    blob = await dialled.call(f"{V1}/NodePrepareResources", request.SerializeToString(), timeout=60)
     answers = pb.NodePrepareResourcesResponse.FromString(blob).claims
     return {uid: one.error or (one.devices[0].device_name if one.devices else "") for uid, one in answers.items()}
 
 
 def dialled(driver: FakeDraDriver) -> AbstractAsyncContextManager[Connection]:
-    return connection("p", driver.path, within=5, max_message=1 << 20)
+    return connection("p", driver.path, within=60, max_message=1 << 20)
 
 
 async def test_calls_are_kept_in_their_order_and_can_be_waited_for() -> None:
@@ -115,7 +116,7 @@ async def test_a_call_that_hangs_is_left_when_the_client_gives_up(root: Path) ->
             tasks.start_soon(prepare, wire, TRAIN)
             await driver.until_underway(PREPARE, 1)
             tasks.cancel_scope.cancel()
-        with anyio.fail_after(5):
+        with deadline():
             await driver.until_underway(PREPARE, 0)
         assert not driver.prepared
 
@@ -131,7 +132,7 @@ async def test_a_delay_comes_before_the_answer(root: Path) -> None:
 async def test_an_answer_may_be_any_bytes(root: Path) -> None:
     async with FakeDraDriver(root) as driver, dialled(driver) as wire:
         driver.answer(PREPARE, GARBAGE)
-        assert await wire.call(f"{V1}/NodePrepareResources", b"", timeout=5) == GARBAGE
+        assert await wire.call(f"{V1}/NodePrepareResources", b"", timeout=60) == GARBAGE
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -139,7 +140,7 @@ async def test_it_hangs_up_in_the_middle_of_a_call_before_or_after_its_work(root
     async with FakeDraDriver(root) as driver:
         async with dialled(driver) as wire:
             driver.hang_up(PREPARE, times=1, after=after)
-            with pytest.raises(PluginUnavailable), anyio.fail_after(5):
+            with pytest.raises(PluginUnavailable), deadline():
                 await prepare(wire, TRAIN)
             assert ("u1" in driver.prepared) is after
         async with dialled(driver) as wire:

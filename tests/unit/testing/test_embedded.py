@@ -20,7 +20,7 @@ def namespaces(api: EmbeddedApi) -> list[str]:
     request = urllib.request.Request(f"{api.endpoint}/api/v1/namespaces")
     request.add_header("Authorization", f"Bearer {api.token}")
     trust = ssl.create_default_context(cafile=str(api.ca_file))
-    with urllib.request.urlopen(request, context=trust, timeout=10) as answer:
+    with urllib.request.urlopen(request, context=trust, timeout=60) as answer:
         document: dict[str, Any] = json.load(answer)
     return [item["metadata"]["name"] for item in document["items"]]
 

@@ -17,6 +17,7 @@ from devlet.plugins.devices import Device, Grant, Options
 from devlet.plugins.registration_server import RegistrationServer, remove_sockets
 from devlet.testing.fake_device_plugin import Call, FakeDevicePlugin, numbered
 from devlet.testing.processes import RunningProcess, line, process
+from devlet.testing.waiting import deadline
 from devlet.wire.pluginregistration import api_pb2 as pb
 
 pytestmark = pytest.mark.anyio
@@ -51,11 +52,11 @@ async def serving(directory: Path, manager: Manager) -> AsyncIterator[None]:
 
 
 def dialled(path: Path) -> AbstractAsyncContextManager[Connection]:
-    return connection("p", path, within=5, max_message=1 << 20)
+    return connection("p", path, within=60, max_message=1 << 20)
 
 
 async def soon(done: Awaitable[object]) -> None:
-    with anyio.fail_after(10):
+    with deadline():
         await done
 
 
@@ -127,7 +128,7 @@ async def test_in_a_registry_it_says_what_it_is_and_hears_how_that_ended(root: P
     (root / "registry").mkdir()
     async with FakeDevicePlugin(root, registry=root / "registry") as plugin:
         async with dialled(root / "registry" / plugin.path.name) as registry:
-            info = pb.PluginInfo.FromString(await registry.call(f"{REGISTRATION}/GetInfo", b"", timeout=5))
+            info = pb.PluginInfo.FromString(await registry.call(f"{REGISTRATION}/GetInfo", b"", timeout=60))
             assert (info.type, info.name, info.endpoint, list(info.supported_versions)) == (
                 "DevicePlugin",
                 "vendor.com/gpu",
@@ -137,7 +138,7 @@ async def test_in_a_registry_it_says_what_it_is_and_hears_how_that_ended(root: P
             no = pb.RegistrationStatus(error="not now").SerializeToString()
             yes = pb.RegistrationStatus(plugin_registered=True).SerializeToString()
             for status in (no, yes):
-                await registry.call(f"{REGISTRATION}/NotifyRegistrationStatus", status, timeout=5)
+                await registry.call(f"{REGISTRATION}/NotifyRegistrationStatus", status, timeout=60)
         await soon(plugin.until_registered())
         assert await plugin.until_refused() == "not now"
         assert plugin.statuses == [(False, "not now"), (True, "")]
@@ -146,7 +147,7 @@ async def test_in_a_registry_it_says_what_it_is_and_hears_how_that_ended(root: P
 async def test_with_one_socket_for_both_the_endpoint_is_empty(root: Path) -> None:
     async with FakeDevicePlugin(root, registry=root) as plugin, dialled(plugin.path) as registry:
         plugin.type, plugin.versions = "CSIPlugin", ["1.0", "2.0"]
-        info = pb.PluginInfo.FromString(await registry.call(f"{REGISTRATION}/GetInfo", b"", timeout=5))
+        info = pb.PluginInfo.FromString(await registry.call(f"{REGISTRATION}/GetInfo", b"", timeout=60))
         assert (info.type, info.endpoint, list(info.supported_versions)) == ("CSIPlugin", "", ["1.0", "2.0"])
 
 
@@ -185,7 +186,7 @@ async def test_as_a_process_it_can_be_killed_and_its_connection_is_gone(root: Pa
             async with aclosing(plugin.devices()) as devices:
                 assert await anext(devices) == numbered(2)
                 child.send_signal(signal.SIGKILL)
-                with pytest.raises(PluginUnavailable), anyio.fail_after(5):
+                with pytest.raises(PluginUnavailable), deadline():
                     await anext(devices)
     assert (root / "x.sock").is_socket()
 
@@ -210,5 +211,5 @@ async def test_as_a_process_it_can_be_found_in_a_registry(root: Path) -> None:
     (root / "registry").mkdir()
     async with program(root, "--registry", str(root / "registry"), "--socket", "x.sock"):
         async with dialled(root / "registry" / "x.sock") as registry:
-            info = pb.PluginInfo.FromString(await registry.call(f"{REGISTRATION}/GetInfo", b"", timeout=5))
+            info = pb.PluginInfo.FromString(await registry.call(f"{REGISTRATION}/GetInfo", b"", timeout=60))
             assert info.endpoint == str(root / "x.sock")

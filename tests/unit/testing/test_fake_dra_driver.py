@@ -20,6 +20,7 @@ from devlet.testing.fake_dra_driver import (
     FakeDraDriver,
     large_answer,
 )
+from devlet.testing.waiting import deadline
 from devlet.wire.dra_v1 import api_pb2 as pb
 from devlet.wire.dra_v1alpha2 import api_pb2 as pb_v1alpha2
 from devlet.wire.pluginregistration import api_pb2 as pb_registration
@@ -33,7 +34,7 @@ TRAIN = ClaimRef("default", ClaimName("train"), ClaimUID("u1"))
 
 
 def dialled(path: Path) -> AbstractAsyncContextManager[Connection]:
-    return connection("p", path, within=5, max_message=1 << 20)
+    return connection("p", path, within=60, max_message=1 << 20)
 
 
 def sockets(root: Path) -> list[Path]:
@@ -46,19 +47,19 @@ def claims(*asked: ClaimRef) -> bytes:
 
 
 async def prepare(wire: Connection, claim: ClaimRef = TRAIN) -> pb.NodePrepareResourceResponse:
-    blob = await wire.call(f"{V1}/NodePrepareResources", claims(claim), timeout=10)
+    blob = await wire.call(f"{V1}/NodePrepareResources", claims(claim), timeout=60)
     return pb.NodePrepareResourcesResponse.FromString(blob).claims[claim.uid]
 
 
 async def info(driver: FakeDraDriver) -> pb_registration.PluginInfo:
     async with dialled(driver.registry_path) as registrar:
-        return pb_registration.PluginInfo.FromString(await registrar.call(f"{REGISTRATION}/GetInfo", b"", timeout=5))
+        return pb_registration.PluginInfo.FromString(await registrar.call(f"{REGISTRATION}/GetInfo", b"", timeout=60))
 
 
 async def notify(driver: FakeDraDriver, error: str = "") -> None:
     status = pb_registration.RegistrationStatus(plugin_registered=not error, error=error)
     async with dialled(driver.registry_path) as registrar:
-        await registrar.call(f"{REGISTRATION}/NotifyRegistrationStatus", status.SerializeToString(), timeout=5)
+        await registrar.call(f"{REGISTRATION}/NotifyRegistrationStatus", status.SerializeToString(), timeout=60)
 
 
 async def test_it_is_found_where_drivers_are_and_says_what_it_is(root: Path) -> None:
@@ -108,7 +109,7 @@ async def test_it_hears_how_its_registration_ended(root: Path) -> None:
         assert driver.statuses == []
         await notify(driver, "not now")
         await notify(driver)
-        with anyio.fail_after(5):
+        with deadline():
             await driver.until_registered()
             assert await driver.until_refused() == "not now"
         assert driver.statuses == [(False, "not now"), (True, "")]
@@ -124,7 +125,7 @@ async def test_a_claim_gets_one_device_for_all_requests_and_a_cdi_file(root: Pat
         assert driver.asked(PREPARE) == [Call(PREPARE, (TRAIN,))]
         assert [(call.service, call.path) for call in driver.calls] == [("v1", f"{V1}/NodePrepareResources")]
         assert [path.name for path in (root / "cdi").iterdir()] == ["gpu.example.com-u1.json"]
-        await wire.call(f"{V1}/NodeUnprepareResources", claims(TRAIN), timeout=5)
+        await wire.call(f"{V1}/NodeUnprepareResources", claims(TRAIN), timeout=60)
         assert not driver.prepared and not list((root / "cdi").iterdir())
         assert driver.asked(UNPREPARE) == [Call(UNPREPARE, (TRAIN,))]
 
@@ -161,8 +162,8 @@ async def test_in_the_oldest_versions_the_problem_of_a_claim_is_the_status_of_th
         request = pb_v1alpha2.NodePrepareResourceRequest(namespace="default", claim_uid="u1", claim_name="train")
         driver.fail_claim("train", "broken", times=1)
         with pytest.raises(PluginRefused, match="broken"):
-            await wire.call("/v1alpha2.Node/NodePrepareResource", request.SerializeToString(), timeout=5)
-        blob = await wire.call("/v1alpha2.Node/NodePrepareResource", request.SerializeToString(), timeout=5)
+            await wire.call("/v1alpha2.Node/NodePrepareResource", request.SerializeToString(), timeout=60)
+        blob = await wire.call("/v1alpha2.Node/NodePrepareResource", request.SerializeToString(), timeout=60)
         answer = pb_v1alpha2.NodePrepareResourceResponse.FromString(blob)
         assert list(answer.cdi_devices) == ["gpu.example.com/claim=u1"]
         assert driver.asked(PREPARE) == [Call(PREPARE, (TRAIN,))] * 2
@@ -172,7 +173,7 @@ async def test_unpreparing_a_claim_may_fail_and_then_it_stays_prepared(root: Pat
     async with FakeDraDriver(root) as driver, dialled(driver.path) as wire:
         await prepare(wire)
         driver.fail_claim("train", "busy", method=UNPREPARE, times=1)
-        blob = await wire.call(f"{V1}/NodeUnprepareResources", claims(TRAIN), timeout=5)
+        blob = await wire.call(f"{V1}/NodeUnprepareResources", claims(TRAIN), timeout=60)
         assert pb.NodeUnprepareResourcesResponse.FromString(blob).claims["u1"].error == "busy"
         assert "u1" in driver.prepared
 
@@ -260,7 +261,7 @@ async def test_connections_are_counted_and_can_be_cut(root: Path) -> None:
                     await ask(claims(TRAIN))
                 assert driver.connections == number
                 driver.service.proxy.cut()
-                with anyio.fail_after(5):
+                with deadline():
                     await driver.service.proxy.until_open(0)
 
 

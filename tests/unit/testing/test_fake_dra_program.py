@@ -27,8 +27,8 @@ def sockets(root: Path) -> list[Path]:
 
 
 async def info(socket: Path) -> tuple[str, str, list[str]]:
-    async with connection("p", socket, within=5, max_message=1 << 20) as wire:
-        blob = await wire.call("/pluginregistration.Registration/GetInfo", b"", timeout=5)
+    async with connection("p", socket, within=60, max_message=1 << 20) as wire:
+        blob = await wire.call("/pluginregistration.Registration/GetInfo", b"", timeout=60)
     said = pb.PluginInfo.FromString(blob)
     return said.name, said.endpoint, list(said.supported_versions)
 

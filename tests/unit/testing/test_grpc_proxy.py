@@ -236,7 +236,7 @@ async def test_an_answer_of_a_stream_comes_twice(parts: Parts) -> None:
 
 
 async def test_two_calls_are_answered_in_the_other_order(parts: Parts) -> None:
-    parts.faults.reorder("Say", within=20)
+    parts.faults.reorder("Say", within=60)
     said: list[bytes] = []
 
     async def say(words: bytes) -> None:
@@ -255,7 +255,7 @@ async def test_a_call_that_finds_nobody_to_change_places_with_is_answered(parts:
 
 
 async def test_three_calls_are_answered_in_reverse(parts: Parts) -> None:
-    parts.faults.reorder("Say", count=3, within=20)
+    parts.faults.reorder("Say", count=3, within=60)
     said: list[bytes] = []
 
     async def say(words: bytes) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.testing.http2_cuts import FrameProxy, Place, frames
+from devlet.testing.waiting import deadline
 
 DATA, HEADERS, SETTINGS = 0, 1, 4
 END = 1
@@ -64,7 +65,7 @@ async def _client(proxy: FrameProxy) -> AsyncIterator[socket.socket]:
 
 async def _all(client: socket.socket) -> bytes:
     got = b""
-    with anyio.fail_after(10):
+    with deadline():
         while True:
             await anyio.wait_readable(client)
             try:

@@ -18,7 +18,7 @@ from devlet.testing.manifests_environment import Environment
 from devlet.testing.node_process import NODE
 from devlet.testing.peer_node import PeerNode
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio]
 
 MANIFESTS = Path(__file__).parents[2] / "peers" / "manifests"
 

@@ -7,7 +7,7 @@ import pytest
 from devlet.errors import InvalidInput
 from devlet.testing.manifests_control import BESIDE, REPLACED, embedded_environment, kubernetes_environment
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 def test_no_loop_runs_twice() -> None:

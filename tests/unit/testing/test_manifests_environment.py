@@ -15,7 +15,7 @@ from devlet.testing.manifests_environment import Environment, driver_claims
 from devlet.testing.node_process import NODE
 from devlet.testing.peer_node import PeerNode
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 DRIVER = "gpu.example.com"
 

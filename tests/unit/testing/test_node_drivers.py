@@ -8,7 +8,7 @@ from devlet.testing.claim_node import ClaimNode
 from devlet.testing.fake_dra_driver import UNPREPARE, FakeDraDriver
 from devlet.testing.node_drivers import node_drivers
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 async def test_nothing_of_a_test_is_left(root: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from devlet.errors import AlreadyExists, NotFound, Unavailable
 from devlet.testing.node_process import PODS, NodeProcess, devices_in_status, plugin_process, pod
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 GPU = "vendor.com/gpu"
 

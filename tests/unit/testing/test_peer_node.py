@@ -11,7 +11,7 @@ from devlet.testing.fake_dra_driver import FakeDraDriver
 from devlet.testing.node_process import NODE
 from devlet.testing.peer_node import EXAMPLE, TEST, PeerNode, device
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 def test_a_device_is_in_the_pool_of_the_node() -> None:

@@ -13,6 +13,7 @@ import pytest
 from devlet.errors import InvalidInput, Unavailable
 from devlet.testing import orphans
 from devlet.testing.processes import RunningProcess, ending, line, log_tail, process, socket_accepts
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +41,7 @@ async def until_gone(pid: int) -> None:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
         return
-    with anyio.fail_after(10), os.fdopen(descriptor):
+    with deadline(), os.fdopen(descriptor):
         await anyio.wait_readable(descriptor)
 
 

@@ -26,7 +26,6 @@ def thread() -> Iterator[BlockingPortal]:
         yield thread
 
 
-@pytest.mark.timeout(60)
 def test_a_plugin_a_pod_and_a_crash_without_async(thread: BlockingPortal) -> None:
     with SyncNode.start(thread, name="n1") as node, node.driver(PLUGIN, resource=GPU) as driver:
         node.create_pod("train", limits={GPU: 1})

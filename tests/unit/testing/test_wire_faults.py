@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from devlet.kit.parts import running
+from devlet.testing.waiting import deadline
 from devlet.testing.wire_faults import Direction, SocketProxy
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +29,7 @@ class Peer:
     async def hear(self, size: int) -> bytes:
         """So many bytes, or fewer if there are no more."""
         got = b""
-        with anyio.fail_after(5):
+        with deadline():
             while len(got) < size and (piece := await self._receive()):
                 got += piece
         return got

@@ -4,8 +4,6 @@ import pytest
 
 from devlet.errors import DevletError, InvalidInput
 
-DEADLINE = 10.0  # seconds for anything that has to happen
-
 
 @pytest.mark.anyio
 class Contract:

@@ -4,13 +4,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import anyio
-
 from devlet.cluster.client import Cluster, EventType, ListOptions, ObjectList, WatchEvent, WatchOptions
 from devlet.errors import NotFound
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
-from devlet.testing.cluster_contract.contract import DEADLINE
+from devlet.testing.waiting import deadline
 
 # Controllers put these into every namespace.
 _BYSTANDERS = {"kube-root-ca.crt", "default"}
@@ -37,7 +35,7 @@ class Stream:
         self._events = events
 
     async def next(self, *, bookmarks: bool = False) -> WatchEvent:
-        with anyio.fail_after(DEADLINE):
+        with deadline():
             async for event in self._events:
                 if event.type is EventType.BOOKMARK:
                     if bookmarks:
@@ -53,7 +51,7 @@ class Stream:
 
     async def rest(self) -> list[WatchEvent]:
         """All events until the stream ends by itself."""
-        with anyio.fail_after(DEADLINE):
+        with deadline():
             return [event async for event in self._events if event.type is EventType.BOOKMARK or ours(event.object)]
 
 
@@ -72,7 +70,7 @@ async def eventually(
 ) -> Document:
     """The first state of the object, from the present one on, of which that is true."""
     options = WatchOptions(field_selector=f"metadata.name={name}")
-    with anyio.fail_after(DEADLINE):
+    with deadline():
         async with cluster.watch(resource, namespace, options) as events:
             async for event in events:
                 if event.type in (EventType.ADDED, EventType.MODIFIED) and holds(event.object):
@@ -86,7 +84,7 @@ async def eventually_gone(cluster: Cluster, resource: Resource, name: str, names
     if not page.items:
         return
     options = WatchOptions(field_selector=selector, resource_version=page.resource_version)
-    with anyio.fail_after(DEADLINE):
+    with deadline():
         async with cluster.watch(resource, namespace, options) as events:
             async for event in events:
                 if event.type is EventType.DELETED:

@@ -7,9 +7,10 @@ from devlet.cluster.client import Cluster, EventType, ListOptions, MergePatch, V
 from devlet.errors import InvalidInput, InvalidObject, Unavailable
 from devlet.objects.kinds import CONFIG_MAPS, NAMESPACES, RESOURCE_CLAIMS
 from devlet.testing.cluster_contract import specimens
-from devlet.testing.cluster_contract.contract import DEADLINE, Contract
+from devlet.testing.cluster_contract.contract import Contract
 from devlet.testing.cluster_contract.reading import Stream, is_end_of_initial_events, watching
 from devlet.testing.cluster_contract.specimens import claim, config_map, unique, version
+from devlet.testing.waiting import deadline
 
 WATCH_LIST = {"send_initial_events": True, "version_match": VersionMatch.NOT_OLDER_THAN, "bookmarks": True}
 
@@ -220,7 +221,7 @@ class WatchContract(Contract):
             async with watching(cluster, RESOURCE_CLAIMS, namespace, resource_version=page.resource_version) as stream:
                 seen.extend([version((await stream.next()).object) for _ in range(writers * each)])
 
-        with anyio.fail_after(DEADLINE):
+        with deadline():
             async with anyio.create_task_group() as tasks:
                 for seen in streams:
                     tasks.start_soon(read, seen)

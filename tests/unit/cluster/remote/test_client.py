@@ -32,6 +32,7 @@ from devlet.kit.backoff import Backoff
 from devlet.kit.parts import running
 from devlet.objects.kinds import CONFIG_MAPS, NODES, PODS, RESOURCE_CLAIMS
 from devlet.objects.statuses import failure
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -239,7 +240,7 @@ async def test_a_cleanly_closed_half_event_is_no_event(serve_raw: Any) -> None:
 
 async def test_a_watch_of_a_silent_server_ends(serve_raw: Any) -> None:
     async with watching(serve_raw, chunk(frame("ADDED", "1")), wait=True) as events:
-        with anyio.fail_after(5):
+        with deadline():
             assert await versions(events) == ["1"]
 
 
@@ -295,7 +296,7 @@ async def test_leaving_a_watch_hangs_up(serve_raw: Any) -> None:
     async with connected(Connection(await serve_raw(script))) as remote:
         async with remote.watch(CONFIG_MAPS) as events:
             await anext(events)
-        with anyio.fail_after(5):
+        with deadline():
             await gone.wait()
 
 
@@ -350,7 +351,7 @@ async def test_an_informer_outlives_everything_a_server_can_do(serve: Any) -> No
         informer = Informer(
             remote, CONFIG_MAPS, lambda d: int(d["metadata"]["resourceVersion"]), backoff=Backoff(0.01, 0.01)
         )
-        with anyio.fail_after(15):
+        with deadline():
             async with running(informer.run), informer.changes() as changes:
                 async for change in changes:
                     if change.new == 3:

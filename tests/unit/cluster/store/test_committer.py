@@ -10,6 +10,7 @@ from devlet.cluster.store import log_file
 from devlet.cluster.store.committer import Committer
 from devlet.cluster.store.log_file import LogFile, Row
 from devlet.errors import DevletError, Unavailable
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +47,7 @@ class Reports:
         self._arrived = anyio.Event()
 
     async def until(self, version: int) -> None:
-        with anyio.fail_after(10):
+        with deadline():
             while not any(version in versions for versions, _ in self.batches):
                 await self._arrived.wait()
 

@@ -42,6 +42,7 @@ from devlet.errors import (
 from devlet.objects.documents import Document
 from devlet.objects.kinds import BUILT_IN, CONFIG_MAPS, NODES, PODS, Kind, Resource
 from devlet.testing.cluster_contract.specimens import config_map, named, pod, version
+from devlet.testing.waiting import deadline
 
 WRITER = Path(__file__).with_name("full_disk_writer.py")
 THING = Kind("Thing", "things", ("example.com/v1",), subresources=("status",))
@@ -142,7 +143,7 @@ async def test_somebody_who_polls_does_not_stop_the_world(store: Store) -> None:
             except Conflict:
                 continue
 
-    with anyio.fail_after(10):
+    with deadline():
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(insist)
             async with anyio.create_task_group() as polls:
@@ -200,7 +201,7 @@ def in_mount_namespace() -> list[str] | None:
 def test_a_full_disk_refuses_writes_and_loses_none(root: Path) -> None:
     script = 'mount -t tmpfs -o size=4m tmpfs "$1" && exec "$2" "$3" "$1"'
     command = [*(in_mount_namespace() or []), "sh", "-c", script, "sh", str(root), sys.executable, str(WRITER)]
-    run = subprocess.run(command, capture_output=True, env={**os.environ, "TMPDIR": "/tmp"}, timeout=18)
+    run = subprocess.run(command, capture_output=True, env={**os.environ, "TMPDIR": "/tmp"}, timeout=120)
     assert run.returncode == 0, run.stderr.decode()
     facts: dict[str, list[str]] = msgspec.json.decode(run.stdout)
     assert set(facts["errors"]) == {"Unavailable"}
@@ -319,7 +320,7 @@ class Run:
         options = WatchOptions(resource_version=start)
         async with self.store.watch(CONFIG_MAPS, "default", options) as events:
             for _ in self.model.events:
-                with anyio.fail_after(5):
+                with deadline():
                     event = await anext(events)
                 seen.append((event.type, event.object["metadata"]["name"], version(event.object)))
         assert seen == self.model.events

@@ -12,6 +12,7 @@ from devlet.objects.kinds import CONFIG_MAPS, SECRETS
 from devlet.testing.cluster_contract.reading import watching
 from devlet.testing.cluster_contract.specimens import config_map, named, version
 from devlet.testing.fake_clock import FakeClock
+from devlet.testing.waiting import deadline
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("KA-4.5")]
 SHORT = Settings(history_age=10, history_events=1, compact_every=5)
@@ -24,7 +25,7 @@ async def start_of(store: Store) -> str:
 async def collect(store: Store, start: str, until: str) -> list[WatchEvent]:
     """All events from a version on up to a name, by as many watches as that takes."""
     seen: list[WatchEvent] = []
-    with anyio.fail_after(15):
+    with deadline():
         while True:
             options = WatchOptions(resource_version=start)
             async with store.watch(CONFIG_MAPS, "default", options) as events:

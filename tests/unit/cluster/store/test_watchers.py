@@ -8,6 +8,7 @@ from devlet.cluster.store.records import Record
 from devlet.cluster.store.selection import Selection
 from devlet.cluster.store.watchers import Update, Watcher, Watchers
 from devlet.objects.kinds import CONFIG_MAPS
+from devlet.testing.waiting import deadline
 
 EVERYTHING = Selection(CONFIG_MAPS, "", "", "")
 LABELLED = Selection(CONFIG_MAPS, "", "n=1", "")
@@ -86,7 +87,7 @@ def test_what_was_taken_does_not_count() -> None:
 async def test_waiting_ends_with_an_event_the_end_or_the_time() -> None:
     watched = watcher()
     assert not await watched.wait(0.001)
-    with anyio.fail_after(10):
+    with deadline():
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watched.wait, 1000)
             await checkpoint()

@@ -5,7 +5,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
@@ -22,6 +21,7 @@ from devlet.kit.parts import running
 from devlet.objects.documents import Document
 from devlet.objects.kinds import EVENTS, PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
 from devlet.testing.fake_clock import FakeClock
+from devlet.testing.waiting import deadline
 
 NS = "default"
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -160,7 +160,7 @@ class World:
 
     async def settled(self) -> None:
         """Until nothing moves: all copies are complete, and for a while nobody works or writes."""
-        with anyio.fail_after(15):
+        with deadline():
             quiet, seen = 0, -1
             while quiet < 20:
                 rests = self.controller.is_idle and self.store.version == seen and await self._copies_are_complete()

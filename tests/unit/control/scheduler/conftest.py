@@ -214,7 +214,7 @@ class World:
         async def nodes() -> dict[str, str]:
             return {name: (await self.pod(name))["spec"].get("nodeName", "") for name in names}
 
-        return await until(nodes, lambda found: all(found.values()), within=10)
+        return await until(nodes, lambda found: all(found.values()))
 
     async def told(self, name: str, text: str = "") -> str:
         """What the pod says it waits for, as soon as the text is in it."""
@@ -223,7 +223,7 @@ class World:
             conditions = (await self.pod(name)).get("status", {}).get("conditions") or []
             return next((each["message"] for each in conditions if each.get("reason") == "Unschedulable"), "")
 
-        return await until(message, lambda found: bool(found) and text in found, within=10)
+        return await until(message, lambda found: bool(found) and text in found)
 
     async def events(self, reason: str) -> list[Document]:
         return [each for each in (await self.store.list(kinds.EVENTS)).items if each["reason"] == reason]
@@ -259,7 +259,7 @@ class World:
                 return False
             return True
 
-        await until(is_there, lambda there: not there, within=10)
+        await until(is_there, lambda there: not there)
 
     async def status(self, name: str, patch: Any) -> None:
         """Write a claim's status, as a driver does."""

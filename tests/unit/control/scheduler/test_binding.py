@@ -69,7 +69,7 @@ async def test_who_shared_a_claim_and_is_refused_as_the_last_one_leaves_its_devi
 
     async def refuse_alone() -> None:
         await world.remove("first")
-        await until(lambda: allocation(world), lambda found: len(found["reservedFor"]) == 1, within=10)
+        await until(lambda: allocation(world), lambda found: len(found["reservedFor"]) == 1)
         raise Forbidden("not you")
 
     async with world.scheduling():
@@ -256,7 +256,7 @@ async def test_a_pod_that_was_deleted_while_it_was_bound_leaves_nothing(world: W
     world.cluster.before = once(BINDING, lambda: world.remove("train"))
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        await until(lambda: allocation(world), lambda found: not found and BINDING in world.cluster.writes, within=10)
+        await until(lambda: allocation(world), lambda found: not found and BINDING in world.cluster.writes)
         await world.add(pod("other", claim="c", requests={"cpu": "4"}))
         await world.bound("other")
 
@@ -371,7 +371,7 @@ async def test_devices_that_are_being_attached_keep_nobody_else_from_being_bound
     await world.change(slice_of("n1", [slow], generation=2))
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        await until(lambda: world.events("BindingConditionsPending"), within=10)
+        await until(lambda: world.events("BindingConditionsPending"))
         await world.add(pod("other"))
         await world.bound("other")
 

@@ -55,7 +55,7 @@ class Desk:
         async def outcome() -> list[str]:
             return self.outcome
 
-        return (await until(outcome, within=10))[0]
+        return (await until(outcome))[0]
 
     async def say(self, type: str, status: str = "True", **more: str) -> None:
         condition = {"type": type, "status": status, "reason": "Told", "message": "so it is"}
@@ -89,7 +89,7 @@ async def waiting(world: World) -> AsyncIterator[Desk]:
 @pytest.mark.spec("DA-5.7g")
 async def test_the_pod_is_told_that_its_devices_are_being_attached(world: World) -> None:
     async with waiting(world):
-        events = await until(lambda: world.events(PENDING), within=10)
+        events = await until(lambda: world.events(PENDING))
         assert events[0]["message"] == f"claim c waits for {DRIVER}/n1/gpu-0: attached"
 
 

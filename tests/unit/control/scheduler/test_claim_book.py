@@ -54,7 +54,7 @@ class Desk:
         async def look() -> bool:
             return self.is_taken
 
-        await until(look, lambda found: found == taken, within=5)
+        await until(look, lambda found: found == taken)
 
 
 @asynccontextmanager
@@ -109,7 +109,7 @@ async def test_news_that_are_older_than_an_answer_change_nothing(world: World) -
             found = at.claims.get("c", "default")
             return found.metadata.resource_version if found else ""
 
-        await until(seen, lambda found: found == version.metadata.resource_version, within=5)
+        await until(seen, lambda found: found == version.metadata.resource_version)
         assert not at.is_taken
 
 

@@ -302,7 +302,7 @@ class Day:
             found = await self.snapshot()
             return [*found.unrest(), *found.stale()]
 
-        await until(unrest, lambda found: not found, within=8)
+        await until(unrest, lambda found: not found)
 
 
 def _cel(expression: str) -> Document:
@@ -332,7 +332,6 @@ async def test_a_random_day_ends_well(world: World, seed: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(100, 106))
 async def test_a_random_week_ends_well(world: World, seed: int) -> None:
     await live(world, seed, 12)

@@ -117,6 +117,6 @@ async def test_who_was_bound_says_so(world: World) -> None:
         async def status() -> object:
             return (await condition(world, "early")).get("status")
 
-        await until(status, lambda found: found == "True", within=10)
-        events = await until(lambda: world.events("Scheduled"), within=10)
+        await until(status, lambda found: found == "True")
+        events = await until(lambda: world.events("Scheduled"))
         assert events[0]["message"] == "Successfully assigned default/early to n1"

@@ -80,7 +80,7 @@ async def test_a_pod_on_a_node_of_somebodys_choice_has_its_claim_allocated_there
 
         from devlet.testing.waiting import until
 
-        assert list(await until(devices, within=10)) == ["gpu.example.com/n2/gpu-0"]
+        assert list(await until(devices)) == ["gpu.example.com/n2/gpu-0"]
 
 
 async def test_a_pod_waits_for_a_claim_that_does_not_exist_and_says_so(world: World) -> None:
@@ -167,7 +167,7 @@ async def test_devices_that_have_to_be_attached_are_waited_for(world: World) -> 
 
         from devlet.testing.waiting import until
 
-        await until(pending, within=10)
+        await until(pending)
         assert "nodeName" not in (await world.pod("train"))["spec"]
         condition = {
             "type": "attached",

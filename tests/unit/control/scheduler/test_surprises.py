@@ -120,7 +120,7 @@ async def test_a_pod_on_its_node_is_seen_to_when_its_claim_loses_its_devices(wor
         async def users() -> list[str]:
             return [each["name"] for each in (await world.claim("c"))["status"].get("reservedFor") or ()]
 
-        assert await until(users, lambda found: found == ["b"], within=10)
+        assert await until(users, lambda found: found == ["b"])
 
 
 async def test_who_could_give_back_a_claim_is_not_taken_for_one_who_could_not(world: World) -> None:
@@ -146,7 +146,7 @@ async def test_a_claim_whose_devices_failed_is_not_reserved_again_and_again(worl
 
     async with world.scheduling():
         await world.add(pod("a", claim="c"))
-        await until(lambda: world.events("BindingConditionsPending"), within=10)
+        await until(lambda: world.events("BindingConditionsPending"))
         await world.status("c", said("ready"))
         await world.bound("a")
         await world.status("c", said("bad"))
@@ -161,7 +161,7 @@ async def test_a_pod_on_a_node_by_a_foreign_scheduler_is_seen_to_where_nobody_el
     world.settings = type(world.settings)(report_after=0.05, all_placed=True)
     async with world.scheduling():
         await world.add(pod("placed", template="one", nodeName="n1", schedulerName="nobody"))
-        assert list(await until(world.devices, within=10)) == [f"{DRIVER}/n1/gpu-0"]
+        assert list(await until(world.devices)) == [f"{DRIVER}/n1/gpu-0"]
 
 
 async def test_a_late_answer_to_one_pod_does_not_end_what_another_gave_to_their_claim(world: World) -> None:
@@ -229,7 +229,7 @@ async def test_pods_that_share_a_claim_do_not_hold_it_for_each_other_after_a_cra
     world.cluster.before = before
     async with world.scheduling():
         await world.add(pod("a", claim="x"), pod("b", claim="x"))
-        await until(lambda: _users(world, "x"), lambda found: found == 2, within=10)
+        await until(lambda: _users(world, "x"), lambda found: found == 2)
     world.cluster.before = Once("nothing", "")
     await world.store.delete(kinds.NODES, "n1")
     await world.change(slice_of("n1", []))
@@ -244,7 +244,7 @@ async def test_devices_that_failed_while_nobody_scheduled_are_given_back_by_all_
     await world.add(device_class(), node("n1"), slice_of("n1", [device]), claim("x"))
     async with world.scheduling():
         await world.add(pod("a", claim="x"), pod("b", claim="x"))
-        await until(lambda: _users(world, "x"), lambda found: found == 2, within=10)
+        await until(lambda: _users(world, "x"), lambda found: found == 2)
     bad = {"type": "bad", "status": "True", "reason": "Broken", "message": "m"}
     bad["lastTransitionTime"] = "2026-01-01T00:00:00Z"
     await world.status("x", {"devices": [{"driver": DRIVER, "pool": "n1", "device": "gpu-0", "conditions": [bad]}]})
@@ -307,4 +307,4 @@ async def test_a_claim_for_extended_resources_whose_making_nobody_heard_of_does_
             return {each["metadata"]["name"] for each in await world.claims()}
 
         used = (await world.pod("p"))["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
-        await until(names, lambda found: found == {used}, within=10)
+        await until(names, lambda found: found == {used})

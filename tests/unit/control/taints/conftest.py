@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
@@ -22,6 +21,7 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 from devlet.objects.meta import ObjectReference
 from devlet.testing.fake_clock import FakeClock
+from devlet.testing.waiting import deadline
 
 DRIVER = "gpu.example.com"
 POOL: Document = {"pool": "p"}
@@ -217,6 +217,6 @@ def tolerate() -> Tolerate:
 @pytest.fixture
 async def world(root: Path) -> AsyncIterator[World]:
     clock = FakeClock()
-    with anyio.fail_after(15):
+    with deadline():
         async with open_store(root / "db", clock=clock) as store:
             yield World(store, clock)

@@ -3,7 +3,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from devlet.cluster.client import ListOptions, MergePatch, ObjectList, WatchEvent, WatchOptions
@@ -18,6 +17,7 @@ from devlet.objects.identifiers import ClaimName, PodUID
 from devlet.objects.kinds import RESOURCE_CLAIMS, Resource
 from devlet.testing.cluster_contract.specimens import claim
 from devlet.testing.fake_clock import FakeClock
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -330,6 +330,6 @@ async def test_questions_are_asked_a_few_at_once(store: Store) -> None:
     waiting = Waiting(store, Settings(watches=0, polls=2))
     async with waiting.running() as watch:
         watch.watch(A, [key(f"c{number}") for number in range(20)])
-        with anyio.fail_after(5):
+        with deadline():
             while len(waiting.cluster.gets) < 20:
                 await waiting.woke()

@@ -24,6 +24,7 @@ from devlet.state.claim_entry import ClaimEntry
 from devlet.testing.claim_specimens import GPU, NIC, claim, device, key, pod
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.scripted_drivers import Claims, ScriptedDriver, ScriptedDrivers
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -503,7 +504,7 @@ async def test_a_claim_is_free_for_others_before_the_slowest_driver_of_the_pod_h
     async with bench.manager() as manager, anyio.create_task_group() as tasks:
         tasks.start_soon(manager.prepare, pod("pod-1", {"a": "a", "b": "b"}))
         await bench.nic.called.wait()
-        with anyio.fail_after(5):
+        with deadline():
             await manager.prepare(pod("pod-2", {"a": "a"}))
         bench.nic.gate.set()
     assert bench.gpu.calls == [("prepare", ("a",))]

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from devlet.cluster.client import Cluster
@@ -37,7 +36,7 @@ from devlet.plugins.dra_registry import DraRegistry
 from devlet.runtime.none import NoneRuntime
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 
 GPU = ResourceName("vendor.com/gpu")
 MAIN = ContainerName("main")
@@ -163,7 +162,7 @@ class NodeHarness:
             found: Document = (await self.store.get(PODS, name, "default"))["status"]
             return found
 
-        return await until(read, holds, within=10)
+        return await until(read, holds)
 
     async def phase(self, name: str, phase: str) -> Document:
         return await self.status(name, lambda status: status.get("phase") == phase)
@@ -172,18 +171,18 @@ class NodeHarness:
         async def names() -> list[str]:
             return [each["metadata"]["name"] for each in (await self.store.list(PODS, "default")).items]
 
-        await until(names, lambda found: name not in found, within=10)
+        await until(names, lambda found: name not in found)
 
     async def event(self, reason: str) -> Document:
         async def read() -> list[Document]:
             return [each for each in (await self.store.list(EVENTS)).items if each["reason"] == reason]
 
-        return (await until(read, within=10))[0]
+        return (await until(read))[0]
 
     async def pass_time(self, seconds: float, *, sleepers: int = 1) -> None:
         """Once so many wait for it: somebody of ours, and after a restart the device manager, which expects plugins
         back. Not counted is the look for left claims, which comes every minute."""
-        with anyio.fail_after(10):
+        with deadline():
             await self.clock.sleeping(sleepers + 1)
         await self.clock.advance(seconds)
 

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-import anyio
 import pytest
 
 from devlet.cluster.client import Cluster, ListOptions, MergePatch, WatchOptions
@@ -17,7 +16,7 @@ from devlet.objects.identifiers import ContainerName, DriverName, PodUID
 from devlet.objects.kinds import EVENTS, PODS, RESOURCE_CLAIMS
 from devlet.testing.allocate import allocate
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 
 if TYPE_CHECKING:
     from tests.unit.node.pods.conftest import NodeHarness, Running
@@ -131,7 +130,7 @@ async def test_claims_are_prepared_again_if_something_was_lost(
 
 
 async def hanging(driver: FakeDraDriver) -> None:
-    with anyio.fail_after(10):
+    with deadline():
         await driver.until_asked(PREPARE)
 
 

@@ -52,7 +52,7 @@ class Site:
             except NotFound:
                 return {}
 
-        return await until(read, lambda found: bool(found) and holds(found), within=10)
+        return await until(read, lambda found: bool(found) and holds(found))
 
     async def runs(self, holds: Callable[[Document], bool] = bool) -> Document:
         return await self.mirror(lambda found: found["status"].get("phase") == "Running" and holds(found))

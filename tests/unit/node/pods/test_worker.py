@@ -14,7 +14,7 @@ from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID
 from devlet.objects.kinds import PODS
 from devlet.plugins.devices import Device, Grant, Options
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 
 if TYPE_CHECKING:
     from tests.unit.node.pods.conftest import NodeHarness
@@ -103,7 +103,7 @@ async def test_a_pod_that_is_deleted_during_its_admission_ends_well(node: "NodeH
     async with node.running() as now, node.plugged(now) as plugin:
         plugin.hang("Allocate")
         uid = await node.create(make_pod("p", 1))
-        with anyio.fail_after(10):
+        with deadline():
             await plugin.until_asked("Allocate")
         await node.store.delete(PODS, "p", "default")
         plugin.recover("Allocate")

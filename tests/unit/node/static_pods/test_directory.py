@@ -2,13 +2,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import anyio
 import pytest
 
 from devlet.node.reports import Report
 from devlet.node.static_pods.directory import ManifestDirectory, Settings
 from devlet.objects.identifiers import NodeName
 from devlet.testing.fake_clock import FakeClock
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -118,7 +118,7 @@ async def test_changes_are_noticed_though_the_directory_was_not_there_before(fil
             if await files.names() == list(names):
                 return
 
-    with anyio.fail_after(10):
+    with deadline():
         await until()
         path = files.write("a.yaml", text("a"))
         await until("a")

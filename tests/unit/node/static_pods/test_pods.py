@@ -58,7 +58,7 @@ async def mirror(store: Store, uid: str = "") -> Document:
         except NotFound:
             return {}
 
-    return await until(read, lambda found: bool(found) and uid in found["metadata"]["annotations"][MIRROR], within=10)
+    return await until(read, lambda found: bool(found) and uid in found["metadata"]["annotations"][MIRROR])
 
 
 async def test_what_files_ask_for_is_started_and_what_they_no_longer_ask_for_stopped(pods: StaticPods) -> None:
@@ -88,7 +88,7 @@ async def test_a_mirror_follows_its_pod(pods: StaticPods, store: Store) -> None:
         made = await mirror(store, first.uid)
         assert is_mirror(made) and made["metadata"]["ownerReferences"][0]["kind"] == "Node"
         await subject.write_status({"phase": "Running"})
-        await until(lambda: mirror(store), lambda found: found["status"]["phase"] == "Running", within=10)
+        await until(lambda: mirror(store), lambda found: found["status"]["phase"] == "Running")
         pods.see(await mirror(store))
         pods.replace([second])
         pods.ended(first.uid)
@@ -97,7 +97,7 @@ async def test_a_mirror_follows_its_pod(pods: StaticPods, store: Store) -> None:
             pods_there = (await store.list(PODS)).items
             return all(each["metadata"]["uid"] != made["metadata"]["uid"] for each in pods_there)
 
-        await until(gone, within=10)
+        await until(gone)
         pods.lose(made)
         assert (await mirror(store, second.uid))["spec"]["containers"][0]["image"] == "y"
 
@@ -127,7 +127,5 @@ async def test_a_mirror_with_a_finalizer_is_deleted_once_and_replaced_when_it_is
         pods.see(held)
         await store.patch(PODS, "web-n1", MergePatch({"metadata": {"finalizers": None}}), "default")
         pods.lose(held)
-        again = await until(
-            lambda: mirror(store), lambda found: found["metadata"]["uid"] != made["metadata"]["uid"], within=10
-        )
+        again = await until(lambda: mirror(store), lambda found: found["metadata"]["uid"] != made["metadata"]["uid"])
         assert "deletionTimestamp" not in again["metadata"]

@@ -36,7 +36,7 @@ class HeldCache(Cache):
         self.looks += 1
         self.looking += 1
         self.most = max(self.most, self.looking)
-        assert self.let.acquire(timeout=10)
+        assert self.let.acquire(timeout=60)
         found = super().refresh()
         self.looking -= 1
         return found

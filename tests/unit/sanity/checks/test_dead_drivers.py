@@ -13,7 +13,7 @@ from devlet.sanity.runner import Runner
 from devlet.sanity.stand_device_plugin import DevicePluginStand
 from devlet.sanity.stand_dra import DraStand
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 LONG = 100.0  # nobody waits for it
 DEAD = Command(["sh", "-c", "exit 3"])

@@ -18,7 +18,7 @@ from devlet.objects.kinds import NODES, RESOURCE_SLICES, Resource
 from devlet.sdk.slices.controller import Settings, SlicePublisher
 from devlet.sdk.values import Pool
 from devlet.testing.fake_clock import FakeClock
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 
 DRIVER = "gpu.example.com"
 Hook = Callable[[str, Document], Awaitable[None]]
@@ -138,7 +138,7 @@ class World:
         """The calls that it took."""
         before = len(self.server.calls)
         self.publisher.publish(pools)
-        with anyio.fail_after(10):
+        with deadline():
             await self.publisher.published()
         return [call for call in self.server.calls[before:] if not call.startswith("get")]
 
@@ -153,7 +153,7 @@ class World:
                 await self.clock.advance(60)
             return there == heard, queue.is_idle, self.clock.wakes_at
 
-        await until(look, lambda found: found == (True, True, []), within=10)
+        await until(look, lambda found: found == (True, True, []))
 
     async def planned(self, seconds: float) -> None:
         """Until something is planned for so much later."""
@@ -161,13 +161,13 @@ class World:
         async def look() -> list[float]:
             return self.clock.wakes_at
 
-        await until(look, lambda found: found == [self.clock.monotonic() + seconds], within=10)
+        await until(look, lambda found: found == [self.clock.monotonic() + seconds])
 
     async def slices(self) -> list[Document]:
         return list((await self.store.list(RESOURCE_SLICES)).items)
 
     async def seen(self, holds: Callable[[list[Document]], bool]) -> list[Document]:
-        return await until(self.slices, holds, within=10)
+        return await until(self.slices, holds)
 
     async def retried(self, holds: Callable[[list[Document]], bool]) -> list[Document]:
         """Seen, after as many tries as it takes: a minute passes whenever nothing is under way."""
@@ -177,7 +177,7 @@ class World:
                 await self.clock.advance(60)
             return await self.slices()
 
-        return await until(look, holds, within=10)
+        return await until(look, holds)
 
     async def numbers(self) -> list[tuple[str, int, int, int]]:
         """Of each slice: the beginning of its name, generation, count of slices, number of devices."""

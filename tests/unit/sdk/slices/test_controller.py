@@ -12,7 +12,7 @@ from devlet.objects.kinds import NODES, RESOURCE_SLICES
 from devlet.sdk.slices.controller import SlicePublisher, Statistics
 from devlet.sdk.slices.dropped import DroppedFields
 from devlet.sdk.values import Capacity, Device, Pool, Taint
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 from devlet.testing.workloads import node as made_node
 
 if TYPE_CHECKING:
@@ -486,7 +486,7 @@ async def test_a_cluster_that_does_not_answer_keeps_nobody_waiting(world: "World
             await world.clock.advance(1)
             return await world.slices()
 
-        await until(look, within=10)
+        await until(look)
         assert len(world.reports) == 1
 
 
@@ -498,7 +498,7 @@ async def test_a_node_that_does_not_exist_is_told_with_what_to_do_and_not_again_
             await world.clock.advance(60)
             return world.server.calls.count("get wrong")
 
-        await until(tries, lambda found: found > 3, within=10)
+        await until(tries, lambda found: found > 3)
         [(error, text)] = world.reports
         assert text == "processing ResourceSlice objects"
         assert str(error) == "node wrong does not exist: check --node-name or NODE_NAME"
@@ -508,7 +508,7 @@ async def test_a_node_that_does_not_exist_is_told_with_what_to_do_and_not_again_
             await world.clock.advance(60)
             return await world.slices()
 
-        assert await until(look, within=10) and len(world.reports) == 1
+        assert await until(look) and len(world.reports) == 1
 
 
 async def test_devices_are_known_as_soon_as_they_are_to_be_published(world: "World") -> None:
@@ -539,7 +539,7 @@ async def test_a_write_that_fails_is_reported_and_done_again(world: "World", ver
         async def sizes() -> list[int]:
             return [each[3] for each in await world.numbers()]
 
-        await until(sizes, lambda found: found == wanted, within=10)
+        await until(sizes, lambda found: found == wanted)
         await world.quiet()
         assert await sizes() == wanted and len(world.reports) == 1
         indexes = [each[0] for each in await world.numbers()]
@@ -646,7 +646,7 @@ async def test_a_look_asks_again_for_what_was_refused(world: "World") -> None:
         for calls in (2, 3):
             assert not await world.slices()
             world.publisher.look_again()
-            await until(_calls(world), calls.__eq__, within=10)
+            await until(_calls(world), calls.__eq__)
         await world.seen(bool)
         assert len(world.reports) == 1, "the same refusal of the same content"
 
@@ -688,7 +688,7 @@ def _only_creates(hook: "Hook") -> "Hook":
 
 
 async def test_nothing_published_is_published_at_once(world: "World") -> None:
-    with anyio.fail_after(5):
+    with deadline():
         await world.publisher.published()
 
 

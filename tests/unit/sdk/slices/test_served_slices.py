@@ -75,7 +75,7 @@ async def test_a_server_that_was_upgraded_meanwhile_is_followed(world: "World") 
         async def seen() -> list[Document]:
             return informer.by_index("pool", "q")
 
-        (found,) = await until(seen, within=10)
+        (found,) = await until(seen)
         assert found["apiVersion"] == "resource.k8s.io/v1" and made in informer.all()
     assert len(await slices.list()) == 2
 

@@ -196,7 +196,7 @@ def client_context(authority: KeyPair, client: KeyPair | None, tmp_path: Path) -
 
 
 def greet(context: ssl.SSLContext, port: int, host: str = "127.0.0.1") -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         with context.wrap_socket(connection, server_hostname=host) as tls:
             return tls.recv(2)
 
@@ -250,7 +250,7 @@ def test_a_context_in_use_shows_the_renewed_certificate(pki: Pki, tmp_path: Path
     renewed = open_pki(pki.directory, ["127.0.0.1"], NOW)
     certificates.load_server_certificate(context, renewed)
     with listening(context) as (port, _):
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
             client = client_context(pki.authority, None, tmp_path)
             with client.wrap_socket(connection, server_hostname="127.0.0.1") as tls:
                 shown = tls.getpeercert(binary_form=True)

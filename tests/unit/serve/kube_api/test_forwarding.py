@@ -18,6 +18,7 @@ from devlet.cluster.remote.settings import Settings
 from devlet.errors import DevletError
 from devlet.serve.kube_api import answers, server
 from devlet.serve.kube_api.forwarding import Forwarder
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -158,7 +159,7 @@ async def test_who_leaves_a_watch_ends_it_at_the_server_too(root: Path, upstream
         async with session.get(f"{LIST}?watch=true") as answer:
             await answer.content.readline()
             answer.close()
-        with anyio.fail_after(10):
+        with deadline():
             await upstream.left.wait()
 
 

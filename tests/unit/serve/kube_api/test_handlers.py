@@ -11,6 +11,7 @@ import yaml
 
 from devlet.objects import kube_protobuf
 from devlet.serve.kube_api import bodies, handlers
+from devlet.testing.waiting import deadline
 
 if TYPE_CHECKING:
     from tests.unit.serve.kube_api.conftest import Served
@@ -130,7 +131,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(served: "Served", mon
         await anyio.sleep_forever()
 
     monkeypatch.setattr(handlers, "BODY_TIMEOUT", 0.05)
-    with anyio.fail_after(10):
+    with deadline():
         code, status = await served.request("POST", MAPS, data=nothing())
     assert (code, status["reason"]) == (504, "Timeout")
 

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from devlet.errors import Unavailable
 from devlet.serve.kube_api.server import Settings, bind_tcp, bind_unix, listening
+from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +30,7 @@ async def test_the_socket_is_private_and_replaces_one_that_was_left_behind(root:
 async def test_a_connection_without_a_request_is_closed(root: Path) -> None:
     async with listening(hello, bind_unix(root / "s"), tls=None, settings=Settings(idle_timeout=0.1)):
         async with await anyio.connect_unix(root / "s") as stream:
-            with anyio.fail_after(10), pytest.raises(anyio.EndOfStream):
+            with deadline(), pytest.raises(anyio.EndOfStream):
                 await stream.receive()
 
 
@@ -45,7 +46,7 @@ async def test_work_for_a_client_that_is_gone_is_cancelled(root: Path) -> None:
         return web.Response()
 
     async with listening(endless, bind_unix(root / "s"), tls=None):
-        with anyio.fail_after(10):
+        with deadline():
             async with await anyio.connect_unix(root / "s") as stream:
                 await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
                 await began.wait()

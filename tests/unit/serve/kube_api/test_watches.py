@@ -3,11 +3,11 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import pytest
 
 from devlet.cluster.client import MergePatch
 from devlet.objects.kinds import CONFIG_MAPS
+from devlet.testing.waiting import deadline
 
 if TYPE_CHECKING:
     from tests.unit.serve.kube_api.conftest import Served
@@ -21,7 +21,7 @@ async def lines(served: "Served", query: str, count: int, accept: str = "") -> l
     """The first `count` frames of a watch."""
     headers = {"Authorization": f"Bearer {served.token}", "Accept": accept}
     found: list[dict[str, Any]] = []
-    with anyio.fail_after(10):
+    with deadline():
         async with served.session.get(f"{served.url}{MAPS}?watch=1&{query}", headers=headers, ssl=served.tls) as answer:
             assert answer.status == 200
             async for line in answer.content:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tests.unit.sanity.checks.conftest import IsFound
     from tests.unit.sanity.conftest import Runs
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 CHECKS = [pytest.param(check, id=check.id) for check in changes.checks]
 
