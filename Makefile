@@ -63,7 +63,7 @@ peers: .venv/.dev ## build the Go programs that the tests talk to
 
 .PHONY: test-peers
 test-peers: .venv/.dev peers ## the tests against the Go programs
-	@$(PYTEST) -n 2 --dist worksteal -m peers $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal -m peers $(ARGS)
 
 .PHONY: test-crash
 test-crash: .venv/.dev ## kill -9 at random points, DEVLET_CRASH_ROUNDS times (20), and the tests that take long
