@@ -66,13 +66,14 @@ test-peers: .venv/.dev peers ## the tests against the Go programs
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m peers $(ARGS)
 
 .PHONY: test-crash
-test-crash: .venv/.dev ## kill -9 at random points, DEVLET_CRASH_ROUNDS times (20), and the tests that take long
-	@DEVLET_CRASH_ROUNDS=$${DEVLET_CRASH_ROUNDS:-20} $(PYTEST) -n $(WORKERS) --dist worksteal \
+test-crash: .venv/.dev ## kill -9 at random points, DEVLET_CRASH_ROUNDS times (10), and the tests that take long
+	@DEVLET_CRASH_ROUNDS=$${DEVLET_CRASH_ROUNDS:-10} $(PYTEST) -n $(WORKERS) --dist worksteal \
 		--ignore=tests/peers -m "(crash or long) and not peers" $(ARGS)
 
 .PHONY: soak
-soak: .venv/.dev peers ## 200 rounds of kill -9, then ten minutes of it while pods come and go; DEVLET_SOAK_SECONDS
+soak: .venv/.dev peers ## what takes too long for every change: 200 rounds of kill -9, sanity in full, ten minutes of chaos
 	@DEVLET_CRASH_ROUNDS=$${DEVLET_CRASH_ROUNDS:-200} $(PYTEST) -n 2 --dist worksteal -m crash --ignore=tests/peers $(ARGS)
+	@DEVLET_SANITY=all $(PYTEST) -n 2 --dist worksteal tests/contract/test_examples_pass_sanity.py $(ARGS)
 	@DEVLET_SOAK_SECONDS=$${DEVLET_SOAK_SECONDS:-600} $(PYTEST) -s tests/peers/test_soak.py $(ARGS)
 
 .PHONY: bench

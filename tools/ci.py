@@ -67,7 +67,7 @@ def run_stage(stage: Stage, results: Path = RESULTS, *, limited: bool = True) ->
     """Run the stage's command in a process group of its own, and end the group when it is over."""
     times = results / f"{stage.name}.json"
     times.unlink(missing_ok=True)
-    command = [word.format(times=times) for word in stage.command]
+    command = [word.replace("{times}", str(times)) for word in stage.command]
     began, before = time.monotonic(), os.times()
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, process_group=0)
     try:
@@ -119,7 +119,7 @@ def table(results: Sequence[Result], previous: dict[str, float]) -> str:
         over = f"  over its share by {each.wall - each.share:.0f} s" if each.wall > each.share else ""
         tests = "" if each.tests is None else each.tests
         numbers = f"{tests:>6} {each.wall:7.0f} {each.cpu:7.0f} {each.share:7.0f} {change:>7}"
-        lines.append(f"{each.name:12} {each.outcome:14} {numbers}{over}")
+        lines.append(f"{each.name:12} {each.outcome:14} {numbers}{over}".rstrip())
     tests, wall, cpu, share = (
         sum(getattr(each, key) or 0 for each in results) for key in ("tests", "wall", "cpu", "share")
     )

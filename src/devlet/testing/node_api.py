@@ -21,6 +21,7 @@ import anyio
 from devlet.errors import DevletError, NotFound, Unavailable
 from devlet.objects.documents import Document
 from devlet.objects.statuses import error_from_answer
+from devlet.testing import diagnostics
 from devlet.testing.waiting import DEADLINE, until
 
 __all__ = ["EVENTS", "MERGE", "PODS", "SLICES", "VIEWS", "NodeApi", "devices_in_status"]
@@ -33,6 +34,25 @@ VIEWS = "/apis/devlet.dev/v1alpha1"
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
 ANSWER = DEADLINE
+
+
+_DESCRIBED = (
+    PODS,
+    "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
+    f"{VIEWS}/drivers",
+    f"{VIEWS}/plugins",
+    EVENTS,
+)
+_NEWEST = 15  # objects of a kind
+_DESCRIBE_TIMEOUT = 5.0  # seconds
+
+
+def _line(document: Document) -> str:
+    """Return what a person wants to know of an object whose change does not come, on one line."""
+    if "reason" in document:
+        count, about = document.get("count", 1), document.get("involvedObject", {})
+        return f"{count} x {document['reason']} {about.get('kind')} {about.get('name')}: {document.get('message')}"
+    return f"{document['metadata']['name']}: {json.dumps(document.get('status', {}))[:600]}"
 
 
 def devices_in_status(document: Document) -> dict[str, dict[str, str]]:
@@ -61,15 +81,30 @@ class NodeApi:
         code, content = await anyio.to_thread.run_sync(self._send, "GET", path, None, JSON)
         return code, content.decode()
 
-    def _send(self, method: str, path: str, body: Document | None, type: str) -> tuple[int, bytes]:
+    def _send(
+        self, method: str, path: str, body: Document | None, type: str, *, timeout: float = ANSWER
+    ) -> tuple[int, bytes]:
         try:
-            with closing(_Connection(self.root / "devlet.sock")) as connection:
+            with closing(_Connection(self.root / "devlet.sock", timeout)) as connection:
                 blob = None if body is None else json.dumps(body).encode()
                 connection.request(method, path, blob, {"Content-Type": type})
                 response = connection.getresponse()
                 return response.status, response.read()
         except (OSError, http.client.HTTPException) as e:
             raise Unavailable(f"{method} {path}: {e}") from e
+
+    def describe(self) -> str:
+        """Return the pods, claims, drivers, plugins and newest events, for the report of a wait that failed."""
+        try:
+            return "\n".join(f"{path}: {self._summary(path)}" for path in _DESCRIBED)
+        except Unavailable as e:
+            return f"the node does not answer: {e}"
+
+    def _summary(self, path: str) -> str:
+        code, content = self._send("GET", path, None, JSON, timeout=_DESCRIBE_TIMEOUT)
+        if code >= 300:
+            return content.decode(errors="replace")
+        return "".join(f"\n  {_line(each)}" for each in json.loads(content)["items"][-_NEWEST:]) or "none"
 
     # What is there
 
@@ -153,7 +188,9 @@ class NodeApi:
         try:
             return await until(read, lambda pod: pod is not None and holds(pod), within=within) or {}
         except AssertionError:
-            raise AssertionError(f"pod {name}: not within {within:g} s; {await self._told(name)}") from None
+            running = await anyio.to_thread.run_sync(diagnostics.collect)
+            text = f"pod {name}: not within {within:g} s; {await self._told(name)}{running}"
+            raise AssertionError(text) from None
 
     async def _told(self, name: str) -> str:
         """What is known of a pod, for an error."""
@@ -195,8 +232,8 @@ class NodeApi:
 
 
 class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=ANSWER)
+    def __init__(self, path: Path, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
         self._path = path
 
     def connect(self) -> None:

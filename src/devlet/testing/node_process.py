@@ -24,6 +24,7 @@ from typing import Self
 from devlet.objects.documents import Document
 from devlet.runtime.none import STATE_FILE
 from devlet.state import device_checkpoint
+from devlet.testing import diagnostics
 from devlet.testing.embedded import EmbeddedApi, embedded_api
 from devlet.testing.node_api import EVENTS, PODS, VIEWS, NodeApi, devices_in_status
 from devlet.testing.processes import RunningProcess, line, process
@@ -109,6 +110,7 @@ class NodeProcess(NodeApi):
         """Until it says that it is ready."""
         api = embedded_api(self.root, arguments=self._arguments, control=self._control)
         self._api = await self._life.enter_async_context(api)
+        self._life.enter_context(diagnostics.attach(f"node {self.root}", self.describe))
 
     async def stop(self) -> None:
         """With SIGTERM, and until it is gone."""

@@ -23,7 +23,7 @@ import anyio
 from anyio.abc import Process
 
 from devlet.errors import InvalidInput, Unavailable
-from devlet.testing import orphans
+from devlet.testing import diagnostics, orphans
 from devlet.testing.waiting import DEADLINE
 
 __all__ = ["Ready", "RunningProcess", "ending", "line", "log_tail", "process", "socket_accepts"]
@@ -70,6 +70,11 @@ class RunningProcess:
     def returncode(self) -> int | None:
         """None while it runs; negative: the signal that ended it."""
         return self._process.returncode
+
+    def describe(self) -> str:
+        """Return whether it runs and the end of its log, for the report of a wait that failed."""
+        state = "runs" if self.returncode is None else ending(self.returncode)
+        return f"pid {self.pid}, {state}; {log_tail(self.log)}"
 
     def send_signal(self, number: signal.Signals) -> None:
         """Ignored by a program that has ended: its pid may be somebody else's by now."""
@@ -163,7 +168,8 @@ async def process(
     try:
         if ready:
             await _until_ready(program, ready, timeout)
-        yield program
+        with diagnostics.attach(program.name, program.describe):
+            yield program
     finally:
         await _stop(program, grace)
 

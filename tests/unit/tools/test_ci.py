@@ -3,7 +3,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tools import ci
 from tools.ci import Result, Stage, read_plan, run_stage, table, write
 
@@ -68,7 +67,7 @@ def test_the_table_shows_shares_sums_and_the_change() -> None:
     text = table(results, {"test": 200.0})
     assert text.splitlines() == [
         "stage        outcome         tests  wall s   CPU s share s  before",
-        "check        passed                   100     150     180        ",
+        "check        passed                    100     150     180",
         "test         FAILED (1)         17     300     500     240    +100  over its share by 60 s",
         "all                             17     400     650     420",
         "",

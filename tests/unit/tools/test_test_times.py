@@ -1,11 +1,14 @@
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-
 from tools.test_times import report
 
-TESTS = '''
+PROJECT = Path(__file__).parents[3]
+TESTS = """
 import subprocess, sys, time
 import pytest
 
@@ -24,14 +27,17 @@ def test_skips():
 
 def test_has_a_fixture(slow):
     pass
-'''
+"""
 
 
 @pytest.mark.parametrize("workers", [[], ["-n2"]])
-def test_every_test_is_recorded_with_outcome_wall_and_cpu_time(pytester: pytest.Pytester, workers: list[str]) -> None:
-    pytester.makepyfile(test_it=TESTS)
-    file = pytester.path / "new" / "times.json"
-    pytester.runpytest_subprocess("-p", "tools.test_times", f"--times={file}", *workers)
+def test_every_test_is_recorded_with_outcome_wall_and_cpu_time(tmp_path: Path, workers: list[str]) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS)
+    file = tmp_path / "new" / "times.json"
+    options = ["-p", "tools.test_times", f"--times={file}", f"--rootdir={tmp_path}", "-c", os.devnull, *workers]
+    command = [sys.executable, "-m", "pytest", *options, str(tmp_path / "test_it.py")]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1, done.stdout + done.stderr
     tests = json.loads(file.read_text())["tests"]
     assert {name: each["outcome"] for name, each in tests.items()} == {
         "test_it.py::test_passes": "passed",
