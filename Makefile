@@ -28,9 +28,9 @@ test: .venv/.dev ## the tests, without those that need the Go programs
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not peers and not long" $(ARGS)
 
 .PHONY: check
-check: check-format check-lint check-types check-imports check-tests check-lock check-wire check-docs ## style, types, layers, locks, docs
+check: check-types check-format check-lint check-imports check-tests check-lock check-wire ## style, types, layers, locks
 
-.PHONY: check-format check-lint check-types check-imports check-tests check-lock check-wire check-docs
+.PHONY: check-format check-lint check-types check-imports check-tests check-lock check-wire
 check-format: .venv/.dev
 	@$(PY) -m ruff format --check --quiet .
 check-lint: .venv/.dev
@@ -45,8 +45,6 @@ check-lock: .venv/.dev
 	@$(PY) -m tools.check_lock
 check-wire: .venv/.dev
 	@$(PY) -m tools.make_wire --check
-check-docs: .venv/.dev
-	@$(PYTEST) -m "not peers" tests/docs
 
 .PHONY: format
 format: .venv/.dev ## write the code the way `make check` wants it

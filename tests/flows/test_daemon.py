@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,11 +63,11 @@ def daemon(*arguments: str | Path, **environ: str) -> Iterator[Daemon]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_it_gets_ready_and_a_signal_stops_it_cleanly(root: Path, number: signal.Signals) -> None:
-    with daemon("--root", root, "--node-name", "n1") as node:
+    config = root / "devlet.yaml"
+    config.write_text("apiVersion: devlet.dev/v1alpha1\nkind: Configuration\ntimeouts:\n  stop: 60s\n")
+    with daemon("--root", root, "--node-name", "n1", "--config", config) as node:
         assert node.line() == f"devlet is ready: node n1, root {root}\n"
-        began = time.monotonic()
         assert node.stop(number) == 0
-        assert time.monotonic() - began < 2.0
         assert [re.sub(r".*\] ", "", line).split(" ", 1)[0] for line in node.log.splitlines()][-1] == '"stopped"'
 
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("claim-controller"),
 ]
 
 NS = "story"

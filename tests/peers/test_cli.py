@@ -18,7 +18,6 @@ from devlet.testing.waiting import deadline
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-cli"),
 ]
 
 OBJECTS = """

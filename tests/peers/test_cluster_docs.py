@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-cluster-docs"),
 ]
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-control"),
 ]
 
 LEASE = "devlet-scheduler"

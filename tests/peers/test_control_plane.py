@@ -1,7 +1,6 @@
 """The control plane of real programs serves what devlet's own API must serve too."""
 
 import json
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-control-plane"),
 ]
 
 DEVICE_CLASS = {
@@ -104,17 +102,14 @@ async def test_every_program_of_the_control_plane_is_running(cluster: ControlPla
     assert [program.returncode for program in cluster.programs.values()] == [None] * 4
 
 
-async def test_a_small_control_plane_is_ready_soon_and_leaves_nothing_running(peers: "Peers", root: Path) -> None:
+async def test_a_small_control_plane_leaves_nothing_running(peers: "Peers", root: Path) -> None:
     peers.need("etcd", "kubectl", "kube-apiserver")
-    began = time.monotonic()
     async with control_plane(peers.binaries, root) as plane:
-        took = time.monotonic() - began
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
         pod["spec"] = {"containers": [{"name": "c", "image": "none"}]}
         await apply(plane, pod)  # no service account needed
     assert set(plane.pids) == {"etcd", "kube-apiserver"}
     assert all(program.returncode is not None for program in plane.programs.values())
-    assert took < 60, "the bar of 15 s is measured by hand; this is for a machine under load"
 
 
 async def test_the_same_root_again_has_the_same_objects(peers: "Peers", root: Path) -> None:

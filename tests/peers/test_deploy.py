@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-deploy"),
 ]
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-device-plugin-restarts"),
 ]
 
 NULL: dict[str, Any] = {"name": "null", "groups": [{"count": 3, "paths": [{"path": "/dev/null"}]}]}

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-device-plugins"),
 ]
 
 NULL, DISK, SAMPLE = "squat.ai/null", "squat.ai/disk", "example.com/resource"

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-dra-health"),
 ]
 
 SETTINGS = "timeouts: {healthRetry: 200ms}\n"

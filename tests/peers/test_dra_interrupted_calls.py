@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-dra-interrupted-calls"),
 ]
 
 SETTINGS = "timeouts: {claimReconcile: 1s}\n"

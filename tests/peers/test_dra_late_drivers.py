@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-dra-late-drivers"),
 ]
 
 SETTINGS = "timeouts: {sliceWipeDelay: 2s, prepareRetry: 10m}\n"  # a pod that is not woken would sleep for long

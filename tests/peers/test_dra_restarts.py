@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-dra-restarts"),
 ]
 
 SETTINGS = "timeouts: {claimReconcile: 1s}\n"

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-dra-rolling-updates"),
 ]
 
 SETTINGS = "timeouts: {sliceWipeDelay: 4s}\n"

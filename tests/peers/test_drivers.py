@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-drivers"),
 ]
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("embedded-control-plane"),
 ]
 
 # kube-controller-manager does all this

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("embedded-crash"),
 ]
 
 OFF = "--controllers=-garbage-collector,-namespace"

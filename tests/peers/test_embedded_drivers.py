@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("embedded-drivers"),
 ]
 
 DROPPED = "fields were dropped"

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("embedded-json-only"),
 ]
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-exec"),
 ]
 
 POD: dict[str, Any] = {

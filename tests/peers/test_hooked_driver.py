@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("hooked-driver"),
 ]
 
 NAME = "test-driver.cdi.k8s.io"

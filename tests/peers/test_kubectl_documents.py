@@ -26,7 +26,7 @@ from devlet.serve.kube_api.tables import table
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.xdist_group("peers-kubectl-documents")]
+pytestmark = [pytest.mark.peers]
 
 Document = dict[str, Any]
 

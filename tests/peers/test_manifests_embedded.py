@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-manifests-embedded"),
 ]
 
 FOLDER = Path(__file__).parent / "manifests"

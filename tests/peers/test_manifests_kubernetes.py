@@ -25,7 +25,6 @@ pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
     pytest.mark.timeout(400),
-    pytest.mark.xdist_group("peers-manifests-kubernetes"),
 ]
 
 FOLDER = Path(__file__).parent / "manifests"

@@ -24,7 +24,7 @@ from devlet.testing.control_plane import ControlPlane, control_plane
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "remote.md").read_text()
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.xdist_group("remote")]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from devlet.testing.cluster_contract.reading import eventually
 from devlet.testing.cluster_contract.specimens import named, unique
 from devlet.testing.control_plane import control_plane
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.xdist_group("remote")]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 
 @pytest.fixture(scope="module")

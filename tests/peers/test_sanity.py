@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(1200), pytest.mark.xdist_group("peers-sanity")]
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(1200)]
 
 FINDINGS = (Path(__file__).parents[2] / "docs" / "sanity-findings.md").read_text()
 

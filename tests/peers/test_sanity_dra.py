@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(600), pytest.mark.xdist_group("peers-sanity-dra")]
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(600)]
 
 FINDINGS = (Path(__file__).parents[2] / "docs" / "sanity-findings.md").read_text()
 GPU = {

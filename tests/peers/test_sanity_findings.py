@@ -13,7 +13,7 @@ from devlet.runtime import kubelet_paths
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.xdist_group("peers-sanity-findings")]
+pytestmark = [pytest.mark.peers]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sanity-findings.md").read_text()
 PROGRAMS = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))

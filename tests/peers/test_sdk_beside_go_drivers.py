@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-sdk-beside-go-drivers"),
 ]
 
 OURS = "sdk.example.com"  # the DRA driver; EXAMPLE is the one in Go

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-real-kubelet"),
     pytest.mark.skipif(not is_possible(), reason="a kubelet that changes nothing on this host needs root"),
 ]
 

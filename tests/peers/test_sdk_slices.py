@@ -28,7 +28,7 @@ from devlet.testing.waiting import deadline, until
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.xdist_group("sdk-slices")]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 NODE = "n1"
 

@@ -25,7 +25,6 @@ pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
     pytest.mark.timeout(SECONDS + 600),
-    pytest.mark.xdist_group("peers-soak"),
 ]
 
 Open = Callable[[Path, Path], AbstractAsyncContextManager[World]]

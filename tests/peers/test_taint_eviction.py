@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("taint-eviction"),
 ]
 
 OTHERS = "--controllers=garbage-collector,namespace,serviceaccount"  # nobody else evicts, allocates or cleans up

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-three-schedulers"),
 ]
 
 LEASE, LEASE_NAMESPACE = "devlet-scheduler", "kube-system"

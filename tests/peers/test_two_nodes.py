@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.anyio,
-    pytest.mark.xdist_group("peers-two-nodes"),
 ]
 
 SECOND = "n2"

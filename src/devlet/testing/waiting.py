@@ -60,12 +60,11 @@ class deadline:
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
+    ) -> None:
         waited = _waited(trace)
-        handled = self._scope.__exit__(kind, error, trace)
+        self._scope.__exit__(kind, error, trace)
         if self._scope.cancelled_caught:
-            raise AssertionError(f"not within {self._within:g} s: {waited}{diagnostics.collect()}")
-        return bool(handled)
+            raise AssertionError(f"not within {self._within:g} s: {waited}{diagnostics.collect()}") from None
 
 
 def _waited(trace: TracebackType | None) -> str:

@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.peers.acceptance.conftest import Site
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.xdist_group("acceptance")]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 
 def data_of(site: "Site", name: str = "cm1") -> dict[str, str] | None:

@@ -14,7 +14,7 @@ from devlet.serve.kube_api.openapi_protobuf import MEDIA_TYPE, MEDIA_TYPES, enco
 if TYPE_CHECKING:
     from tests.peers.acceptance.conftest import Server, Site
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.xdist_group("acceptance")]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"known": {"type": "string"}}}
 ARMS = {"type": "integer", "minimum": 1}

@@ -7,7 +7,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.peers.acceptance.conftest import Site
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.xdist_group("acceptance")]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 
 @pytest.mark.spec("KA-10.48")

@@ -16,7 +16,7 @@ from devlet.serve.kube_api.paths import VIRTUAL
 if TYPE_CHECKING:
     from tests.peers.acceptance.conftest import Answer, Site
 
-pytestmark = [pytest.mark.peers, pytest.mark.anyio, pytest.mark.xdist_group("acceptance")]
+pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 
 Document = dict[str, Any]
 

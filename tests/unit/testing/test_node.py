@@ -19,7 +19,7 @@ from devlet.testing.fake_clock import FakeClock
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.fake_dra_driver import FakeDraDriver
 from devlet.testing.node import Node
-from devlet.testing.waiting import deadline
+from devlet.testing.waiting import deadline, until
 
 pytestmark = pytest.mark.anyio
 
@@ -115,7 +115,7 @@ async def test_many_nodes_run_side_by_side_and_know_nothing_of_each_other() -> N
 
 
 async def test_nothing_of_the_process_is_changed_by_a_node() -> None:
-    def state() -> tuple[int, dict[str, str], str, int]:
+    async def state() -> tuple[int, dict[str, str], str, int]:
         old = os.umask(0o022)
         os.umask(old)
         gc.collect()  # gRPC closes what it polls with when the last of its objects is gone
@@ -123,11 +123,11 @@ async def test_nothing_of_the_process_is_changed_by_a_node() -> None:
 
     async with Node.start():
         pass
-    before = state()
+    before = await state()
     async with Node.start() as node:
         await node.create_pod("p")
         await node.until_running("p")
-    assert state() == before
+    await until(state, lambda found: found == before)
 
 
 async def test_without_control_nobody_schedules() -> None:
