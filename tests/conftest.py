@@ -45,6 +45,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if not is_quick(config) and is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.long)
+    items.sort(key=_timeout, reverse=True)
+
+
+def _timeout(item: pytest.Item) -> float:
+    """Return the test's own time limit. Tests that need a long one run first, so that no worker is left with them."""
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0]) if marker else 0.0
 
 
 @pytest.fixture(scope="session")

@@ -61,10 +61,10 @@ class deadline:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        waited = _waited(trace)
         self._scope.__exit__(kind, error, trace)
         if self._scope.cancelled_caught:
-            raise AssertionError(f"not within {self._within:g} s: {waited}{diagnostics.collect()}") from None
+            text = f"not within {self._within:g} s: {_waited(trace)}{diagnostics.collect()}"
+            raise AssertionError(text) from None
 
 
 def _waited(trace: TracebackType | None) -> str:
