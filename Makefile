@@ -11,6 +11,8 @@ PY := .venv/bin/python
 PYTEST := $(PY) -m pytest -q -p tools.test_times
 # Tests wait for processes and sockets: half as many again as there are cores keep the cores busy.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n + (n + 1) / 2)))
+# Tests that start programs, drivers and whole control planes wait far longer than they compute.
+WAITING ?= $(shell echo $$((3 * $$(nproc 2>/dev/null || echo 2))))
 # The first interpreter on the PATH that is new enough; `make PYTHON=…` takes another.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -61,11 +63,11 @@ peers: .venv/.dev ## build the Go programs that the tests talk to
 
 .PHONY: test-peers
 test-peers: .venv/.dev peers ## the tests against the Go programs
-	@$(PYTEST) -n $(WORKERS) --dist worksteal -m peers $(ARGS)
+	@$(PYTEST) -n $(WAITING) --dist worksteal -m peers $(ARGS)
 
 .PHONY: test-crash
 test-crash: .venv/.dev ## kill -9 at random points, DEVLET_CRASH_ROUNDS times (10), and the tests that take long
-	@DEVLET_CRASH_ROUNDS=$${DEVLET_CRASH_ROUNDS:-10} $(PYTEST) -n $(WORKERS) --dist worksteal \
+	@DEVLET_CRASH_ROUNDS=$${DEVLET_CRASH_ROUNDS:-10} $(PYTEST) -n $(WAITING) --dist worksteal \
 		--ignore=tests/peers -m "(crash or long) and not peers" $(ARGS)
 
 .PHONY: soak
