@@ -275,7 +275,7 @@ def _compile(module: Module, go: Go, scratch: Path, progress: Progress, log: Pat
 
         listed = run("list", "-mod=readonly", "-deps", "-f", "{{.ImportPath}}", *packages)
         progress.expect(len(listed))
-        flags = ["-mod=readonly", "-buildvcs=false", f"-ldflags={module.ldflags}"]
+        flags = [f"-p={len(os.sched_getaffinity(0))}", "-mod=readonly", "-buildvcs=false", f"-ldflags={module.ldflags}"]
         run("build", "-v", *flags, "-o", f"{scratch}/", *packages)
 
 
@@ -361,16 +361,32 @@ def _counted_text(data: bytes, at: int) -> tuple[bytes, int]:
 @contextmanager
 def only_one(cache: Path = CACHE) -> Iterator[None]:
     """Hold the cache's lock; a second run waits and then finds everything built."""
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
+    with _locked(cache / "lock"):
+        for left_over in cache.glob("build-*"):
+            shutil.rmtree(left_over, ignore_errors=True)
+        yield
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             print("peers: another build is running, waiting for it", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
-        for left_over in cache.glob("build-*"):
-            shutil.rmtree(left_over, ignore_errors=True)
         yield
+
+
+def go_build_cache(go: Go) -> Path:
+    """Return Go's own cache, which all clones on this machine share."""
+    answer = subprocess.run([go.binary, "env", "GOCACHE"], env=go.environment, capture_output=True, text=True, cwd="/")
+    if answer.returncode != 0 or not Path(answer.stdout.strip()).is_absolute():
+        raise BuildError(
+            f"go env GOCACHE: {answer.stderr.strip() or answer.stdout.strip()}\nNext: set HOME or GOCACHE."
+        )
+    return Path(answer.stdout.strip())
 
 
 def make(names: Sequence[str], table: Table, cache: Path = CACHE) -> None:
@@ -381,8 +397,9 @@ def make(names: Sequence[str], table: Table, cache: Path = CACHE) -> None:
         if not stale:
             return print("peers: up to date")
         go = go or install_go(table)
-        for module in stale:
-            build(module, go, cache)
+        with _locked(go_build_cache(go) / "devlet-peers.lock"):  # two builds at once would take more than twice as long
+            for module in stale:
+                build(module, go, cache)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

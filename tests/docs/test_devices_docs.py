@@ -81,7 +81,7 @@ class Terminal:
             finally:
                 process.send_signal(signal.SIGTERM)
                 try:
-                    process.wait(10)
+                    process.wait(60)
                 finally:
                     process.kill()
 

@@ -129,7 +129,7 @@ class FragileFile(CheckpointFile):
         done = threading.Event()
         self.loop.call_soon_threadsafe(act)
         self.loop.call_soon_threadsafe(done.set)
-        done.wait(5)
+        done.wait(60)
 
     def entries(self) -> dict[ClaimKey, ClaimEntry]:
         blob = self.path.read_bytes()

@@ -132,7 +132,7 @@ class API:
         while True:
             with self.changed:
                 while position >= len(self.log):
-                    if self.stopped or not self.changed.wait(10):
+                    if self.stopped or not self.changed.wait(60):
                         return
                 type_, path, found = self.log[position]
             position += 1

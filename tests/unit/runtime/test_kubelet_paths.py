@@ -106,7 +106,7 @@ def test_the_process_becomes_the_program_so_that_signals_reach_it(root: Path) ->
         assert process.stdout is not None
         assert int(process.stdout.readline()) == process.pid
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == -signal.SIGTERM
+        assert process.wait(60) == -signal.SIGTERM
 
 
 def test_a_closed_pipe_ends_the_program_as_usual(root: Path) -> None:

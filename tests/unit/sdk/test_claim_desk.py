@@ -230,7 +230,7 @@ class Threaded(Author):
         return []
 
     def _work(self) -> None:
-        self.goes_on.wait(10)
+        self.goes_on.wait(60)
         self.is_at_work = False
 
     async def unprepare(self, claim: ClaimRef) -> None:

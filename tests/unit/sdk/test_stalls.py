@@ -41,7 +41,7 @@ def heard() -> Iterator[Heard]:
 
 
 def block(heard: Heard) -> None:
-    assert heard.came.wait(10)
+    assert heard.came.wait(60)
 
 
 @pytest.mark.anyio

@@ -166,7 +166,7 @@ class Disk(CheckpointFile):
     def write(self, content: bytes) -> None:
         self.writes.append(content)
         self.asked.release()
-        assert self.may_go_on.wait(10)
+        assert self.may_go_on.wait(60)
         try:
             super().write(content)
         finally:

@@ -29,7 +29,7 @@ class Disk(LogFile):
 
     def append(self, rows: list[Row]) -> None:  # type: ignore[override]
         self.asked.set()
-        self.may_go_on.wait(10)
+        self.may_go_on.wait(60)
         self.batches.append([row.version for row in rows])
         if self.problem is not None:
             raise self.problem

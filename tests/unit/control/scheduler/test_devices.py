@@ -43,7 +43,7 @@ async def test_while_a_thread_searches_changes_wait() -> None:
 
     def work() -> int:
         begun.set()
-        finish.wait(10)
+        finish.wait(60)
         return len(list(devices.allocator.inventory.slices()))
 
     found: list[int] = []

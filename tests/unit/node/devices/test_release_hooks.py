@@ -118,7 +118,7 @@ async def test_a_function_that_takes_too_long_is_waited_for_again_and_not_called
 
     def released(given: Release) -> None:
         calls.append(given)
-        gate.wait(10)
+        gate.wait(60)
 
     module.released = released
     hooks = parse([{"resource": GPU, "python": "operators_hooks:released", "timeout": 0.01}])

@@ -182,7 +182,7 @@ def listening(context: ssl.SSLContext) -> Iterator[tuple[int, list[Any]]]:
         try:
             yield server.getsockname()[1], seen
         finally:
-            thread.join(5)
+            thread.join(60)
 
 
 def client_context(authority: KeyPair, client: KeyPair | None, tmp_path: Path) -> ssl.SSLContext:

@@ -93,7 +93,7 @@ def _read_when(given_up: threading.Event, connection: socket.socket, served: "Se
     with served.tls.wrap_socket(connection, server_hostname=place.hostname) as reader:
         reader.sendall(request.encode())
         got = len(reader.recv(1))
-        assert given_up.wait(10)
+        assert given_up.wait(60)
         with contextlib.suppress(OSError):
             while chunk := reader.recv(1 << 16):
                 got += len(chunk)
