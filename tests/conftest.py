@@ -39,17 +39,36 @@ def pytest_collection() -> Iterator[None]:
         gc.freeze()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Every property is its own long twin: few examples where `long` is left out, and all where it is asked for."""
     for item in items:
         if not is_quick(config) and is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.long)
-    items.sort(key=_timeout, reverse=True)
+    yield  # in which the tests that were not asked for are left out
+    items[:] = slow_first(items, getattr(config, "workerinput", {}).get("workercount", 1))
+
+
+SLOW = 600  # seconds; a test that may take so long runs for a minute or more
+
+
+def slow_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Order the tests so that each worker begins with its part of the slow ones, and none is left with them at the end.
+
+    pytest-xdist (`--dist worksteal`) gives each worker a run of neighbours, all of the same length."""
+    slow = sorted((item for item in items if _timeout(item) >= SLOW), key=_timeout, reverse=True)
+    rest = [item for item in items if _timeout(item) < SLOW]
+    ordered: list[pytest.Item] = []
+    for worker in range(workers):
+        size = (len(items) - len(ordered)) // (workers - worker)
+        mine = slow[worker::workers]
+        ordered += mine + rest[: max(size - len(mine), 0)]
+        del rest[: max(size - len(mine), 0)]
+    return ordered + rest
 
 
 def _timeout(item: pytest.Item) -> float:
-    """Return the test's own time limit. Tests that need a long one run first, so that no worker is left with them."""
+    """Return the test's own time limit, or 0."""
     marker = item.get_closest_marker("timeout")
     return float(marker.args[0]) if marker else 0.0
 
