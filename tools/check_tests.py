@@ -1,9 +1,13 @@
-"""Fail if a module has no test file of its name: `python -m tools.check_tests [ROOT]`.
+"""Fail if a module has no test file of its name, or a test waits too briefly: `python -m tools.check_tests [ROOT]`.
 
 `src/devlet/alloc/search.py` is tested by `tests/unit/alloc/test_search.py`. A module whose behaviour shows only from
 further away is listed in `ELSEWHERE` with the file that tests it, and why.
+
+A wait that fails on a busy machine says nothing. Tests wait with `until` or `deadline` of `devlet.testing.waiting`, and
+give a program that they start at least a minute.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -60,14 +64,32 @@ def problems(root: Path, elsewhere: dict[str, tuple[str, str]]) -> list[str]:
     return found + [f"{PACKAGE / name}: is in ELSEWHERE but is no module that needs tests" for name in gone]
 
 
+_SHORT_WAITS = [
+    (re.compile(r"\bfail_after\("), "use `deadline` of devlet.testing.waiting, which says what was awaited"),
+    (re.compile(r"\bsubprocess\.run\(.*\btimeout=([1-5]?\d)\b(?!\.)"), "give the program at least 60 s"),
+    (re.compile(r"\bmark\.timeout\(([1-5]?\d|[12]\d\d)\)"), "leave the timeout of 300 s, or take a longer one"),
+]
+
+
+def short_waits(root: Path) -> list[str]:
+    """Return a line for each place in the tests that waits too briefly for a busy machine."""
+    found = []
+    for path in sorted((root / "tests").rglob("*.py")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            found += [
+                f"{path.relative_to(root)}:{number}: {advice}" for wait, advice in _SHORT_WAITS if wait.search(line)
+            ]
+    return found
+
+
 def _needs_tests(path: Path) -> bool:
     return path.name not in WITHOUT_TESTS and not path.name.endswith(GENERATED)
 
 
 def main() -> int:
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path.cwd()
-    found = problems(root, ELSEWHERE)
-    print("\n".join(found) or "every module has its tests")
+    found = problems(root, ELSEWHERE) + short_waits(root)
+    print("\n".join(found) or "every module has its tests, and no test waits too briefly")
     return 1 if found else 0
 
 

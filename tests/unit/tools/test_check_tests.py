@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from tools.check_tests import ELSEWHERE, problems
+from tools.check_tests import ELSEWHERE, problems, short_waits
 
 
 @pytest.fixture
@@ -43,3 +43,25 @@ def test_an_entry_of_the_table_that_is_not_true_is_reported(root: Path) -> None:
 
 def test_every_entry_of_the_table_says_why() -> None:
     assert [module for module, (_, reason) in ELSEWHERE.items() if not reason.strip()] == []
+
+
+WAITS = {
+    "with anyio." + "fail_after(10):": "use `deadline` of devlet.testing.waiting, which says what was awaited",
+    "done = subprocess.run(words, " + "timeout=50)": "give the program at least 60 s",
+    "@pytest.mark." + "timeout(120)": "leave the timeout of 300 s, or take a longer one",
+}
+
+
+@pytest.mark.parametrize(("line", "advice"), WAITS.items())
+def test_a_wait_that_is_too_short_is_reported_with_its_place(root: Path, line: str, advice: str) -> None:
+    (root / "tests/unit").mkdir(parents=True)
+    (root / "tests/unit/test_it.py").write_text(f"import x\n{line}\n")
+    assert short_waits(root) == [f"tests/unit/test_it.py:2: {advice}"]
+
+
+def test_waits_of_a_minute_and_more_are_left_alone(root: Path) -> None:
+    (root / "tests").mkdir(parents=True)
+    (root / "tests/test_it.py").write_text(
+        "subprocess.run(words, timeout=120)\npytest.mark.timeout(600)\nwith deadline():\n"
+    )
+    assert short_waits(root) == []
