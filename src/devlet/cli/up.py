@@ -11,7 +11,6 @@ import anyio
 import click
 
 from devlet.daemon.config import Config, load
-from devlet.daemon.main import parts_of, run
 from devlet.kit import facts
 
 _EXAMPLE = """\b
@@ -87,6 +86,11 @@ def command(config: Path | None, **flags: Any) -> None:
     from environment variables, then from flags; the later one wins."""
     loaded = load(flags, file=config)
     facts.configure(loaded.log_format, loaded.verbosity)
+    from devlet.daemon.main import (
+        parts_of,
+        run,
+    )  # half a second, which --help and a bad configuration need not wait for
+
     # As a client of an API server that goes away, uvloop loses count of its connections and ends the process.
     use_uvloop = loaded.kubeconfig is None and importlib.util.find_spec("uvloop") is not None
     daemon = partial(run, loaded, parts_of(loaded), on_ready=partial(_ready, loaded))
