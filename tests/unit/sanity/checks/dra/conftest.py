@@ -19,7 +19,8 @@ PATIENT = Settings(start=60.0, wait=60.0, settle=0.2, quiet=0.5, late=0.8, repai
 BUSY = replace(PATIENT, quiet=1.0, late=2.0)
 _IN_VAIN: list[tuple[dict[str, float], str]] = [
     ({"start": 5.0}, "DRA-REG-1"),
-    ({"start": 15.0}, "DRA-REG-3 DRA-REG-5"),
+    ({"start": 15.0}, "DRA-REG-5"),
+    ({"start": 15.0, "wait": 15.0}, "DRA-REG-3"),
     ({"repair": 5.0}, "DRA-SLICE-10"),
     ({"wait": 5.0, "answer": 3.0}, "DRA-CALL-1"),
     ({"answer": 3.0}, "DRA-HEALTH-1 DRA-HEALTH-8 DRA-CALL-8 silent"),
