@@ -12,7 +12,7 @@ PYTEST := $(PY) -m pytest -q -p tools.test_times
 # Tests wait for processes and sockets: half as many again as there are cores keep the cores busy.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n + (n + 1) / 2)))
 # Tests that start programs, drivers and whole control planes wait far longer than they compute.
-WAITING ?= $(shell echo $$((3 * $$(nproc 2>/dev/null || echo 2))))
+WAITING ?= $(shell n=$$((3 * $$(nproc 2>/dev/null || echo 2))); echo $$((n < 12 ? n : 12)))
 # The first interpreter on the PATH that is new enough; `make PYTHON=…` takes another.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -71,7 +71,7 @@ test-crash: .venv/.dev ## kill -9 at random points, DEVLET_CRASH_ROUNDS times (1
 		--ignore=tests/peers -m "(crash or long) and not peers" $(ARGS)
 
 .PHONY: soak
-soak: .venv/.dev peers ## what takes too long for every change: 200 rounds of kill -9, sanity in full, ten minutes of chaos
+soak: .venv/.dev peers ## the tests that take too long to run on every change: 200 rounds of kill -9, sanity in full, ten minutes of chaos
 	@DEVLET_CRASH_ROUNDS=$${DEVLET_CRASH_ROUNDS:-200} $(PYTEST) -n 2 --dist worksteal -m crash --ignore=tests/peers $(ARGS)
 	@DEVLET_SANITY=all $(PYTEST) -n 2 --dist worksteal tests/contract/test_examples_pass_sanity.py $(ARGS)
 	@DEVLET_SOAK_SECONDS=$${DEVLET_SOAK_SECONDS:-600} $(PYTEST) -s tests/peers/test_soak.py $(ARGS)

@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Keep the garbage collector away from the tests themselves: there are a million objects that never go away."""
+    """Exempt the collected tests from garbage collection: about a million objects live until pytest exits."""
     gc.disable()
     try:
         return (yield)
@@ -45,17 +45,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if not is_quick(config) and is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.long)
-    yield  # in which the tests that were not asked for are left out
+    yield  # deselects tests that were not asked for
     items[:] = slow_first(items, getattr(config, "workerinput", {}).get("workercount", 1))
 
 
-SLOW = 600  # seconds; a test that may take so long runs for a minute or more
+SLOW = 600  # seconds; tests with a timeout this long take a minute or more
 
 
 def slow_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
-    """Order the tests so that each worker begins with its part of the slow ones, and none is left with them at the end.
+    """Order the tests so that every worker starts with its share of the slow ones.
 
-    pytest-xdist (`--dist worksteal`) gives each worker a run of neighbours, all of the same length."""
+    pytest-xdist (`--dist worksteal`) gives each worker a contiguous block of equal length."""
     slow = sorted((item for item in items if _timeout(item) >= SLOW), key=_timeout, reverse=True)
     rest = [item for item in items if _timeout(item) < SLOW]
     ordered: list[pytest.Item] = []

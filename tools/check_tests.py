@@ -3,8 +3,8 @@
 `src/devlet/alloc/search.py` is tested by `tests/unit/alloc/test_search.py`. A module whose behaviour shows only from
 further away is listed in `ELSEWHERE` with the file that tests it, and why.
 
-A wait that fails on a busy machine says nothing. Tests wait with `until` or `deadline` of `devlet.testing.waiting`, and
-give a program that they start at least a minute.
+A wait that fails only because the machine is busy proves nothing. Tests wait with `until` or `deadline` of
+`devlet.testing.waiting`, and give a program that they start at least a minute.
 """
 
 import re
@@ -67,7 +67,10 @@ def problems(root: Path, elsewhere: dict[str, tuple[str, str]]) -> list[str]:
 _SHORT_WAITS = [
     (re.compile(r"\bfail_after\("), "use `deadline` of devlet.testing.waiting, which says what was awaited"),
     (re.compile(r"\bsubprocess\.run\(.*\btimeout=([1-5]?\d)\b(?!\.)"), "give the program at least 60 s"),
-    (re.compile(r"\bmark\.timeout\(([1-5]?\d|[12]\d\d)\)"), "leave the timeout of 300 s, or take a longer one"),
+    (
+        re.compile(r"\bmark\.timeout\(([1-5]?\d|[12]\d\d)\)"),
+        "remove the mark (the default is 300 s) or use a longer timeout",
+    ),
 ]
 
 

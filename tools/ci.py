@@ -1,9 +1,9 @@
 """Run the stages of `.ci/stages.toml` and print what each one took: `python -m tools.ci [STAGE...]`.
 
-A stage that fails, or is ended because it reached its limit, does not keep the next one from running. The table at the
-end is also written to `.cache/ci/run.json`. The times of the run before it are kept in `previous.json`, so that the
-table shows how much longer each stage takes. `DEVLET_CI_LIMITS=off` lifts the limits, for a machine that is busy with
-other things. Uses the standard library only, because it runs before anything is installed.
+The next stage runs even if a stage fails or reaches its limit. The table at the end is also written to
+`.cache/ci/run.json`. The previous run is kept in `previous.json`, and the table shows how much longer each stage takes.
+`DEVLET_CI_LIMITS=off` lifts the limits, for a machine that is busy with other things. Uses the standard library only,
+because it runs before anything is installed.
 """
 
 import argparse
@@ -21,13 +21,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 STAGES = ROOT / ".ci" / "stages.toml"
 RESULTS = ROOT / ".cache" / "ci"
-GRACE = 30.0  # seconds between SIGTERM and SIGKILL for a stage that reached its limit
+GRACE = 15.0  # seconds between SIGINT, SIGTERM and SIGKILL for a stage that reached its limit
 SLOWEST = 5
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One command; `share` and `limit` are minutes. `{times}` in the command is a file for the times of its tests."""
+    """A command with its share and limit in minutes. `{times}` is replaced by the path of the file for test times."""
 
     name: str
     share: float
@@ -46,7 +46,7 @@ class Plan:
 
 @dataclass
 class Result:
-    """What became of a stage. Seconds; CPU seconds are those of all its processes. `tests` is None without tests."""
+    """The outcome of a stage. Times are in seconds; CPU time is that of all processes that the stage waited for."""
 
     name: str
     outcome: str
@@ -64,7 +64,7 @@ def read_plan(file: Path = STAGES) -> Plan:
 
 
 def run_stage(stage: Stage, results: Path = RESULTS, *, limited: bool = True) -> Result:
-    """Run the stage's command in a process group of its own, and end the group when it is over."""
+    """Run the stage's command in a process group of its own, and kill what is left of the group afterwards."""
     times = results / f"{stage.name}.json"
     times.unlink(missing_ok=True)
     command = [word.replace("{times}", str(times)) for word in stage.command]
@@ -86,12 +86,13 @@ def _wait(process: subprocess.Popen[bytes], limit: float | None) -> str:
     try:
         code = process.wait(limit)
     except subprocess.TimeoutExpired:
-        _signal(process, signal.SIGTERM)
-        try:
-            process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            _signal(process, signal.SIGKILL)
-            process.wait()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):  # on SIGINT pytest names the test that hangs
+            _signal(process, number)
+            try:
+                process.wait(GRACE)
+                break
+            except subprocess.TimeoutExpired:
+                continue
         return "FAILED (limit)"
     return f"FAILED ({code})" if code else "passed"
 
@@ -99,12 +100,15 @@ def _wait(process: subprocess.Popen[bytes], limit: float | None) -> str:
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
     try:
         os.killpg(process.pid, number)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):  # all of it has ended
         return
 
 
 def _add_tests(result: Result, times: Path) -> None:
-    tests = json.loads(times.read_text())["tests"]
+    try:
+        tests = json.loads(times.read_text())["tests"]
+    except (OSError, ValueError) as e:  # the run was killed while it wrote the file
+        return print(f"{times}: {e}", file=sys.stderr)
     result.tests = len(tests)
     slowest = sorted(tests.items(), key=lambda pair: -pair[1]["wall"])[:SLOWEST]
     result.slowest = [(name, test["wall"]) for name, test in slowest]
@@ -112,7 +116,7 @@ def _add_tests(result: Result, times: Path) -> None:
 
 def table(results: Sequence[Result], previous: dict[str, float]) -> str:
     """Return the results as text: a line per stage and their sum, then the slowest tests of each stage."""
-    lines = [f"{'stage':12} {'outcome':14} {'tests':>6} {'wall s':>7} {'CPU s':>7} {'share s':>7} {'before':>7}"]
+    lines = [f"{'stage':12} {'outcome':14} {'tests':>6} {'wall s':>7} {'CPU s':>7} {'share s':>7} {'change':>7}"]
     for each in results:
         before = previous.get(each.name)
         change = "" if before is None else f"{each.wall - before:+.0f}"
@@ -132,12 +136,14 @@ def table(results: Sequence[Result], previous: dict[str, float]) -> str:
 
 
 def write(results: Sequence[Result], folder: Path = RESULTS) -> dict[str, float]:
-    """Write run.json, keep the one before as previous.json, and return the wall seconds of its stages."""
+    """Write run.json, rename the previous one to previous.json, and return its wall times by stage."""
     folder.mkdir(parents=True, exist_ok=True)
-    last, previous = folder / "run.json", {}
-    if last.is_file():
+    last = folder / "run.json"
+    try:
         previous = {each["name"]: each["wall"] for each in json.loads(last.read_text())["stages"]}
         last.replace(folder / "previous.json")
+    except (OSError, ValueError):
+        previous = {}  # there is none, or it is damaged
     stages = [asdict(each) for each in results]
     last.write_text(json.dumps({"commit": _commit(), "load": os.getloadavg(), "stages": stages}, indent=1) + "\n")
     return previous
@@ -151,18 +157,21 @@ def _commit() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     plan = read_plan()
     names = [stage.name for stage in plan.stages]
-    parser = argparse.ArgumentParser(description="Run everything that must hold, stage by stage.")
-    parser.add_argument("stage", nargs="*", metavar="STAGE", help=f"of {', '.join(names)}; default: all")
+    parser = argparse.ArgumentParser(description="Run the CI stages.")
+    parser.add_argument("stage", nargs="*", metavar="STAGE", help=f"Stage to run: {', '.join(names)}. Default: all.")
     wanted = parser.parse_args(arguments).stage or names
     if unknown := [name for name in wanted if name not in names]:
-        parser.error(f"no stage {unknown[0]!r}; there are {', '.join(names)}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception it ends the stage that runs
+        parser.error(f"unknown stage {unknown[0]!r}; the stages are {', '.join(names)}")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(143))  # an exception, so that the running stage is ended too
     results = []
-    for stage in (each for each in plan.stages if each.name in wanted):
-        print(f"\n===== {stage.name}", flush=True)
-        results.append(run_stage(stage, limited=os.environ.get("DEVLET_CI_LIMITS") != "off"))
-        print(f"===== {stage.name}: {results[-1].outcome} after {results[-1].wall:.0f} s", flush=True)
-    print(f"\n{table(results, write(results))}", flush=True)
+    try:
+        for stage in (each for each in plan.stages if each.name in wanted):
+            print(f"\n===== {stage.name}", flush=True)
+            results.append(run_stage(stage, limited=os.environ.get("DEVLET_CI_LIMITS") != "off"))
+            print(f"===== {stage.name}: {results[-1].outcome} after {results[-1].wall:.0f} s", flush=True)
+    finally:
+        print(f"\n{table(results, write(results))}", flush=True)
     return int(any(each.outcome != "passed" for each in results))
 
 

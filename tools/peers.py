@@ -275,7 +275,8 @@ def _compile(module: Module, go: Go, scratch: Path, progress: Progress, log: Pat
 
         listed = run("list", "-mod=readonly", "-deps", "-f", "{{.ImportPath}}", *packages)
         progress.expect(len(listed))
-        flags = [f"-p={len(os.sched_getaffinity(0))}", "-mod=readonly", "-buildvcs=false", f"-ldflags={module.ldflags}"]
+        parallel = [] if "-p=" in go.environment.get("GOFLAGS", "") else [f"-p={os.cpu_count() or 2}"]
+        flags = [*parallel, "-mod=readonly", "-buildvcs=false", f"-ldflags={module.ldflags}"]
         run("build", "-v", *flags, "-o", f"{scratch}/", *packages)
 
 

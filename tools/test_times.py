@@ -60,7 +60,7 @@ def _rounded(test: TestTime) -> dict[str, object]:
 
 
 class _Recorder:
-    """The plugin in the process that writes the file: the only one, or the one that controls the workers."""
+    """The part that writes the file, in the only process or in the xdist controller."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

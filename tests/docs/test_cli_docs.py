@@ -122,7 +122,7 @@ def test_the_example_runs(line: str, root: Path, tmp_path: Path) -> None:
             if line.startswith("devlet up"):
                 assert first == f"devlet is ready: node node1, root {root}\n"
                 process.send_signal(signal.SIGTERM)
-            assert process.wait(15) == 0, process.stderr.read() if process.stderr else ""
+            assert process.wait(60) == 0, process.stderr.read() if process.stderr else ""
             assert first
         finally:
             process.kill()
@@ -192,5 +192,5 @@ def test_the_examples_of_control_run_beside_a_devlet(root: Path) -> None:
             stack.callback(process.kill)
             assert " is ready: " in ready_line(process), line
         process.send_signal(signal.SIGTERM)
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
     assert lines

@@ -46,13 +46,16 @@ class Daemon:
 @contextmanager
 def daemon(*arguments: str | Path, **environ: str) -> Iterator[Daemon]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("DEVLET_", "NOTIFY_", "WATCHDOG_", "NODE_NAME"))}
-    with tempfile.NamedTemporaryFile() as log:
+    with tempfile.NamedTemporaryFile() as log, tempfile.NamedTemporaryFile("w") as config:
+        # By default a daemon that takes longer than 2 s to stop exits with 1, as it may on a busy machine.
+        config.write("apiVersion: devlet.dev/v1alpha1\nkind: Configuration\ntimeouts:\n  stop: 60s\n")
+        config.flush()
         process = subprocess.Popen(
             [sys.executable, "-m", "devlet", "up", *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            env={**kept, **environ},
+            env={**kept, "DEVLET_CONFIG": config.name, **environ},
         )
         with process:
             try:
@@ -63,9 +66,7 @@ def daemon(*arguments: str | Path, **environ: str) -> Iterator[Daemon]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_it_gets_ready_and_a_signal_stops_it_cleanly(root: Path, number: signal.Signals) -> None:
-    config = root / "devlet.yaml"
-    config.write_text("apiVersion: devlet.dev/v1alpha1\nkind: Configuration\ntimeouts:\n  stop: 60s\n")
-    with daemon("--root", root, "--node-name", "n1", "--config", config) as node:
+    with daemon("--root", root, "--node-name", "n1") as node:
         assert node.line() == f"devlet is ready: node n1, root {root}\n"
         assert node.stop(number) == 0
         assert [re.sub(r".*\] ", "", line).split(" ", 1)[0] for line in node.log.splitlines()][-1] == '"stopped"'

@@ -174,7 +174,7 @@ async def test_what_the_driver_blocks_goes_on_even_if_its_caller_has_gone(
     await driver.block(Method.PREPARE)
     await driver.block(Method.PREPARE)  # once more is the same
     with pytest.raises(PluginUnavailable):
-        await prepare(service, claim, timeout=0.3)
+        await prepare(service, claim, timeout=5)
     assert (await at_stage(driver, Method.PREPARE, "running")).code == ""
     with pytest.raises(InvalidInput, match="the driver does not say within 2s, a call may be blocked"):
         await driver.prepared()
@@ -219,7 +219,7 @@ async def test_a_call_held_after_the_driver_has_prepared_the_claim(
 ) -> None:
     await driver.hold(Method.PREPARE, AFTER)
     with pytest.raises(PluginUnavailable):
-        await prepare(service, claim, timeout=0.3)
+        await prepare(service, claim, timeout=5)
     call = await at_stage(driver, Method.PREPARE, "done")  # it ends with its caller
     assert call.code in ("Canceled", "DeadlineExceeded")
     assert await driver.prepared() == [PreparedClaim(claim.name, claim.uid)]

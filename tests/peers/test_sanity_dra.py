@@ -70,8 +70,8 @@ def test_shares_of_the_example_driver_keep_the_contract(peers: "Peers", root: Pa
 def test_the_test_driver_has_the_defects_that_are_known_and_no_other(peers: "Peers") -> None:
     peers.need("test-driver")
     report = sanity("--", "sh", "-c", TEST % (peers.binaries / "test-driver"))
-    # Whether half a file is seen depends on the moment of the look, and whether it was killed before or after it
-    # removed the claim's file on the moment of the kill.
+    # DRA-CDI-5 depends on when the file is read, DRA-KILL-7 on whether the driver is killed before it has removed the
+    # claim's file.
     assert found(report, "failed") - {"DRA-CDI-5", "DRA-KILL-7"} == {"DRA-KILL-5"}
     assert found(report, "warned") | {"DRA-CDI-5"} == {"DRA-PREP-13", "DRA-CDI-5", "DRA-HEALTH-3"}
     assert found(report, "failed", "warned") <= set(re.findall(r"DRA-[A-Z]+-\d+", FINDINGS))

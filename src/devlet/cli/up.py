@@ -86,10 +86,9 @@ def command(config: Path | None, **flags: Any) -> None:
     from environment variables, then from flags; the later one wins."""
     loaded = load(flags, file=config)
     facts.configure(loaded.log_format, loaded.verbosity)
-    from devlet.daemon.main import (
-        parts_of,
-        run,
-    )  # half a second, which --help and a bad configuration need not wait for
+
+    # Importing the daemon takes half a second; --help and configuration errors should not wait for it.
+    from devlet.daemon.main import parts_of, run
 
     # As a client of an API server that goes away, uvloop loses count of its connections and ends the process.
     use_uvloop = loaded.kubeconfig is None and importlib.util.find_spec("uvloop") is not None

@@ -1,4 +1,4 @@
-"""What a failed wait shows of the programs and nodes that are running at that moment.
+"""The state of running programs and nodes, for the report of a failed wait.
 
 A running part attaches a function that describes it. When a wait fails, `collect` calls the functions of all attached
 parts, because by the time pytest reports the failure the parts have been stopped.
@@ -10,6 +10,7 @@ from itertools import count
 
 __all__ = ["attach", "collect"]
 
+MARK = "\n--- "  # before the name of each part
 SHOWN = 6_000  # characters per part
 
 _numbers = count()
@@ -29,7 +30,7 @@ def attach(name: str, describe: Callable[[], str]) -> Iterator[None]:
 
 def collect() -> str:
     """Return a paragraph per attached part, or an empty string. A part that cannot be described gets its error."""
-    return "".join(f"\n--- {name}\n{_described(describe)}" for name, describe in list(_parts.values()))
+    return "".join(f"{MARK}{name}\n{_described(describe)}" for name, describe in list(_parts.values()))
 
 
 def _described(describe: Callable[[], str]) -> str:

@@ -48,7 +48,7 @@ _DESCRIBE_TIMEOUT = 5.0  # seconds
 
 
 def _line(document: Document) -> str:
-    """Return what a person wants to know of an object whose change does not come, on one line."""
+    """Return a one-line summary of an object for the report of a failed wait."""
     if "reason" in document:
         count, about = document.get("count", 1), document.get("involvedObject", {})
         return f"{count} x {document['reason']} {about.get('kind')} {about.get('name')}: {document.get('message')}"
@@ -187,9 +187,9 @@ class NodeApi:
 
         try:
             return await until(read, lambda pod: pod is not None and holds(pod), within=within) or {}
-        except AssertionError:
-            running = await anyio.to_thread.run_sync(diagnostics.collect)
-            text = f"pod {name}: not within {within:g} s; {await self._told(name)}{running}"
+        except AssertionError as e:
+            _, mark, running = str(e).partition(diagnostics.MARK)
+            text = f"pod {name}: not within {within:g} s; {await self._told(name)}{mark}{running}"
             raise AssertionError(text) from None
 
     async def _told(self, name: str) -> str:

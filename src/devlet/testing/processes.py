@@ -72,7 +72,7 @@ class RunningProcess:
         return self._process.returncode
 
     def describe(self) -> str:
-        """Return whether it runs and the end of its log, for the report of a wait that failed."""
+        """Return the state of the process and the end of its log."""
         state = "runs" if self.returncode is None else ending(self.returncode)
         return f"pid {self.pid}, {state}; {log_tail(self.log)}"
 

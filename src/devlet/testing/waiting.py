@@ -68,7 +68,7 @@ class deadline:
 
 
 def _waited(trace: TracebackType | None) -> str:
-    """Return the statement of the block that was waiting, and the local variables of every frame of the tests."""
+    """Return the statement that was waiting, and the local variables of every frame outside site-packages."""
     frames = [
         (frame, line) for frame, line in traceback.walk_tb(trace) if "site-packages" not in frame.f_code.co_filename
     ]

@@ -139,7 +139,7 @@ class Server:
         """Versions from before now cannot be read any more; the embedded API's versions begin far above 1."""
         if isinstance(self.api, ControlPlane):
             body = json.dumps({"revision": self.newest_version()}).encode()
-            with urllib.request.urlopen(f"{self.api.etcd_endpoint}/v3/kv/compaction", body, timeout=30) as answer:
+            with urllib.request.urlopen(f"{self.api.etcd_endpoint}/v3/kv/compaction", body, timeout=60) as answer:
                 assert answer.status == 200
 
     def newest_version(self) -> int:

@@ -16,9 +16,9 @@ S = 'device.attributes["gpu.example.com"].s'
 
 
 def answer(expression: str) -> dict[str, Any]:
-    end = time.monotonic() + 2
+    end = time.process_time() + 2
     case = {"id": "c", "expression": expression, "device": DOCUMENT, "features": {"listTypeAttributes": True}}
-    return answer_case(read_case(case), lambda: time.monotonic() > end)
+    return answer_case(read_case(case), lambda: time.process_time() > end)
 
 
 ERRORS = {
@@ -145,8 +145,8 @@ def test_a_pattern_takes_no_more_than_linear_time(pattern: str) -> None:
 
 @pytest.mark.parametrize("expression", [*ERRORS, *FAILURES, *LARGE.values(), *BOMBS.values()], ids=range(67))
 def test_lint_answers_too(expression: str) -> None:
-    end = time.monotonic() + 1
+    end = time.process_time() + 1
     device = DeviceInput("gpu.example.com", view(Device, DOCUMENT))
     assert isinstance(
-        lint(expression, device_environment(stored=False), [device], give_up=lambda: time.monotonic() > end), list
+        lint(expression, device_environment(stored=False), [device], give_up=lambda: time.process_time() > end), list
     )

@@ -32,7 +32,7 @@ def test_on_a_terminal_once_prints_plain_text_too() -> None:
         except OSError:  # Linux's end of a terminal
             pass
         os.close(controller)
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
     assert b"notebook, viewer" in output
     assert b"\x1b[" not in output
 

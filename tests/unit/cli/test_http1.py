@@ -14,7 +14,7 @@ from devlet.cli.http1 import Line, query_text, quote
 @pytest.fixture
 def ends() -> Iterator[tuple[Line, socket.socket]]:
     ours, theirs = socket.socketpair()
-    ours.settimeout(5)
+    ours.settimeout(60)
     line = Line(ours)
     yield line, theirs
     line.close()

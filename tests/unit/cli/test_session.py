@@ -84,9 +84,9 @@ def test_an_answer_has_a_limit(session: Session, api: "API", monkeypatch: pytest
 
 def test_a_watch_ends_with_its_timeout(session: Session, api: "API") -> None:
     api.put(f"{NODES}/n", {})
-    events = session.watch(NODES, [("resourceVersion", "0")], timeout=0.2)
+    events = session.watch(NODES, [("resourceVersion", "0")], timeout=2)
     assert [event["object"]["metadata"]["name"] for event in events] == ["n"]
-    assert "timeoutSeconds=1" in api.requests[-1][1]
+    assert "timeoutSeconds=2" in api.requests[-1][1]
 
 
 def test_a_watch_that_is_refused_is_an_error(session: Session, api: "API") -> None:

@@ -17,7 +17,7 @@ def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[st
     address = f"@devlet-test-{os.getpid()}" if request.param == "abstract" else str(tmp_path / "n")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(f"\0{address[1:]}" if address.startswith("@") else address)
-        listener.settimeout(5)
+        listener.settimeout(60)
         yield address, listener
 
 

@@ -242,7 +242,7 @@ async def test_slices_that_a_node_deleted_when_it_started_are_back_when_it_has_a
     half a minute."""
     registered = pb_registration.RegistrationStatus(plugin_registered=True).SerializeToString()
     path = options(root).registry_socket(Leds.name)
-    async with at_work(Leds(), root, store):
+    async with at_work(Leds(), root, store, clock=FakeClock()):  # in which the half minute never passes
         (before,) = await until(lambda: slices(store))
         await store.delete(kinds.RESOURCE_SLICES, before["metadata"]["name"])
 

@@ -14,7 +14,7 @@ from devlet.sdk import stalls
 from devlet.sdk.stalls import Settings, Watchdog, place, watched
 from devlet.testing.waiting import until
 
-SOON = Settings(limit=0.02, interval=0.005)
+SOON = Settings(limit=0.25, interval=0.02)  # longer than a busy machine takes its time
 
 
 class Heard(logging.Handler):
@@ -47,12 +47,12 @@ def block(heard: Heard) -> None:
 @pytest.mark.anyio
 async def test_code_that_blocks_is_named_and_it_is_told_when_it_goes_on(heard: Heard) -> None:
     async def both() -> bool:
-        return len(heard.lines) == 2
+        return len(heard.lines) >= 2
 
     with watched(SOON):
         block(heard)
         await until(both)
-    (stands, where), (goes_on, after) = heard.lines
+    (stands, where), (goes_on, after) = heard.lines[:2]
     assert "stands still" in stands and "anyio.to_thread.run_sync" in stands
     line = block.__code__.co_firstlineno + 1
     assert where["at"] == f"{Path(__file__)}:{line} in block"

@@ -8,7 +8,7 @@ from devlet.testing.dice import Dice
 pytestmark = pytest.mark.anyio
 
 QUICK = Pace(calm=(0, 0), away=(0, 0), start=0.2)
-WHOLE_RUN = 0.2  # seconds
+WHOLE_RUN = 1.0  # seconds
 
 
 class Program:

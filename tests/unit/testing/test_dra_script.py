@@ -24,7 +24,7 @@ async def prepare(dialled: Connection, *claims: ClaimRef) -> dict[str, str]:
     """By UID, the error or the first device."""
     wire = [pb.Claim(namespace=each.namespace, name=each.name, uid=each.uid) for each in claims]
     request = pb.NodePrepareResourcesRequest(claims=wire)
-    blob = await dialled.call(f"{V1}/NodePrepareResources", request.SerializeToString(), timeout=60)
+    blob = await dialled.call(f"{V1}/NodePrepareResources", request.SerializeToString(), timeout=600)
     answers = pb.NodePrepareResourcesResponse.FromString(blob).claims
     return {uid: one.error or (one.devices[0].device_name if one.devices else "") for uid, one in answers.items()}
 

@@ -64,6 +64,7 @@ def test_a_call_without_an_answer_is_given_up(thread: BlockingPortal, monkeypatc
     with SyncNode.start(thread) as node:
         with pytest.raises(AssertionError, match=r"no answer from the node within 0\.1 s"):
             node.wait_for("Pod", "p")
+        monkeypatch.setattr(sync_node, "PATIENCE", 60.0)
         with pytest.raises(AssertionError, match=r"not within 0\.2 s"):
             node.wait_for("Pod", "p", within=0.2)
 

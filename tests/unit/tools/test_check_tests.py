@@ -48,7 +48,7 @@ def test_every_entry_of_the_table_says_why() -> None:
 WAITS = {
     "with anyio.fail" + "_after(10):": "use `deadline` of devlet.testing.waiting, which says what was awaited",
     "done = subprocess" + ".run(words, timeout=50)": "give the program at least 60 s",
-    "@pytest.mark." + "timeout(120)": "leave the timeout of 300 s, or take a longer one",
+    "@pytest.mark." + "timeout(120)": "remove the mark (the default is 300 s) or use a longer timeout",
 }
 
 

@@ -150,7 +150,7 @@ def connect_as(uid: int, path: Path) -> int:
         server.bind(str(path))
         path.chmod(0o777)
         server.listen()
-        server.settimeout(10)
+        server.settimeout(60)
         with subprocess.Popen([sys.executable, "-I", "-S", "-c", CONNECT, str(path), str(uid)]):
             connection, _ = server.accept()
             with connection:

@@ -168,7 +168,7 @@ def listening(context: ssl.SSLContext) -> Iterator[tuple[int, list[Any]]]:
 
         def serve() -> None:
             connection, _ = server.accept()
-            connection.settimeout(5)
+            connection.settimeout(60)
             try:
                 with context.wrap_socket(connection, server_side=True) as tls:
                     seen.append((tls.getpeercert(), tls.version(), tls.selected_alpn_protocol()))

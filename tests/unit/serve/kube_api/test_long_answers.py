@@ -88,7 +88,7 @@ def _read_when(given_up: threading.Event, connection: socket.socket, served: "Se
     """How many bytes of a list came, if nothing is read until the server has given up."""
     place = urlsplit(served.url)
     request = f"GET {MAPS} HTTP/1.1\r\nHost: {place.netloc}\r\nAuthorization: Bearer {served.token}\r\n\r\n"
-    connection.settimeout(10)
+    connection.settimeout(60)
     connection.connect((place.hostname, place.port))
     with served.tls.wrap_socket(connection, server_hostname=place.hostname) as reader:
         reader.sendall(request.encode())
