@@ -91,7 +91,7 @@ class Node:
     async def counts(self) -> tuple[str, str]:
         """Capacity and allocatable."""
         status = (await self.read("node", "n1"))["status"]
-        return status["capacity"][self.resource], status["allocatable"][self.resource]
+        return status["capacity"].get(self.resource, ""), status["allocatable"].get(self.resource, "")
 
     async def health(self) -> list[str]:
         return [each["status"]["health"] for each in (await self.read("devices"))["items"]]

@@ -123,7 +123,10 @@ async def _outcome(manifest: Manifest, index: int, choices: Choices, world: Envi
 
 
 async def _rescued(otherwise: Callable[[], Awaitable[list[str]]], rescue: Callable[[], Awaitable[None]]) -> None:
-    """Now and then kube-scheduler does not look at a pod again after an outage, whatever happens."""
+    """Restart kube-scheduler once if the outcome does not come.
+
+    It has been seen to leave a pod pending for good in two cases: after an outage of the API server, and while all
+    devices were free, shortly after claims for extended resources were deleted. A new process schedules the pod."""
     try:
         await until(otherwise, lambda found: not found, within=PATIENCE)
     except AssertionError as e:

@@ -8,7 +8,7 @@ have to ask for our scheduler, and those loops of kube-controller-manager go on 
 
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -20,6 +20,7 @@ from devlet.testing.manifests_environment import Control, Environment, environme
 from devlet.testing.node_process import NODE
 from devlet.testing.peer_node import PeerNode
 from devlet.testing.processes import RunningProcess, line, process
+from devlet.testing.restarts import Restarts
 
 __all__ = ["embedded_environment", "kubernetes_environment"]
 
@@ -40,15 +41,17 @@ async def embedded_environment(
 ) -> AsyncIterator[Environment]:
     reference = control == "reference"
     arguments = ["--controllers=-garbage-collector"] if reference else []
+    rescue: Callable[[], Awaitable[None]] | None = None
     async with AsyncExitStack() as stack:
         node = PeerNode(root, binaries, arguments=arguments, control=not reference)
         await stack.enter_async_context(node)
         if reference:
             folder, config = root / "peers", node.kubeconfig
-            await stack.enter_async_context(kube_scheduler(binaries, folder, config))
+            scheduler = await stack.enter_async_context(Restarts(partial(kube_scheduler, binaries, folder, config)))
+            rescue = scheduler.start
             await stack.enter_async_context(kube_controller_manager(binaries, folder, config, controllers=THEIRS))
         world = environment_on(node, binaries, node.kubeconfig, classes, control=control, api="embedded")
-        yield await stack.enter_async_context(world)
+        yield replace(await stack.enter_async_context(world), rescue=rescue)
 
 
 @asynccontextmanager
