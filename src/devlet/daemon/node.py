@@ -131,7 +131,7 @@ class NodeAgent:
             runtime,
             self.recorder,
             clock,
-            _pod_settings(settings, address),
+            pod_settings(settings, address),
             node=self.status.node,
             claim_health=self.claims.statuses,
             static=self._static_pods(cluster, name, settings.static_pod_path, clock),
@@ -226,6 +226,6 @@ def _device_settings(settings: NodeSettings) -> manager.Settings:
     return manager.Settings(grace=settings.plugin_grace, plugin=calls)
 
 
-def _pod_settings(settings: NodeSettings, address: str) -> parts.Settings:
+def pod_settings(settings: NodeSettings, address: str) -> parts.Settings:
     prepare = Backoff(settings.prepare_retry, max(60.0, settings.prepare_retry))
     return parts.Settings(address=address, reconcile=settings.claim_reconcile, prepare=prepare)

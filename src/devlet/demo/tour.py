@@ -41,7 +41,7 @@ ABOUT = (
 _WATCHED = (kinds.NODES, kinds.RESOURCE_SLICES, kinds.RESOURCE_CLAIMS, kinds.PODS, kinds.EVENTS)
 _DEVICES = VIEWS.resource("devlet.dev/v1alpha1", "devices")
 _HOLDERS = VIEWS.resource("devlet.dev/v1alpha1", "holders")
-PATIENCE = 20.0  # seconds for what takes a fraction of one
+PATIENCE = 60.0  # seconds for what takes a fraction of one
 
 Pause = Callable[[], Awaitable[None]]
 

@@ -11,7 +11,7 @@ import pytest
 from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.store import Store, open_store
 from devlet.daemon.config import Config
-from devlet.daemon.node import NodeAgent
+from devlet.daemon.node import NodeAgent, pod_settings
 from devlet.daemon.node_settings import NodeSettings
 from devlet.errors import InvalidInput, NotFound
 from devlet.kit.clock import SystemClock
@@ -151,3 +151,12 @@ async def test_pods_in_the_directory_of_static_pods_run_at_the_address_of_the_no
 
         (seen,) = await until(event)
         assert seen["involvedObject"]["uid"] == node["metadata"]["uid"] and "bad.yaml" in seen["message"]
+
+
+@pytest.mark.parametrize(("retry", "longest"), [(1.0, 60.0), (600.0, 600.0)])
+async def test_claims_are_retried_after_the_configured_delay_which_doubles_up_to_a_minute(
+    retry: float, longest: float
+) -> None:
+    settings = pod_settings(NodeSettings(prepare_retry=retry, claim_reconcile=7.0), "10.0.0.1")
+    assert (settings.prepare.first, settings.prepare.limit) == (retry, longest)
+    assert (settings.address, settings.reconcile) == ("10.0.0.1", 7.0)
