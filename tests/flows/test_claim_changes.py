@@ -10,6 +10,15 @@ from devlet.testing.node_drivers import NodeDrivers
 
 pytestmark = [pytest.mark.anyio]
 
+CONFIGURATION = """
+timeouts:
+  draCall: 1s
+  prepareRetry: 10m
+  sliceWipeDelay: 500ms
+  claimReconcile: 1s
+  healthRetry: 100ms
+"""  # a pod that is not woken by a change would wait for minutes
+
 ABSENT, FAILING = "its driver is not there", "its driver fails"
 
 
