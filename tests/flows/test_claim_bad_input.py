@@ -25,6 +25,14 @@ pytestmark = [pytest.mark.anyio]
 
 NOT_UNPREPARED = "FailedUnprepareDynamicResources"
 KEEP = ("bystander",)
+CONFIGURATION = """
+timeouts:
+  draCall: 1s
+  prepareRetry: 10m
+  sliceWipeDelay: 500ms
+  claimReconcile: 1s
+  healthRetry: 100ms
+"""  # a pod that is not woken by a change would wait for minutes
 MAX_MESSAGE = 1024  # characters of an event, for the API
 
 Check = Callable[[], Awaitable[None]]
