@@ -30,9 +30,9 @@ test: .venv/.dev ## the tests, without those that need the Go programs
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not peers and not long" $(ARGS)
 
 .PHONY: check
-check: check-types check-format check-lint check-imports check-tests check-lock check-wire ## style, types, layers, locks
+check: check-types check-format check-lint check-imports check-tests check-runs check-lock check-wire ## style, types, layers, locks
 
-.PHONY: check-format check-lint check-types check-imports check-tests check-lock check-wire
+.PHONY: check-format check-lint check-types check-imports check-tests check-runs check-lock check-wire
 check-format: .venv/.dev
 	@$(PY) -m ruff format --check --quiet .
 check-lint: .venv/.dev
@@ -43,6 +43,8 @@ check-imports: .venv/.dev
 	@.venv/bin/lint-imports --no-logo
 check-tests: .venv/.dev
 	@$(PY) -m tools.check_tests
+check-runs: .venv/.dev
+	@$(PY) -m tools.check_runs
 check-lock: .venv/.dev
 	@$(PY) -m tools.check_lock
 check-wire: .venv/.dev
@@ -70,10 +72,15 @@ test-crash: .venv/.dev ## kill -9 at random points, DEVLET_CRASH_ROUNDS times (1
 	@DEVLET_CRASH_ROUNDS=$${DEVLET_CRASH_ROUNDS:-10} $(PYTEST) -n $(WAITING) --dist worksteal \
 		--ignore=tests/peers -m "(crash or long) and not peers" $(ARGS)
 
-.PHONY: soak
-soak: .venv/.dev peers ## the tests that take too long to run on every change: 200 rounds of kill -9, sanity in full, ten minutes of chaos
-	@DEVLET_CRASH_ROUNDS=$${DEVLET_CRASH_ROUNDS:-200} $(PYTEST) -n 2 --dist worksteal -m crash --ignore=tests/peers $(ARGS)
-	@DEVLET_SANITY=all $(PYTEST) -n 2 --dist worksteal tests/contract/test_examples_pass_sanity.py $(ARGS)
+.PHONY: soak soak-crash soak-sanity soak-chaos
+soak: .venv/.dev ## what takes too long for every change: 200 rounds of kill -9, sanity in full, ten minutes of chaos
+	@$(PY) -m tools.ci --plan=.ci/soak.toml $(ARGS)
+soak-crash: .venv/.dev
+	@DEVLET_CRASH_ROUNDS=$${DEVLET_CRASH_ROUNDS:-200} $(PYTEST) -n $(WAITING) --dist worksteal \
+		--ignore=tests/peers -m crash $(ARGS)
+soak-sanity: .venv/.dev
+	@DEVLET_SANITY=all $(PYTEST) -n $(WAITING) --dist worksteal tests/contract/test_examples_pass_sanity.py $(ARGS)
+soak-chaos: .venv/.dev peers
 	@DEVLET_SOAK_SECONDS=$${DEVLET_SOAK_SECONDS:-600} $(PYTEST) -s tests/peers/test_soak.py $(ARGS)
 
 .PHONY: bench

@@ -37,6 +37,7 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(20_000, 20, 20)  # the default looks at the objects of every test tens of times
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -7,7 +7,7 @@ A wait that fails only because the machine is busy proves nothing. Tests wait wi
 `devlet.testing.waiting`, and give a program that they start at least a minute.
 """
 
-import re
+import ast
 import sys
 from pathlib import Path
 
@@ -64,25 +64,45 @@ def problems(root: Path, elsewhere: dict[str, tuple[str, str]]) -> list[str]:
     return found + [f"{PACKAGE / name}: is in ELSEWHERE but is no module that needs tests" for name in gone]
 
 
-_SHORT_WAITS = [
-    (re.compile(r"\bfail_after\("), "use `deadline` of devlet.testing.waiting, which says what was awaited"),
-    (re.compile(r"\bsubprocess\.run\(.*\btimeout=([1-5]?\d)\b(?!\.)"), "give the program at least 60 s"),
-    (
-        re.compile(r"\bmark\.timeout\(([1-5]?\d|[12]\d\d)\)"),
-        "remove the mark (the default is 300 s) or use a longer timeout",
-    ),
-]
+MINUTE = 60
+LONGEST = 300  # seconds that pytest gives a test, from pyproject.toml
+_PROGRAMS = ("run", "check_call", "check_output", "communicate", "create_connection", "urlopen", "HTTPConnection")
+_WAITS = ("wait", "join", "result", "settimeout")
 
 
 def short_waits(root: Path) -> list[str]:
     """Return a line for each place in the tests that waits too briefly for a busy machine."""
     found = []
     for path in sorted((root / "tests").rglob("*.py")):
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            found += [
-                f"{path.relative_to(root)}:{number}: {advice}" for wait, advice in _SHORT_WAITS if wait.search(line)
-            ]
+        calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+        lines = sorted({(call.lineno, advice) for call in calls if (advice := _advice(call))})
+        found += [f"{path.relative_to(root)}:{number}: {advice}" for number, advice in lines]
     return found
+
+
+def _advice(call: ast.Call) -> str | None:
+    name = ast.unparse(call.func)
+    last = name.rpartition(".")[2]
+    first = _seconds(call.args[0]) if call.args else None
+    named = next((_seconds(word.value) for word in call.keywords if word.arg == "timeout"), None)
+    if last == "fail_after":
+        return "use `deadline` of devlet.testing.waiting, which says what was awaited"
+    if name.endswith("mark.timeout") and first is not None and first < LONGEST:
+        return f"remove the mark (the default is {LONGEST} s) or use a longer timeout"
+    if last in _PROGRAMS and _is_short(named):
+        return "give the program at least 60 s"
+    if last in _WAITS and (_is_short(first) or _is_short(named)):
+        return "wait for at least 60 s"
+    return None
+
+
+def _is_short(seconds: float | None) -> bool:
+    """Less than a second is the wait of a test in which nothing is meant to come."""
+    return seconds is not None and 1 <= seconds < MINUTE
+
+
+def _seconds(node: ast.expr) -> float | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int | float) else None
 
 
 def _needs_tests(path: Path) -> bool:

@@ -1,7 +1,8 @@
-"""Run the stages of `.ci/stages.toml` and print what each one took: `python -m tools.ci [STAGE...]`.
+"""Run the stages of a plan and print what each one took: `python -m tools.ci [--plan=FILE] [STAGE...]`.
 
-The next stage runs even if a stage fails or reaches its limit. The table at the end is also written to
-`.cache/ci/run.json`. The previous run is kept in `previous.json`, and the table shows how much longer each stage takes.
+The plan is `.ci/stages.toml` unless told otherwise. The next stage runs even if a stage fails or reaches its limit.
+Results go to the plan's record, a JSON file with the last run of each stage; the table at the end shows how much longer
+a stage took than the time before. A plan with `resume` skips the stages that have passed at this commit.
 `DEVLET_CI_LIMITS=off` lifts the limits, for a machine that is busy with other things. Uses the standard library only,
 because it runs before anything is installed.
 """
@@ -14,13 +15,14 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-STAGES = ROOT / ".ci" / "stages.toml"
-RESULTS = ROOT / ".cache" / "ci"
+PLANS = ROOT / ".ci"
+TIMES = ROOT / ".cache" / "ci"
 GRACE = 15.0  # seconds between SIGINT, SIGTERM and SIGKILL for a stage that reached its limit
 SLOWEST = 5
 
@@ -37,10 +39,12 @@ class Stage:
 
 @dataclass(frozen=True)
 class Plan:
-    """All stages, and the minutes that they and the stages of later work may take together."""
+    """All stages, the file that records them, and the minutes that they and later stages may take together."""
 
     stages: tuple[Stage, ...]
     budget: float
+    record: Path
+    resume: bool
     reserved: dict[str, float]
 
 
@@ -55,17 +59,21 @@ class Result:
     share: float
     tests: int | None = None
     slowest: list[tuple[str, float]] = field(default_factory=list)
+    properties: dict[str, dict[str, str]] = field(default_factory=dict)  # by test: its seed, its figures
+    commit: str = ""
+    date: str = ""
+    load: float = 0.0
 
 
-def read_plan(file: Path = STAGES) -> Plan:
+def read_plan(file: Path) -> Plan:
     raw = tomllib.loads(file.read_text())
     stages = tuple(Stage(each["name"], each["share"], each["limit"], tuple(each["command"])) for each in raw["stages"])
-    return Plan(stages, raw["budget"], raw["reserved"])
+    return Plan(stages, raw["budget"], ROOT / raw["record"], raw.get("resume", False), raw.get("reserved", {}))
 
 
-def run_stage(stage: Stage, results: Path = RESULTS, *, limited: bool = True) -> Result:
+def run_stage(stage: Stage, folder: Path = TIMES, *, limited: bool = True) -> Result:
     """Run the stage's command in a process group of its own, and kill what is left of the group afterwards."""
-    times = results / f"{stage.name}.json"
+    times = folder / f"{stage.name}.json"
     times.unlink(missing_ok=True)
     command = [word.replace("{times}", str(times)) for word in stage.command]
     began, before = time.monotonic(), os.times()
@@ -76,7 +84,8 @@ def run_stage(stage: Stage, results: Path = RESULTS, *, limited: bool = True) ->
         _signal(process, signal.SIGKILL)  # whatever it left running; the group's id is free only when all are gone
     after = os.times()
     cpu = sum(getattr(after, key) - getattr(before, key) for key in ("children_user", "children_system"))
-    result = Result(stage.name, outcome, time.monotonic() - began, cpu, stage.share * 60)
+    result = Result(stage.name, outcome, round(time.monotonic() - began, 3), round(cpu, 3), stage.share * 60)
+    result.commit, result.date, result.load = _commit(), f"{datetime.now(UTC):%F %R}", round(os.getloadavg()[0], 1)
     if times.is_file():
         _add_tests(result, times)
     return result
@@ -107,11 +116,12 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 def _add_tests(result: Result, times: Path) -> None:
     try:
         tests = json.loads(times.read_text())["tests"]
-    except (OSError, ValueError) as e:  # the run was killed while it wrote the file
+    except (OSError, ValueError, KeyError, TypeError) as e:  # the run was killed while it wrote the file
         return print(f"{times}: {e}", file=sys.stderr)
     result.tests = len(tests)
     slowest = sorted(tests.items(), key=lambda pair: -pair[1]["wall"])[:SLOWEST]
     result.slowest = [(name, test["wall"]) for name, test in slowest]
+    result.properties = {name: test["properties"] for name, test in tests.items() if "properties" in test}
 
 
 def table(results: Sequence[Result], previous: dict[str, float]) -> str:
@@ -135,44 +145,68 @@ def table(results: Sequence[Result], previous: dict[str, float]) -> str:
     return "\n".join(lines)
 
 
-def write(results: Sequence[Result], folder: Path = RESULTS) -> dict[str, float]:
-    """Write run.json, rename the previous one to previous.json, and return its wall times by stage."""
-    folder.mkdir(parents=True, exist_ok=True)
-    last = folder / "run.json"
+def read_record(file: Path) -> dict[str, Result]:
+    """Return the last result of each stage, by name."""
     try:
-        previous = {each["name"]: each["wall"] for each in json.loads(last.read_text())["stages"]}
-        last.replace(folder / "previous.json")
-    except (OSError, ValueError):
-        previous = {}  # there is none, or it is damaged
-    stages = [asdict(each) for each in results]
-    last.write_text(json.dumps({"commit": _commit(), "load": os.getloadavg(), "stages": stages}, indent=1) + "\n")
-    return previous
+        return {each["name"]: Result(**each) for each in json.loads(file.read_text())["stages"]}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError) as e:  # damaged, or of another version
+        print(f"{file}: {e}; it is written again", file=sys.stderr)
+        return {}
+
+
+def write_record(file: Path, plan: Plan, results: Mapping[str, Result]) -> None:
+    stages = [asdict(results[stage.name]) for stage in plan.stages if stage.name in results]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps({"stages": stages}, indent=1) + "\n")
+    new.replace(file)
 
 
 def _commit() -> str:
-    answer = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    return answer.stdout.strip()
+    return _git("rev-parse", "HEAD")
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+
+def run(plan: Plan, wanted: Sequence[str], folder: Path = TIMES, *, limited: bool) -> int:
+    """Run the wanted stages and print the table. Return the exit code."""
+    before = read_record(plan.record)
+    now, commit = dict(before), _commit()
+    done: list[Result] = []
+    try:
+        for stage in (each for each in plan.stages if each.name in wanted):
+            last = before.get(stage.name)
+            if plan.resume and last and (last.outcome, last.commit) == ("passed", commit):
+                print(f"===== {stage.name}: passed at this commit already", flush=True)
+                continue
+            print(f"\n===== {stage.name}", flush=True)
+            result = now[stage.name] = run_stage(stage, folder, limited=limited)
+            done.append(result)
+            write_record(plan.record, plan, now)
+            print(f"===== {stage.name}: {result.outcome} after {result.wall:.0f} s", flush=True)
+    finally:
+        print(f"\n{table(done, {name: last.wall for name, last in before.items()})}", flush=True)
+    return int(any(each.outcome != "passed" for each in done))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    plan = read_plan()
+    parser = argparse.ArgumentParser(description="Run the stages of a plan.")
+    parser.add_argument("--plan", type=Path, default=PLANS / "stages.toml", help="File that lists the stages.")
+    parser.add_argument("stage", nargs="*", metavar="STAGE", help="Stage to run. Default: all.")
+    options = parser.parse_args(arguments)
+    plan = read_plan(options.plan)
     names = [stage.name for stage in plan.stages]
-    parser = argparse.ArgumentParser(description="Run the CI stages.")
-    parser.add_argument("stage", nargs="*", metavar="STAGE", help=f"Stage to run: {', '.join(names)}. Default: all.")
-    wanted = parser.parse_args(arguments).stage or names
-    if unknown := [name for name in wanted if name not in names]:
+    if unknown := [name for name in options.stage if name not in names]:
         parser.error(f"unknown stage {unknown[0]!r}; the stages are {', '.join(names)}")
+    if plan.resume and (changed := _git("diff", "--name-only", "HEAD", "--", f":!{plan.record.relative_to(ROOT)}")):
+        parser.error(f"the record names the commit that was tested: commit {', '.join(changed.split())} first")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(143))  # an exception, so that the running stage is ended too
-    results = []
-    try:
-        for stage in (each for each in plan.stages if each.name in wanted):
-            print(f"\n===== {stage.name}", flush=True)
-            results.append(run_stage(stage, limited=os.environ.get("DEVLET_CI_LIMITS") != "off"))
-            print(f"===== {stage.name}: {results[-1].outcome} after {results[-1].wall:.0f} s", flush=True)
-    finally:
-        print(f"\n{table(results, write(results))}", flush=True)
-    return int(any(each.outcome != "passed" for each in results))
+    return run(plan, options.stage or names, limited=os.environ.get("DEVLET_CI_LIMITS") != "off")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """A pytest plugin that records where the time of a test run goes: `pytest -p tools.test_times --times=FILE`.
 
-Writes a JSON file with the wall time, the CPU time and the outcome of every test. CPU time is that of the test's own
-process and of the child processes that ended during the test. `python -m tools.test_times FILE` prints the files and
-tests that take the longest.
+Writes a JSON file with the wall time, the CPU time, the outcome and the properties of every test. CPU time is that of
+the test's own process and of the child processes that ended during the test. `python -m tools.test_times FILE` prints
+the files and tests that take the longest.
 """
 
 import json
@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 _PROPERTY = "devlet-cpu-seconds"
+_BEGAN = pytest.StashKey[float]()
 
 
 @dataclass
@@ -29,6 +30,7 @@ class TestTime:
     cpu: float = 0.0
     setup: float = 0.0
     outcome: str = "passed"
+    properties: dict[str, str] = field(default_factory=dict)  # of pytest's `record_property`
 
 
 @dataclass
@@ -43,7 +45,9 @@ class Times:
         if report.when == "setup":
             test.setup = report.duration
         if report.when == "teardown":
-            test.cpu = sum(float(str(value)) for name, value in report.user_properties if name == _PROPERTY)
+            properties = dict(report.user_properties)
+            test.cpu = float(str(properties.pop(_PROPERTY)))
+            test.properties = {name: str(value) for name, value in properties.items()}
         if report.failed:
             test.outcome = "failed"
         elif report.skipped and test.outcome == "passed":
@@ -56,7 +60,8 @@ class Times:
 
 
 def _rounded(test: TestTime) -> dict[str, object]:
-    return {name: round(value, 3) if isinstance(value, float) else value for name, value in asdict(test).items()}
+    fields = {name: value for name, value in asdict(test).items() if value != {}}
+    return {name: round(value, 3) if isinstance(value, float) else value for name, value in fields.items()}
 
 
 class _Recorder:
@@ -82,27 +87,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Recorder(Path(file)))
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
-    yield from _measured(item)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    yield from _measured(item)
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_BEGAN] = _cpu()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    yield from _measured(item)
-
-
-def _measured(item: pytest.Item) -> Iterator[None]:
-    before = _cpu()
     try:
         return (yield)
     finally:
-        item.user_properties.append((_PROPERTY, _cpu() - before))
+        item.user_properties.append((_PROPERTY, _cpu() - item.stash[_BEGAN]))
 
 
 def _cpu() -> float:

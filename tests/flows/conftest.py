@@ -1,8 +1,10 @@
 """Nodes, and DRA drivers on them that leave nothing behind."""
 
+import os
+import random
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ timeouts:
   claimReconcile: 1s
   healthRetry: 100ms
 """
+NO_RETRY = f"{TIMES}  prepareRetry: 10m\n"  # a pod that is not woken by a change would wait for minutes
 
 
 @pytest.fixture(scope="module")
@@ -52,3 +55,13 @@ async def gpu(drivers: NodeDrivers) -> FakeDraDriver:
 async def nic(drivers: NodeDrivers) -> FakeDraDriver:
     """Another driver."""
     return await drivers.start("nic")
+
+
+@pytest.fixture
+def crash_seed(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> int:
+    """DEVLET_CRASH_SEED or a random number, shown if the test fails and recorded with the module's ROUNDS."""
+    seed = int(os.environ.get("DEVLET_CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+    print(f"DEVLET_CRASH_SEED={seed}")  # noqa: T201
+    record_property("seed", seed)
+    record_property("rounds", request.module.ROUNDS)
+    return seed

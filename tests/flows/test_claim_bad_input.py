@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.flows.conftest import NO_RETRY
 
 from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_driver import (
@@ -25,14 +26,7 @@ pytestmark = [pytest.mark.anyio]
 
 NOT_UNPREPARED = "FailedUnprepareDynamicResources"
 KEEP = ("bystander",)
-CONFIGURATION = """
-timeouts:
-  draCall: 1s
-  prepareRetry: 10m
-  sliceWipeDelay: 500ms
-  claimReconcile: 1s
-  healthRetry: 100ms
-"""  # a pod that is not woken by a change would wait for minutes
+CONFIGURATION = NO_RETRY
 MAX_MESSAGE = 1024  # characters of an event, for the API
 
 Check = Callable[[], Awaitable[None]]

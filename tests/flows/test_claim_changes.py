@@ -3,6 +3,7 @@
 A pod that waits takes what there is then; one that runs keeps what it has until its end."""
 
 import pytest
+from tests.flows.conftest import NO_RETRY
 
 from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod, container, given
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
@@ -10,14 +11,7 @@ from devlet.testing.node_drivers import NodeDrivers
 
 pytestmark = [pytest.mark.anyio]
 
-CONFIGURATION = """
-timeouts:
-  draCall: 1s
-  prepareRetry: 10m
-  sliceWipeDelay: 500ms
-  claimReconcile: 1s
-  healthRetry: 100ms
-"""  # a pod that is not woken by a change would wait for minutes
+CONFIGURATION = NO_RETRY
 
 ABSENT, FAILING = "its driver is not there", "its driver fails"
 

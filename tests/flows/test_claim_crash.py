@@ -35,7 +35,6 @@ from devlet.wire.podresources_v1 import api_pb2 as pb
 pytestmark = pytest.mark.anyio
 
 ROUNDS = max(1, int(os.environ.get("DEVLET_CRASH_ROUNDS", "5")) // 4)  # one takes as long as four of the store
-SEED = int(os.environ.get("DEVLET_CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 NUMBER = 200
 PARTS = 4
 TEAM = 5
@@ -266,10 +265,9 @@ class Siege:
 @pytest.mark.timeout(240 + 40 * ROUNDS)
 @pytest.mark.spec("DN-3.3")
 @pytest.mark.spec("DN-3.7")
-async def test_what_drivers_have_prepared_is_what_pods_use_whoever_is_killed(root: Path) -> None:
-    print(f"DEVLET_CRASH_SEED={SEED}")  # noqa: T201 (shown when the test fails)
+async def test_what_drivers_have_prepared_is_what_pods_use_whoever_is_killed(root: Path, crash_seed: int) -> None:
     async with AsyncExitStack() as drivers, CountingNode(root, CONFIGURATION) as node:
-        siege = Siege(node, drivers, random.Random(SEED))
+        siege = Siege(node, drivers, random.Random(crash_seed))
         for name in (GPU, NIC):
             await siege.start_driver(name)
         for number in range(ROUNDS):

@@ -25,7 +25,6 @@ from devlet.wire.podresources_v1 import api_pb2 as pb
 pytestmark = pytest.mark.anyio
 
 ROUNDS = (int(os.environ.get("DEVLET_CRASH_ROUNDS", "4")) + 1) // 2  # one takes as long as two of the store
-SEED = int(os.environ.get("DEVLET_CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 NUMBER = 500
 PARTS = 4
 DEVICES = 510
@@ -155,10 +154,9 @@ class Siege:
 @pytest.mark.crash
 @pytest.mark.long
 @pytest.mark.timeout(120 + 20 * ROUNDS)
-async def test_no_device_is_lost_or_has_two_owners_whenever_devlet_is_killed(root: Path) -> None:
-    print(f"DEVLET_CRASH_SEED={SEED}")  # noqa: T201 (shown when the test fails)
+async def test_no_device_is_lost_or_has_two_owners_whenever_devlet_is_killed(root: Path, crash_seed: int) -> None:
     async with NodeProcess(root, CONFIGURATION) as node, AsyncExitStack() as plugins:
-        siege = Siege(node, plugins, random.Random(SEED))
+        siege = Siege(node, plugins, random.Random(crash_seed))
         await siege.start_plugin()
         await node.until_healthy(GPU, DEVICES)
         for number in range(ROUNDS):

@@ -15,7 +15,6 @@ import pytest
 
 WRITERS = 64
 ROUNDS = int(os.environ.get("DEVLET_CRASH_ROUNDS", "3"))
-SEED = int(os.environ.get("DEVLET_CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 
 
 @dataclass
@@ -84,11 +83,11 @@ def facts(process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
             yield msgspec.json.decode(line)
 
 
-def run_round(path: Path, number: int, model: Model, *, kill_after: int, writers: int = WRITERS) -> None:
+def run_round(path: Path, number: int, model: Model, seed: int, kill_after: int, writers: int = WRITERS) -> None:
     """One life of the store: killed when it has said `kill_after` things."""
     script = Path(__file__).with_name("crash_writer.py")
     resume = str(model.newest or "")
-    argv = [sys.executable, str(script), str(path), str(number), str(SEED), str(writers), resume]
+    argv = [sys.executable, str(script), str(path), str(number), str(seed), str(writers), resume]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, bufsize=1 << 20) as process:
         for count, fact in enumerate(facts(process)):
             model.took(fact)
@@ -108,12 +107,11 @@ def test_a_watch_that_has_seen_nothing_yet_begins_with_the_list() -> None:
 
 @pytest.mark.crash
 @pytest.mark.timeout(120 + 5 * ROUNDS)
-def test_what_was_acknowledged_survives_any_number_of_kills(root: Path) -> None:
-    chance = random.Random(SEED)
-    print(f"DEVLET_CRASH_SEED={SEED}")  # noqa: T201 (shown when the test fails)
+def test_what_was_acknowledged_survives_any_number_of_kills(root: Path, crash_seed: int) -> None:
+    chance = random.Random(crash_seed)
     path, model = root / "cluster.db", Model()
     for number in range(ROUNDS):
-        run_round(path, number, model, kill_after=int(chance.expovariate(1 / 1500)))
-    run_round(path, ROUNDS, model, kill_after=400)
+        run_round(path, number, model, crash_seed, int(chance.expovariate(1 / 1500)))
+    run_round(path, ROUNDS, model, crash_seed, kill_after=400)
     assert model.answered > 0
     assert model.newest > 0

@@ -30,28 +30,36 @@ pytestmark = [
 Open = Callable[[Path, Path], AbstractAsyncContextManager[World]]
 
 
-async def storm(open_world: Open, binaries: Path, root: Path, plan: Plan) -> None:
+Record = Callable[[str, object], None]
+
+
+async def storm(open_world: Open, binaries: Path, root: Path, plan: Plan, record: Record) -> None:
+    record("seed", plan.seed)
+    print(f"seed {plan.seed}")  # noqa: T201 (shown with -s, and when it fails)
     async with open_world(binaries, root) as world:
         report = await run(world, plan)
-    print(f"seed {plan.seed}: {report.summary}")  # noqa: T201 (shown with -s, and when it fails)
+    record("figures", report.summary)
+    print(report.summary)  # noqa: T201
     assert report.kills
     assert report.pods > report.kills
 
 
-async def test_devlet_and_drivers_are_killed(peers: "Peers", root: Path) -> None:
+async def test_devlet_and_drivers_are_killed(peers: "Peers", root: Path, record_property: Record) -> None:
     """And devlet is the API server, too."""
     peers.need("dra-example-kubeletplugin", "generic-device-plugin")
-    await storm(embedded_world, peers.binaries, root, Plan(SECONDS * 0.4, SEED))
+    await storm(embedded_world, peers.binaries, root, Plan(SECONDS * 0.4, SEED), record_property)
 
 
-async def test_kube_apiserver_schedulers_node_and_drivers_are_killed(peers: "Peers", root: Path) -> None:
+async def test_kube_apiserver_schedulers_node_and_drivers_are_killed(
+    peers: "Peers", root: Path, record_property: Record
+) -> None:
     peers.need(
         "etcd", "kube-apiserver", "kube-controller-manager", "dra-example-kubeletplugin", "generic-device-plugin"
     )
-    await storm(kubernetes_world, peers.binaries, root, Plan(SECONDS * 0.4, SEED))
+    await storm(kubernetes_world, peers.binaries, root, Plan(SECONDS * 0.4, SEED), record_property)
 
 
-async def test_pods_are_removed_by_force(peers: "Peers", root: Path) -> None:
+async def test_pods_are_removed_by_force(peers: "Peers", root: Path, record_property: Record) -> None:
     """Their node may hear of it late: devices are free before it has unprepared them."""
     peers.need("dra-example-kubeletplugin", "generic-device-plugin")
-    await storm(embedded_world, peers.binaries, root, Plan(SECONDS * 0.2, SEED, forced=0.5))
+    await storm(embedded_world, peers.binaries, root, Plan(SECONDS * 0.2, SEED, forced=0.5), record_property)

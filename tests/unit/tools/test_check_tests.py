@@ -46,22 +46,36 @@ def test_every_entry_of_the_table_says_why() -> None:
 
 
 WAITS = {
-    "with anyio.fail" + "_after(10):": "use `deadline` of devlet.testing.waiting, which says what was awaited",
-    "done = subprocess" + ".run(words, timeout=50)": "give the program at least 60 s",
-    "@pytest.mark." + "timeout(120)": "remove the mark (the default is 300 s) or use a longer timeout",
+    "with anyio.fail_after(10): pass": "use `deadline` of devlet.testing.waiting, which says what was awaited",
+    "done = subprocess.run(words, timeout=50)": "give the program at least 60 s",
+    "done = subprocess.run(\n  words,\n  timeout=50,\n)": "give the program at least 60 s",
+    "out, err = process.communicate(timeout=5)": "give the program at least 60 s",
+    "arrived = event.wait(5)": "wait for at least 60 s",
+    "thread.join(timeout=30.0)": "wait for at least 60 s",
+    "connection.settimeout(5)": "wait for at least 60 s",
+    "pytestmark = pytest.mark.timeout(120)": "remove the mark (the default is 300 s) or use a longer timeout",
 }
 
 
-@pytest.mark.parametrize(("line", "advice"), WAITS.items())
-def test_a_wait_that_is_too_short_is_reported_with_its_place(root: Path, line: str, advice: str) -> None:
+@pytest.mark.parametrize(("lines", "advice"), WAITS.items())
+def test_a_wait_that_is_too_short_is_reported_with_its_place(root: Path, lines: str, advice: str) -> None:
     (root / "tests/unit").mkdir(parents=True)
-    (root / "tests/unit/test_it.py").write_text(f"import x\n{line}\n")
+    (root / "tests/unit/test_it.py").write_text(f"import x\n{lines}\n")
     assert short_waits(root) == [f"tests/unit/test_it.py:2: {advice}"]
 
 
-def test_waits_of_a_minute_and_more_are_left_alone(root: Path) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        "subprocess.run(words, timeout=120)",
+        "pytestmark = pytest.mark.timeout(600)",
+        "with deadline(): pass",
+        "assert not event.wait(0.1)",  # nothing is meant to come
+        "thread.join()",
+        '", ".join(words)',
+    ],
+)
+def test_other_waits_are_left_alone(root: Path, line: str) -> None:
     (root / "tests").mkdir(parents=True)
-    (root / "tests/test_it.py").write_text(
-        "subprocess.run(words, timeout=120)\npytest.mark.timeout(600)\nwith deadline():\n"
-    )
+    (root / "tests/test_it.py").write_text(f"{line}\n")
     assert short_waits(root) == []

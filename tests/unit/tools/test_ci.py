@@ -1,11 +1,12 @@
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tools import ci
-from tools.ci import Result, Stage, read_plan, run_stage, table, write
+from tools.ci import PLANS, Plan, Result, Stage, read_plan, read_record, run, run_stage, table, write_record
 
 
 def stage(program: str, *, limit: float = 10.0, name: str = "s") -> Stage:
@@ -19,8 +20,20 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def test_the_stages_and_what_is_reserved_fit_into_the_budget() -> None:
-    plan = read_plan()
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    """Two stages that say that they ran; the second one fails while there is a file `broken`."""
+    says = f"open({str(tmp_path / 'ran')!r}, 'a').write"
+    stages = [
+        stage(f"{says}('a')", name="a"),
+        stage(f"{says}('b'); import os; raise SystemExit(os.path.exists({str(tmp_path / 'broken')!r}))", name="b"),
+    ]
+    return Plan(tuple(stages), 10, tmp_path / "new" / "run.json", False, {})
+
+
+@pytest.mark.parametrize("file", sorted(PLANS.glob("*.toml")), ids=lambda file: str(file.stem))
+def test_the_stages_and_what_is_reserved_fit_into_the_budget(file: Path) -> None:
+    plan = read_plan(file)
     shares = sum(each.share for each in plan.stages) + sum(plan.reserved.values())
     assert shares <= plan.budget
     assert all(each.share <= each.limit for each in plan.stages)
@@ -86,20 +99,52 @@ def test_the_table_shows_shares_sums_and_the_change() -> None:
     ]
 
 
-def test_the_results_are_written_beside_those_of_the_run_before(tmp_path: Path) -> None:
-    assert write([Result("test", "passed", 200.0, 1.0, 240.0)], tmp_path) == {}
-    assert write([Result("test", "passed", 210.0, 1.0, 240.0)], tmp_path) == {"test": 200.0}
-    last, previous = (json.loads((tmp_path / name).read_text()) for name in ("run.json", "previous.json"))
-    assert last["stages"][0]["wall"] == 210.0 and previous["stages"][0]["wall"] == 200.0
-    assert len(last["commit"]) == 40 and len(last["load"]) == 3
+def test_the_record_has_the_last_run_of_every_stage(
+    plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(plan, ["a", "b"], tmp_path, limited=True) == 0
+    first = read_record(plan.record)
+    assert list(first) == ["a", "b"]
+    assert len(first["a"].commit) == 40 and first["a"].date.startswith("20")
+    write_record(plan.record, plan, first | {"b": replace(first["b"], wall=1000.0)})
+    capsys.readouterr()
+    assert run(plan, ["b"], tmp_path, limited=True) == 0
+    assert capsys.readouterr().out.splitlines()[-2].split()[-1].startswith(("-9", "-1000"))  # the change
+    assert read_record(plan.record)["a"] == first["a"]
 
 
-def test_damaged_files_do_not_lose_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "run.json").write_text("{")
-    result = run_stage(stage("import sys; open(sys.argv[1], 'w').write('{')"), tmp_path)
-    assert (result.outcome, result.tests) == ("passed", None)
-    assert "s.json: " in capsys.readouterr().err
-    assert write([result], tmp_path) == {}
+def test_a_stage_that_fails_does_not_keep_the_next_one_from_running(plan: Plan, tmp_path: Path) -> None:
+    (tmp_path / "broken").touch()
+    assert run(replace(plan, stages=plan.stages[::-1]), ["a", "b"], tmp_path, limited=True) == 1
+    assert (tmp_path / "ran").read_text() == "ba"
+    assert {name: each.outcome for name, each in read_record(plan.record).items()} == {"a": "passed", "b": "FAILED (1)"}
+
+
+def test_a_plan_that_resumes_runs_what_has_not_passed_at_this_commit(plan: Plan, tmp_path: Path) -> None:
+    plan = replace(plan, resume=True)
+    (tmp_path / "broken").touch()
+    assert run(plan, ["a", "b"], tmp_path, limited=True) == 1
+    (tmp_path / "broken").unlink()
+    assert run(plan, ["a", "b"], tmp_path, limited=True) == 0
+    assert (tmp_path / "ran").read_text() == "abb"
+    record = read_record(plan.record)
+    write_record(plan.record, plan, record | {"a": replace(record["a"], commit="0" * 40)})
+    assert run(plan, ["a", "b"], tmp_path, limited=True) == 0
+    assert (tmp_path / "ran").read_text() == "abba"
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"stages": [{"name": "a"}]}', '{"stages": 3}'])
+def test_damaged_files_do_not_lose_the_table(
+    plan: Plan, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan.record.parent.mkdir()
+    plan.record.write_text(damage)
+    broken = stage(f"import sys; open(sys.argv[1], 'w').write({damage!r})", name="a")
+    assert run(replace(plan, stages=(broken,)), ["a"], tmp_path, limited=True) == 0
+    shown = capsys.readouterr()
+    assert "a.json: " in shown.err and "run.json: " in shown.err
+    assert "a            passed" in shown.out
+    assert list(read_record(plan.record)) == ["a"]
 
 
 def test_an_unknown_stage_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,8 @@ TESTS = """
 import subprocess, sys, time
 import pytest
 
-def test_passes():
+def test_passes(record_property):
+    record_property("seed", 17)
     subprocess.run([sys.executable, "-c", "sum(range(3 * 10**6))"], check=True)
 
 def test_fails():
@@ -46,6 +47,8 @@ def test_every_test_is_recorded_with_outcome_wall_and_cpu_time(tmp_path: Path, w
         "test_it.py::test_has_a_fixture": "passed",
     }
     assert tests["test_it.py::test_passes"]["cpu"] > 0.02  # that of the child process
+    assert tests["test_it.py::test_passes"]["properties"] == {"seed": "17"}
+    assert "properties" not in tests["test_it.py::test_fails"]
     waiting = tests["test_it.py::test_has_a_fixture"]
     assert waiting["setup"] >= 0.2 and waiting["wall"] >= 0.2
 
