@@ -1,21 +1,32 @@
-"""The kinds of checkpoints that `devlet checkpoint` knows. The content says which one a file is, its name does not."""
+"""The kinds of checkpoints that `devlet checkpoint` knows. The content says which one a file is, or else its name."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from devlet.errors import InvalidInput, StateCorrupt
-from devlet.state import claim_checkpoint, claim_salvage, device_checkpoint, device_salvage, health_file, health_salvage
+from devlet.state import (
+    claim_checkpoint,
+    claim_salvage,
+    device_checkpoint,
+    device_faults,
+    device_salvage,
+    health_file,
+    health_salvage,
+)
+from devlet.state.claim_checkpoint import ClaimEntry
 from devlet.state.device_checkpoint import Checkpoint, Damage, Encoder, Failure, Form
 from devlet.state.health_salvage import ByDriver
 
 
 class Verdict(NamedTuple):
-    """`text` is the version and what is in it, or what is wrong. A warning is about one entry of a valid file."""
+    """`text` is the version and what is in it, or what is wrong. A warning is about one entry of a valid file. What a
+    file says may be `legible` though it is not valid."""
 
     valid: bool
     text: str
     warnings: tuple[str, ...] = ()
+    legible: bool = True
 
 
 class Rescue(NamedTuple):
@@ -27,7 +38,8 @@ class Rescue(NamedTuple):
 
 
 class Format(Protocol):
-    """What is asked of a damaged file, other than its verdict and its rescue, raises StateCorrupt."""
+    """Tables and documents of a file that is not legible raise StateCorrupt, and so does the conversion of one that is
+    not valid."""
 
     @property
     def name(self) -> str: ...
@@ -58,7 +70,10 @@ class DeviceManagerFormat:
     def verify(self, blob: bytes) -> Verdict:
         *damages, last = device_checkpoint.attempts(blob)
         if isinstance(last, Damage):
-            return Verdict(False, _damage_text([*(d for d in damages if isinstance(d, Damage)), last]))
+            found = [*(d for d in damages if isinstance(d, Damage)), last]
+            return Verdict(False, _damage_text(found), legible=any(damage.data for damage in found))
+        if faults := device_faults.sound(last).faults:
+            return Verdict(False, f"{last.form}: damaged (content): {'; '.join(faults)}")
         has_checksum = last.form in (Form.V2, Form.V1)
         checksum = f"checksum {device_checkpoint.checksum(last)}" if has_checksum else "no checksum"
         return Verdict(True, f"{last.form}: valid, {checksum}, {_contents(last)}", tuple(_warnings(last)))
@@ -66,12 +81,12 @@ class DeviceManagerFormat:
     def table(self, blob: bytes, *, wide: bool) -> Iterator[str]:
         from devlet.cli.views import device_checkpoint as view
 
-        return view.table(device_checkpoint.decode(blob), wide=wide)
+        return view.table(device_checkpoint.legible(blob), wide=wide)
 
     def document(self, blob: bytes) -> dict[str, Any]:
         from devlet.cli.views import device_checkpoint as view
 
-        return {"format": self.name} | view.document(device_checkpoint.decode(blob))
+        return {"format": self.name} | view.document(device_checkpoint.legible(blob))
 
     def convert(self, blob: bytes) -> bytes:
         found = device_checkpoint.decode(blob)
@@ -97,7 +112,7 @@ class ClaimManagerFormat:
     def verify(self, blob: bytes) -> Verdict:
         found = claim_checkpoint.read(blob)
         if isinstance(found, claim_checkpoint.Damage):
-            return Verdict(False, _claim_damage_text(found))
+            return Verdict(False, _claim_damage_text(found), legible=found.data is not None)
         checksum = f"checksum {found.checksum}" + ("" if found.verified else " not verified")
         claims = _claims(len(found.claims or ()))
         return Verdict(True, f"{found.form}: valid, {checksum}, {claims}", tuple(_claim_warnings(found)))
@@ -105,12 +120,12 @@ class ClaimManagerFormat:
     def table(self, blob: bytes, *, wide: bool) -> Iterator[str]:
         from devlet.cli.views import claim_checkpoint as view
 
-        return view.table(claim_checkpoint.decode(blob), wide=wide)
+        return view.table(claim_checkpoint.legible(blob), wide=wide)
 
     def document(self, blob: bytes) -> dict[str, Any]:
         from devlet.cli.views import claim_checkpoint as view
 
-        return {"format": self.name} | view.document(claim_checkpoint.decode(blob))
+        return {"format": self.name} | view.document(claim_checkpoint.legible(blob))
 
     def convert(self, blob: bytes) -> bytes:
         return claim_checkpoint.Encoder().encode(claim_checkpoint.decode(blob).claims)
@@ -137,7 +152,7 @@ class HealthFormat:
         try:
             found = health_file.decode(blob)
         except StateCorrupt as e:
-            return Verdict(False, f"damaged ({Failure.DECODE}): {e}")
+            return Verdict(False, f"damaged ({Failure.DECODE}): {e}", legible=False)
         return Verdict(True, f"valid, no checksum, {_health_contents(found)}", tuple(_health_warnings(found)))
 
     def table(self, blob: bytes, *, wide: bool) -> Iterator[str]:
@@ -165,12 +180,17 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def recognised(blob: bytes, name: str | None) -> Format:
+def recognised(blob: bytes, name: str | None, file: str = "") -> Format:
+    """The format with this name, or the one of the content, or the one that the file has its name from."""
     if name is not None:
         return FORMATS[name]
+    if blob and not blob.strip(b"\0"):
+        raise StateCorrupt("it has only zero bytes, as after a power cut; move it away, and a node starts without it")
     for found in FORMATS.values():
         if found.recognises(blob):
             return found
+    if file in FORMATS:
+        return FORMATS[file]
     what = "it is empty" if not blob.strip() else "it has no member of one"
     raise InvalidInput(f"not a checkpoint that devlet knows: {what}; if it once was, say which with --format")
 
@@ -219,6 +239,29 @@ def _claim_warnings(found: claim_checkpoint.Checkpoint) -> Iterator[str]:
     for claim in found.claims or ():
         if counted[claim.namespace, claim.name] is not claim:
             yield f"claim {claim.namespace}/{claim.name} with UID {claim.uid} will be dropped: a later one has its name"
+        elif not claim.uid:
+            yield f"claim {claim.namespace}/{claim.name} has no UID"
+    yield from _held_twice(counted.values())
+
+
+def _held_twice(claims: Iterable[ClaimEntry]) -> Iterator[str]:
+    owners: dict[tuple[str, str], ClaimEntry] = {}
+    for claim in claims:
+        for name in sorted(_unshared(claim)):
+            if (owner := owners.setdefault(name, claim)) is not claim:
+                driver, device = name
+                both = f"by the claims {owner.namespace}/{owner.name} and {claim.namespace}/{claim.name}"
+                yield f"device {device} of {driver} is held twice: {both}; that is right with admin access"
+
+
+def _unshared(claim: ClaimEntry) -> set[tuple[str, str]]:
+    """Drivers and devices that a claim has all of. Versions before 1.31 have only names of CDI devices."""
+    found: set[tuple[str, str]] = set()
+    for driver, devices in (claim.drivers or {}).items():
+        for device in devices or ():
+            names = (f"{device.pool}/{device.device}",) if device.device else device.cdi_devices or ()
+            found |= {(driver, name) for name in names if device.share is None}
+    return found
 
 
 def _health_contents(found: ByDriver) -> str:

@@ -4,7 +4,7 @@ The checksum covers a dump of what was decoded (`go_hash`), not the text of the 
 version after the other until a checksum fits. Pure functions only; `checkpoint_file` does the reading and writing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Any
 
@@ -27,6 +27,8 @@ __all__ = [
     "checksum",
     "decode",
     "hash_text",
+    "legible",
+    "one_entry_per_owner",
     "read",
     "read_entry",
 ]
@@ -57,6 +59,13 @@ def decode(blob: bytes) -> Checkpoint:
     if isinstance(found, Damage):
         raise StateCorrupt(f"the checkpoint is corrupted ({found.failure}): {found.reason}")
     return found
+
+
+def legible(blob: bytes) -> Checkpoint:
+    """What the file says, even if its checksum is wrong. StateCorrupt if that cannot be made out."""
+    found = list(attempts(blob))
+    said = (result if isinstance(result, Checkpoint) else result.data for result in reversed(found))
+    return next(filter(None, said), None) or decode(blob)
 
 
 def read(blob: bytes) -> Checkpoint | Damage:
@@ -95,6 +104,7 @@ def _candidates(names: set[str]) -> Iterator[Form]:
         yield Form.RAW
     elif "entries" in names:
         yield Form.V1_8
+        yield Form.V1_9_ALPHA
 
 
 def _as(form: Form, document: Any) -> Checkpoint | Damage:
@@ -102,8 +112,8 @@ def _as(form: Form, document: Any) -> Checkpoint | Damage:
         match form:
             case Form.RAW:
                 return _data([document], form)
-            case Form.V1_8:
-                return _of_1_8(document)
+            case Form.V1_8 | Form.V1_9_ALPHA:
+                return _without_data(document, form)
             case _:
                 return _verified(*_wrapped(document, form))
     except Malformed as e:
@@ -161,6 +171,8 @@ def _entries(value: Any, form: Form) -> tuple[Entry, ...] | None:
 
 def read_entry(value: Any, form: Form) -> Entry:
     """One entry of parsed JSON. Malformed if it is not of this form."""
+    if form in _DEVICES and _DEVICES[form].lower() not in {name for name, _ in go_json.members(value)}:
+        raise Malformed(f"it has no {_DEVICES[form]}")
     texts = dict.fromkeys(("poduid", "containername", "resourcename"), "")
     devices: Devices = None
     response: bytes | None = None
@@ -168,16 +180,20 @@ def read_entry(value: Any, form: Form) -> Entry:
         try:
             if name in texts:
                 texts[name] = go_json.string(member, texts[name])
-            elif name == "deviceids":
+            elif name == "deviceids" and form is not Form.V1_8:
                 devices = _by_node(member, devices) if form is Form.V2 else _without_nodes(member)
+            elif name == "deviceid" and form is Form.V1_8:
+                devices = {NO_NODE: (go_json.string(member),)}
             elif name == "allocresp":
                 response = go_json.octets(member)
         except Malformed as e:
-            raise e.inside(_NAMES[name]) from e
+            raise e.inside(_NAMES_BY_LOWER[name]) from e
     return Entry(texts["poduid"], texts["containername"], texts["resourcename"], devices, response)
 
 
-_NAMES = {name.lower(): name for name in ("PodUID", "ContainerName", "ResourceName", "DeviceIDs", "AllocResp")}
+_NAMES = ("PodUID", "ContainerName", "ResourceName", "DeviceID", "DeviceIDs", "AllocResp")
+_NAMES_BY_LOWER = {name.lower(): name for name in _NAMES}
+_DEVICES = {Form.V1_8: "DeviceID", Form.V1_9_ALPHA: "DeviceIDs"}  # nothing else tells these two apart
 
 
 def _by_node(value: Any, before: Devices) -> Devices:
@@ -197,19 +213,19 @@ def _registered(value: Any, before: Registered) -> Registered:
     return None if pairs is None else (before or {}) | {go_json.valid(k): go_json.strings(v) for k, v in pairs}
 
 
-def _of_1_8(document: Any) -> Checkpoint:
-    """Entries of one container and resource become one."""
-    held: dict[tuple[str, str, str], list[str]] = {}
+def _without_data(document: Any, form: Form) -> Checkpoint:
+    entries: tuple[Entry, ...] = ()
     for name, member in go_json.members(document):
         if name == "entries":
-            held.clear()
-            for index, item in enumerate(go_json.items(member) or ()):
-                with go_json.inside(f"Entries[{index}]"):
-                    fields = {name: go_json.string(text) for name, text in go_json.members(item) if name in _OF_1_8}
-                owner = (fields.get("poduid", ""), fields.get("containername", ""), fields.get("resourcename", ""))
-                held.setdefault(owner, []).append(fields.get("deviceid", ""))
-    entries = tuple(Entry(*owner, {NO_NODE: tuple(ids)}, None) for owner, ids in held.items())
-    return Checkpoint(entries, {}, Form.V1_8)
+            with go_json.inside("Entries"):
+                entries = _entries(member, form) or ()
+    return Checkpoint(one_entry_per_owner(entries) if form is Form.V1_8 else entries, {}, form)
 
 
-_OF_1_8 = ("poduid", "containername", "resourcename", "deviceid")
+def one_entry_per_owner(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """Join the entries of 1.8, which have one device each, into one for each container and resource."""
+    held: dict[tuple[str, str, str], list[str]] = {}
+    for entry in entries:
+        ids = (entry.devices or {}).get(NO_NODE) or ()
+        held.setdefault((entry.pod, entry.container, entry.resource), []).extend(ids)
+    return tuple(Entry(*owner, {NO_NODE: tuple(ids)}, None) for owner, ids in held.items())

@@ -23,6 +23,7 @@ class Form(StrEnum):
     V2 = "v2"  # 1.20 and later
     V1 = "v1"  # 1.11 to 1.19: devices are a list, without NUMA nodes
     RAW = "raw"  # 1.9 and 1.10: as v1, without a checksum
+    V1_9_ALPHA = "1.9-alpha"  # builds between 1.8 and 1.9: entries as in v1, under another name, and nothing else
     V1_8 = "1.8"  # one entry per device, without responses
 
 

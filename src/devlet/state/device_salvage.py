@@ -11,7 +11,16 @@ from typing import Any
 from msgspec import Struct
 
 from devlet.state import go_json
-from devlet.state.device_checkpoint import MAX_BYTES, Checkpoint, Entry, Form, attempts, read_entry
+from devlet.state.device_checkpoint import (
+    MAX_BYTES,
+    Checkpoint,
+    Entry,
+    Form,
+    attempts,
+    one_entry_per_owner,
+    read_entry,
+)
+from devlet.state.device_faults import sound
 from devlet.state.go_json import Malformed, Members
 from devlet.state.json_pieces import scan, value_at
 
@@ -36,6 +45,13 @@ class Salvage(Struct, frozen=True):
 
 
 def salvage(blob: bytes) -> Salvage:
+    """What can be read, without its faults."""
+    found = _read(blob)
+    left = sound(found.checkpoint)
+    return Salvage(left.checkpoint, (*found.lost, *left.faults))
+
+
+def _read(blob: bytes) -> Salvage:
     pieces = _pieces(go_json.loose(blob[:MAX_BYTES]))
     for result in attempts(blob):
         if isinstance(result, Checkpoint):
@@ -48,30 +64,34 @@ def salvage(blob: bytes) -> Salvage:
 
 def _pieces(text: str) -> Salvage:
     lost: list[str] = []
-    entries = tuple(_unique(_entries(text, lost), lost))
+    pieces = list(_entries(text, lost))
+    single = [entry for form, entry in pieces if form is Form.V1_8]
+    whole = _unique((entry for form, entry in pieces if form is not Form.V1_8), lost)
+    entries = (*whole, *one_entry_per_owner(single))
     registered = _registered(text, lost)
     return Salvage(Checkpoint(entries or None, registered), tuple(lost))
 
 
-def _entries(text: str, lost: list[str]) -> Iterator[Entry]:
+def _entries(text: str, lost: list[str]) -> Iterator[tuple[Form, Entry]]:
     def label(start: int) -> str | None:
         pod = _POD.match(text, start)
         return f"an entry of pod {pod[1] or '?'} at character {start}" if pod else None
 
-    return scan(text, lambda value: _entry(value) if _is_entry(value) else None, label, lost)
+    return scan(text, _entry, label, lost)
 
 
-def _is_entry(value: Any) -> bool:
+def _entry(value: Any) -> tuple[Form, Entry] | None:
+    """The entry, and the form in which it can be read; None if it is none."""
     names = {name for name, _ in go_json.members(value)} if isinstance(value, Members) else set()
-    return {"poduid", "deviceids"} <= names
-
-
-def _entry(value: Any) -> Entry:
+    if "poduid" not in names or not names & {"deviceid", "deviceids"}:
+        return None
+    if "deviceids" not in names:
+        return Form.V1_8, read_entry(value, Form.V1_8)
     try:
-        return read_entry(value, Form.V2)
+        return Form.V2, read_entry(value, Form.V2)
     except Malformed as error:
         try:
-            return read_entry(value, Form.V1)
+            return Form.V1, read_entry(value, Form.V1)
         except Malformed:
             raise error from None
 

@@ -150,7 +150,77 @@ def test_files_that_cannot_be_read_are_named(run: Run, tmp_path: Path) -> None:
     assert run("show", tmp_path / "missing") == 1
     assert run.err == f"error: {tmp_path / 'missing'} cannot be read: No such file or directory\n"
     assert run("show", tmp_path) == 1
-    assert run.err == f"error: {tmp_path} is not a file; move it away\n"
+    assert run.err == f"error: {tmp_path} is a directory; name the checkpoint in it\n"
+    for name in ("other", "dra_manager_state"):
+        (tmp_path / name).touch()
+    assert run("show", tmp_path) == 1
+    assert run.err.endswith(f" is a directory; name the checkpoint in it: {tmp_path / 'dra_manager_state'}\n")
+    os.mkfifo(tmp_path / "pipe")
+    assert run("show", tmp_path / "pipe") == 1
+    assert run.err == f"error: {tmp_path / 'pipe'} is not a file; move it away\n"
+
+
+@pytest.mark.parametrize("verb", ["show", "verify", "convert", "repair"])
+def test_a_file_of_zero_bytes_has_an_error_of_its_own(run: Run, file: Path, verb: str) -> None:
+    file.write_bytes(bytes(4096))
+    assert run(verb, file) == 1
+    assert run.err == (
+        f"error: {file}: it has only zero bytes, as after a power cut; move it away, and a node starts without it\n"
+    )
+
+
+def test_an_empty_object_is_recognised_by_the_name_of_its_file(run: Run, tmp_path: Path) -> None:
+    verdicts = {
+        "dra_manager_state": "1.31: valid, checksum 4010664294, 0 claims",
+        "dra_health_state": "valid, no checksum, 0 devices, 0 drivers",
+    }
+    for name, verdict in verdicts.items():
+        (tmp_path / name).write_bytes(b"{}")
+        assert run("verify", tmp_path / name) == 0
+        assert run.out == f"{tmp_path / name}: {name} {verdict}\n"
+    devices = tmp_path / "kubelet_internal_checkpoint"
+    devices.write_bytes(b"{}")
+    assert run("verify", devices) == 1
+    assert f"error: {devices}: kubelet_internal_checkpoint: damaged (checksum)" in run.err
+
+
+def test_show_prints_a_file_whose_only_fault_is_its_checksum(run: Run, file: Path, tmp_path: Path) -> None:
+    claims = tmp_path / "dra_manager_state"
+    for path, content in ((file, WHOLE), (claims, WHOLE_CLAIMS)):
+        path.write_bytes(content)
+        assert run("show", path) == 0
+        table = run.out
+        path.write_bytes(content.replace(b'"Checksum":', b'"Checksum":1'))
+        assert run("show", path) == 0
+        assert run.out == table
+        assert run.err.startswith(f"warning: {path}: damaged (checksum): the checksum does not match: ")
+        assert run("show", path, "-o", "json") == 0
+        assert json.loads(run.out)["format"] == path.name
+
+
+def test_verify_reports_what_cannot_be_true_and_repair_leaves_it_out(run: Run, file: Path) -> None:
+    entries = [
+        Entry("uid-a", "main", "example.com/gpu", {0: ("gpu-0", "")}, b""),
+        Entry("uid-a", "next", "example.com/gpu", {0: ("gpu-0",)}, b""),  # from an init container
+        Entry("uid-b", "main", "example.com/gpu", {0: ("gpu-0", "gpu-1")}, b""),
+    ]
+    nameless = "a device of pod uid-a, container main, example.com/gpu, has no name"
+    twice = (
+        "device gpu-0 of example.com/gpu is held twice: by pod uid-a, container main, and by pod uid-b, container main"
+    )
+    file.write_bytes(Encoder().encode(entries, {}))
+    assert run("verify", file) == 1
+    assert f"kubelet_internal_checkpoint: v2: damaged (content): {nameless}; {twice}; see what can" in run.err
+    assert run("show", file) == 0
+    assert run.err == f"warning: {file}: v2: damaged (content): {nameless}; {twice}\n"
+    assert run("repair", file) == 0
+    assert run.out.splitlines()[1:3] == [f"lost: {nameless}", f"lost: {twice}"]
+    assert run("verify", file) == 0
+    assert [entry.devices for entry in decode(file.read_bytes()).entries or ()] == [
+        {0: ("gpu-0",)},
+        {0: ("gpu-0",)},
+        {0: ("gpu-1",)},
+    ]
 
 
 def test_convert_writes_the_present_version_to_standard_output(

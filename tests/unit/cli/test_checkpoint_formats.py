@@ -3,10 +3,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from devlet.cli.checkpoint_formats import FORMATS, ClaimManagerFormat, DeviceManagerFormat, HealthFormat, recognised
+from devlet.cli.checkpoint_formats import (
+    FORMATS,
+    ClaimManagerFormat,
+    DeviceManagerFormat,
+    HealthFormat,
+    Verdict,
+    recognised,
+)
 from devlet.errors import InvalidInput, StateCorrupt
 from devlet.state import claim_checkpoint, health_file
-from devlet.state.claim_checkpoint import ClaimEntry
+from devlet.state.claim_checkpoint import ClaimEntry, PreparedDevice
 from devlet.state.device_checkpoint import Encoder, Entry, decode
 from devlet.state.health_file import DeviceHealth
 
@@ -62,7 +69,7 @@ def test_a_file_of_health_is_recognised_even_if_it_is_damaged(blob: bytes) -> No
     assert recognised(blob, None).name == "dra_health_state"
 
 
-@pytest.mark.parametrize("blob", [b"", b" ", b"{}", b'{"Data":"{}","Checksum":1}', b"\0"])
+@pytest.mark.parametrize("blob", [b"", b" ", b"{}", b'{"Data":"{}","Checksum":1}'])
 def test_what_is_not_recognised_can_be_named(blob: bytes) -> None:
     with pytest.raises(InvalidInput, match="say which with --format"):
         recognised(blob, None)
@@ -89,7 +96,7 @@ def test_a_verdict_on_an_old_file_says_why_it_is_neither_old_nor_new() -> None:
 
 def test_a_verdict_on_claims_names_version_and_checksum() -> None:
     checksum = json.loads(WHOLE_CLAIMS)["Checksum"]
-    assert CLAIMS.verify(WHOLE_CLAIMS) == (True, f"1.31: valid, checksum {checksum}, 1 claim", ())
+    assert CLAIMS.verify(WHOLE_CLAIMS) == Verdict(True, f"1.31: valid, checksum {checksum}, 1 claim")
     empty = b'{"version":"v1","checksum":991151041}'
     assert CLAIMS.verify(empty).text == "1.30: valid, checksum 991151041, 0 claims"
     assert CLAIMS.verify(b'{"Data":"{}","Checksum":1}').text == (
@@ -114,6 +121,31 @@ def test_a_verdict_on_claims_warns_of_one_that_another_replaces() -> None:
     verdict = CLAIMS.verify(twice)
     assert verdict.valid
     assert verdict.warnings == ("claim ns/c with UID u will be dropped: a later one has its name",)
+
+
+def test_a_verdict_on_claims_warns_of_a_device_that_two_of_them_have() -> None:
+    def claim(name: str, device: str, share: str | None = None) -> ClaimEntry:
+        return ClaimEntry(f"uid-{name}", name, "ns", None, {"d.io": (PreparedDevice("p", device, share),)})
+
+    shares = [claim("c", "1", "x"), claim("d", "1", "y")]
+    verdict = CLAIMS.verify(claim_checkpoint.Encoder().encode([claim("a", "0"), claim("b", "0"), *shares]))
+    assert verdict.valid
+    assert verdict.warnings == (
+        "device p/0 of d.io is held twice: by the claims ns/a and ns/b; that is right with admin access",
+    )
+
+
+def test_a_verdict_on_claims_of_an_old_kubelet_knows_their_cdi_devices() -> None:
+    entries = [
+        {"DriverName": "d.io", "ClaimUID": uid, "ClaimName": uid, "Namespace": "ns", "CDIDevices": ["v.com/c=1"]}
+        for uid in ("a", "b", "")
+    ]
+    verdict = CLAIMS.verify(json.dumps({"version": "v1", "entries": entries, "checksum": 1}).encode())
+    assert [warning.partition(";")[0] for warning in verdict.warnings[1:]] == [
+        "claim ns/ has no UID",
+        "device v.com/c=1 of d.io is held twice: by the claims ns/a and ns/b",
+        "device v.com/c=1 of d.io is held twice: by the claims ns/a and ns/",
+    ]
 
 
 @pytest.mark.spec("DN-11.15")
@@ -144,7 +176,7 @@ def test_what_is_damaged_is_neither_shown_nor_converted() -> None:
 
 
 def test_a_verdict_on_health_counts_and_warns_of_what_a_node_drops() -> None:
-    assert HEALTH.verify(WHOLE_HEALTH) == (True, "valid, no checksum, 2 devices, 1 driver", ())
+    assert HEALTH.verify(WHOLE_HEALTH) == Verdict(True, "valid, no checksum, 2 devices, 1 driver")
     assert HEALTH.verify(b"null").text == "valid, no checksum, 0 devices, 0 drivers"
     nameless = health_file.encode({"d.io": [DeviceHealth("p", "", "Healthy", NOON)]})
     assert HEALTH.verify(nameless).warnings == ("device p/? of d.io will be dropped: it has no name",)

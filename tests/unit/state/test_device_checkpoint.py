@@ -122,6 +122,42 @@ def test_files_of_1_8_have_one_entry_per_device_and_no_responses() -> None:
     )
 
 
+def test_files_of_builds_between_1_8_and_1_9_have_lists_and_responses() -> None:
+    """Their only name in common with 1.8 is `Entries`."""
+    entry = {"PodUID": "u", "ContainerName": "c", "ResourceName": "r.io/x", "DeviceIDs": ["d0", "d1"]}
+    response = base64.b64encode(b"\x0a\x00").decode()
+    assert decode(json.dumps({"Entries": [entry | {"AllocResp": response}, entry | {"PodUID": "v"}]}).encode()) == (
+        Checkpoint(
+            (
+                Entry("u", "c", "r.io/x", {-1: ("d0", "d1")}, b"\x0a\x00"),
+                Entry("v", "c", "r.io/x", {-1: ("d0", "d1")}, None),
+            ),
+            {},
+            Form.V1_9_ALPHA,
+        )
+    )
+
+
+def test_an_entry_that_names_no_device_is_of_no_version() -> None:
+    entry = {"PodUID": "u", "ContainerName": "c", "ResourceName": "r.io/x"}
+    found = list(attempts(json.dumps({"Entries": [entry | {"DeviceIDs": ["d"]}, entry]}).encode()))
+    assert [(each.form, each.reason) for each in found if isinstance(each, Damage)][2:] == [
+        (Form.V1_8, "Entries[0]: it has no DeviceID"),
+        (Form.V1_9_ALPHA, "Entries[1]: it has no DeviceIDs"),
+    ]
+
+
+@pytest.mark.parametrize("form", [Form.V2, Form.V1])
+def test_what_a_file_says_can_be_read_if_only_its_checksum_is_wrong(form: Form) -> None:
+    ids: Any = {"0": ["d"]} if form is Form.V2 else ["d"]
+    data = {"PodDeviceEntries": [{"PodUID": "u", "DeviceIDs": ids}], "RegisteredDevices": {}}
+    found = device_checkpoint.legible(json.dumps({"Data": data, "Checksum": 1}).encode())
+    assert found.form is form
+    assert found.entries == (Entry("u", "", "", {0 if form is Form.V2 else -1: ("d",)}, None),)
+    with pytest.raises(StateCorrupt, match="not JSON"):
+        device_checkpoint.legible(b"{")
+
+
 @pytest.mark.parametrize(
     "document",
     [

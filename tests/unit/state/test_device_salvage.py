@@ -106,3 +106,14 @@ def test_what_is_kept_was_in_the_file_or_is_what_now_stands_there(position: int,
     found = salvage(WHOLE[:position] + garbage + WHOLE[position + len(garbage) :])
     kept = found.checkpoint.entries or ()
     assert sum(entry in ENTRIES for entry in kept) >= len(ENTRIES) - 2
+
+
+def test_entries_of_the_oldest_versions_are_kept_up_to_the_damage() -> None:
+    def cut(ids: list[dict[str, Any]]) -> tuple[Entry, ...] | None:
+        owner = {"PodUID": "u", "ContainerName": "c", "ResourceName": "r"}
+        return salvage(json.dumps({"Entries": [owner | each for each in ids]}).encode()[:-3]).checkpoint.entries
+
+    assert cut([{"DeviceID": "d"}, {"DeviceID": "e"}, {"DeviceID": "f"}]) == (
+        Entry("u", "c", "r", {-1: ("d", "e")}, None),
+    )
+    assert cut([{"DeviceIDs": ["d", "e"]}, {"DeviceIDs": ["f"]}]) == (Entry("u", "c", "r", {-1: ("d", "e")}, None),)

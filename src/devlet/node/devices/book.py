@@ -7,7 +7,7 @@ from devlet.node.devices.holdings import NO_NODE, Holding, Holdings
 from devlet.node.devices.inventory import Inventory, Moment
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
 from devlet.plugins import grants
-from devlet.state import device_checkpoint
+from devlet.state import device_checkpoint, device_faults
 from devlet.state.device_checkpoint import Encoder, Entry
 
 __all__ = ["Book"]
@@ -26,21 +26,18 @@ class Book:
         return self._encoder.encode(self._holdings.entries(), registered)
 
     def restore(self, blob: bytes, now: Moment) -> list[str]:
-        """Why single entries had to be dropped. StateCorrupt if nothing can be read; then nothing has changed."""
-        found = device_checkpoint.decode(blob)
-        self._inventory.restore((ResourceName(name) for name in found.registered or ()), now)
-        problems = [self._restore(entry) for entry in found.entries or ()]
-        return [problem for problem in problems if problem]
+        """Why entries, or devices of them, had to be dropped. StateCorrupt if nothing can be read; then nothing has
+        changed."""
+        found = device_faults.sound(device_checkpoint.decode(blob))
+        self._inventory.restore((ResourceName(name) for name in found.checkpoint.registered or ()), now)
+        problems = [self._restore(entry) for entry in found.checkpoint.entries or ()]
+        return [*found.faults, *filter(None, problems)]
 
     def _restore(self, entry: Entry) -> str | None:
         try:
             holding = _holding(entry)
         except StateCorrupt as e:
             return f"pod {entry.pod}, container {entry.container}, {entry.resource}: {e}"
-        for device in holding.devices:
-            owner = self._holdings.owner(holding.resource, device)
-            if owner not in (None, holding.pod):
-                return f"device {device} of {entry.resource} cannot be of pod {entry.pod}: it is of pod {owner}"
         if holding.devices and self._holdings.get(*holding.key) is None:
             self._holdings.add(holding)
         return None

@@ -503,7 +503,7 @@ async def test_leftovers_of_killed_writers_are_removed(node: Node) -> None:
         assert list(node.directory.glob(".*")) == []
 
 
-async def test_an_entry_that_gives_a_device_to_a_second_pod_is_dropped_and_reported(node: Node) -> None:
+async def test_a_device_that_an_entry_gives_to_a_second_pod_is_left_out_and_reported(node: Node) -> None:
     async with plugged(node) as (manager, _):
         await admit(manager, pod("u1"))
         await admit(manager, pod("u2"))
@@ -515,7 +515,18 @@ async def test_an_entry_that_gives_a_device_to_a_second_pod_is_dropped_and_repor
     node.checkpoint.write_bytes(device_checkpoint.Encoder().encode([first, twice], {GPU: ("dev-0", "dev-1")}))
     async with node.manager() as manager:
         assert held(manager, pod("u1")) == {"dev-0"} and held(manager, pod("u2")) == set()
-        assert "device dev-0 of vendor.com/gpu cannot be of pod u2" in node.reports[0].message
+        assert "device dev-0 of vendor.com/gpu is held twice: by pod u1, " in node.reports[0].message
+
+
+@pytest.mark.parametrize("ids", [{"DeviceIDs": ["dev-0", "dev-1"]}, {"DeviceIDs": ["dev-0", "", "dev-1"]}])
+async def test_devices_of_a_checkpoint_between_1_8_and_1_9_are_held(node: Node, ids: dict[str, list[str]]) -> None:
+    entry = {"PodUID": "u1", "ContainerName": "main", "ResourceName": GPU, **ids, "AllocResp": ""}
+    node.checkpoint.write_text(json.dumps({"Entries": [entry]}))
+    async with plugged(node) as (manager, _):
+        assert held(manager, pod("u1", 2)) == {"dev-0", "dev-1"}
+        with pytest.raises(NotAllocated):
+            await admit(manager, pod("u2"))
+        assert ["has no name" in report.message for report in node.reports] == [True] * ids["DeviceIDs"].count("")
 
 
 async def test_a_checkpoint_that_cannot_be_written_refuses_the_pod(node: Node) -> None:
