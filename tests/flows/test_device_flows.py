@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,10 @@ async def allocatable(node: NodeProcess) -> tuple[str | None, str | None]:
     """Capacity and what is allocatable, as the Node says."""
     status = (await node.call("GET", "/api/v1/nodes/n1"))["status"]
     return status["capacity"].get(GPU), status["allocatable"].get(GPU)
+
+
+async def until_allocatable(node: NodeProcess, number: int) -> None:
+    await until(partial(allocatable, node), lambda found: found == (str(number), str(number)))
 
 
 # Restarts
@@ -194,6 +199,33 @@ async def test_a_new_pod_waits_for_a_plugin_from_before_the_restart(node: NodePr
     async with gpus(node):
         await node.until_phase("early", "Running")
         assert len(await has(node, "early")) == 1
+
+
+@pytest.mark.parametrize("holders", [0, 1])
+async def test_after_damage_nothing_is_allocatable_and_no_pod_runs_without_its_devices(
+    root: Path, holders: int
+) -> None:
+    async with NodeProcess(root, control=True) as node:
+        async with gpus(node, 4):
+            await until_allocatable(node, 4)
+            before = [await run(node, f"holder{number}") for number in range(holders)]
+            await node.kill()
+        file = node.plugins / "kubelet_internal_checkpoint"
+        file.write_bytes(file.read_bytes()[:-30])
+        await node.start()
+        await until_allocatable(node, 0)
+        new = pod("new", {GPU: 2})
+        if not holders:
+            del new["spec"]["nodeName"]  # a pod that is put on a node which has none of its resource is rejected
+        await node.create(new)
+        waits = await node.until_event(WAITS if holders else "FailedScheduling")
+        assert waits["involvedObject"]["name"] == "new"
+        assert not devices_in_status(await node.until_phase("new", "Pending"))
+        async with gpus(node, 4):
+            after = set(devices_in_status(await node.until_phase("new", "Running"))[GPU])
+            assert len(after) == 2 and after.isdisjoint(set[str]().union(*before))
+            await until_allocatable(node, 4)
+            assert [await has(node, f"holder{number}") for number in range(holders)] == before
 
 
 @pytest.mark.long

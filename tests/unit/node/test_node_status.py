@@ -22,6 +22,7 @@ from devlet.objects.identifiers import DeviceID, NodeName, ResourceName
 from devlet.objects.kinds import EVENTS, NODES
 from devlet.plugins.device_plugin import Offer
 from devlet.plugins.devices import Device
+from devlet.state.device_checkpoint import Encoder
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.waiting import deadline, until
@@ -129,7 +130,7 @@ async def test_devices_of_plugins_are_published_as_they_change(machine: Machine)
 async def test_a_node_that_is_there_keeps_what_others_put_on_it(machine: Machine) -> None:
     other = {"capacity": {"other.com/x": "3"}, "conditions": [{"type": "Theirs", "status": "True"}]}
     await machine.store.create(NODES, {"metadata": {"name": "n1", "labels": {"mine": "yes"}}, "status": other})
-    (machine.directory / "kubelet_internal_checkpoint").write_bytes(b"")  # as if it had run before
+    (machine.directory / "kubelet_internal_checkpoint").write_bytes(Encoder().encode(None, {}))  # it has run before
     async with machine.running() as (status, _):
         node = await machine.node()
         assert node["metadata"]["labels"]["mine"] == "yes"

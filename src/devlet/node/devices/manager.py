@@ -122,10 +122,9 @@ class DeviceManager:
     async def _restore(self) -> None:
         try:
             blob = await anyio.to_thread.run_sync(self._file.read)
-            self.checkpoint_existed = blob is not None
             self._report_dropped(self._book.restore(blob, self._moment()) if blob is not None else ())
-        except StateCorrupt as e:
-            self.checkpoint_existed = True
+            self.checkpoint_existed = blob is not None
+        except StateCorrupt as e:  # as if there had been none: nothing is allocatable before plugins list it
             await self._set_aside(e)
         aside = await anyio.to_thread.run_sync(self._file.set_aside_files)
         self.damage = tuple(f"{path} was damaged and set aside" for path in aside)
@@ -336,9 +335,17 @@ class DeviceManager:
             if all(self._holdings.owner(holding.resource, id) in (None, holding.pod) for id in holding.devices):
                 self._holdings.add(holding)
         if found:
+            self._await({holding.resource for holding in found})
             log.warning("holdings learned from pod statuses", extra=facts(holdings=len(found)))
             self._saver.save_soon()
             self._tell()
+
+    def _await(self, resources: Collection[ResourceName]) -> None:
+        """They had plugins before the restart, which are expected back."""
+        unknown = [name for name in resources if name not in self._inventory]
+        self._inventory.restore(unknown, self._moment())
+        for name in unknown:
+            self._expire_unless_back(name)
 
     def awaited(self, pod: Pod) -> tuple[ResourceName, ...]:
         """Resources the pod needs whose plugins are expected back, or have not listed their devices yet."""

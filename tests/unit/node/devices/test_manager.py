@@ -33,7 +33,7 @@ from devlet.plugins.device_plugin import Offer
 from devlet.plugins.devices import Device, Options
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.fake_device_plugin import NO_RESPONSE, FakeDevicePlugin, large_answer, numbered
-from devlet.testing.waiting import until
+from devlet.testing.waiting import deadline, until
 
 pytestmark = pytest.mark.anyio
 
@@ -459,6 +459,7 @@ async def test_a_damaged_checkpoint_is_set_aside_and_reported(node: Node) -> Non
         assert aside.read_bytes().endswith(b'{"Pod') and str(aside) in manager.damage[0]
         (report,) = node.reports
         assert report.reason == "DeviceCheckpointDamaged" and str(aside) in report.message
+        assert not manager.checkpoint_existed
 
 
 def running_pod(uid: str, device: str) -> Pod:
@@ -476,6 +477,18 @@ async def test_what_a_lost_checkpoint_knew_is_learned_from_the_pods(node: Node) 
         manager.learn([running_pod("u1", "dev-0")])
         assert held(manager, pod()) == {"dev-0"}
         assert await admit(manager, pod("u2")) == {"dev-1"}
+
+
+async def test_the_plugin_of_what_was_learned_is_awaited_and_forgotten_after_its_grace_period(node: Node) -> None:
+    node.checkpoint.write_bytes(b"nonsense")
+    async with node.manager(settings=Settings(grace=0.1)) as manager:
+        manager.learn([running_pod("u1", "dev-0")])
+        assert manager.awaited(pod("u2")) == (GPU,)
+        assert manager.capacity().allocatable == {GPU: 0}
+        with deadline():
+            while manager.awaited(pod("u2")):
+                await manager.changed()
+        assert manager.capacity().removed == {GPU}
 
 
 async def test_what_a_plugin_gave_along_is_asked_for_again_if_it_was_lost(node: Node) -> None:
