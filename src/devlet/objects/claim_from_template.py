@@ -59,11 +59,12 @@ def claim_from_template(template: Document, pod: Pod, entry_name: str) -> Docume
 
 
 def is_generated_for(claim: ObjectMeta, pod: Pod, entry_name: str) -> bool:
-    """Whether a claim, by its metadata, was made for this entry of the pod: without the annotation none was."""
+    """Whether a claim, by its metadata, was made for this entry of the pod. The annotation says so; Kubernetes up to
+    1.27 did not set it, and gave the claim the names of both."""
     owner = claim.controller
-    return (
-        owner is not None
-        and (owner.api_version, owner.kind, owner.uid) == ("v1", "Pod", pod.uid)
-        and claim.namespace == pod.metadata.namespace
-        and claim.annotations.get(ENTRY_ANNOTATION) == entry_name
-    )
+    if owner is None or (owner.api_version, owner.kind, owner.uid) != ("v1", "Pod", pod.uid):
+        return False
+    if claim.namespace != pod.metadata.namespace:
+        return False
+    annotated = claim.annotations.get(ENTRY_ANNOTATION)
+    return annotated == entry_name if annotated is not None else claim.name == f"{pod.name}-{entry_name}"

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from devlet.objects.claim_from_template import (
     DELETE_PROTECTION,
@@ -109,3 +110,22 @@ def test_a_claim_is_recognised_by_controller_namespace_and_annotation(
     references = (OwnerReference(**fields),)  # type: ignore[arg-type]
     metadata = ObjectMeta(name="c", namespace=namespace, annotations=annotations, owner_references=references)
     assert is_generated_for(metadata, POD, "gpu") is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "annotations", "expected"),
+    [
+        ("train-gpu", {}, True),
+        ("train-gpu", {"other": "x"}, True),
+        ("train-gpu", {ENTRY_ANNOTATION: "nic"}, False),
+        ("train-nic", {}, False),
+        ("train-gpu-x7f2p", {}, False),
+    ],
+)
+def test_a_claim_of_kubernetes_1_27_is_recognised_by_controller_and_name(
+    name: str, annotations: dict[str, str], expected: bool
+) -> None:
+    owner = OwnerReference(api_version="v1", kind="Pod", name="train", uid="u1", controller=True)
+    metadata = ObjectMeta(name=name, namespace="ns", annotations=annotations, owner_references=(owner,))
+    assert is_generated_for(metadata, POD, "gpu") is expected
+    assert not is_generated_for(structs.replace(metadata, owner_references=()), POD, "gpu")

@@ -151,14 +151,17 @@ async def test_a_controller_that_died_between_claim_and_status_is_succeeded_by_o
 
 
 @pytest.mark.spec("DA-6.1c")
-async def test_a_claim_without_the_annotation_is_never_adopted(world: "World") -> None:
+async def test_a_claim_without_the_annotation_is_adopted_only_under_its_name_of_kubernetes_1_27(
+    world: "World",
+) -> None:
     await world.template()
     pod = await world.pod(gpu="one-gpu")
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "train", "uid": pod["metadata"]["uid"], "controller": True}
-    await world.claim("train-gpu", ownerReferences=[owner])
+    for name in ("another", "train-gpu"):
+        await world.claim(name, ownerReferences=[owner])
     async with world.working():
         await world.settled()
-        assert (await world.recorded())["gpu"] != "train-gpu" and len(await world.claims()) == 2
+        assert (await world.recorded())["gpu"] == "train-gpu" and len(await world.claims()) == 2
 
 
 @pytest.mark.spec("DA-6.1c")
