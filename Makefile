@@ -8,7 +8,7 @@ SHELL := /bin/sh
 unexport PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
-PYTEST := $(PY) -m pytest -q -p tools.test_times
+PYTEST := $(PY) -m pytest -q -p tools.test_times -p tools.compile_once
 # Tests wait for processes and sockets: half as many again as there are cores keep the cores busy.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n + (n + 1) / 2)))
 # Tests that start programs, drivers and whole control planes wait far longer than they compute.

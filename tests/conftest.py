@@ -5,12 +5,13 @@ import logging
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
+from devlet.testing import diagnostics
 from devlet.testing.grpc_loop import GrpcLoop
 
 # A slow machine fails nothing: what counts is what a property says, not how fast its examples are drawn.
@@ -72,6 +73,16 @@ def _timeout(item: pytest.Item) -> float:
     """Return the test's own time limit, or 0."""
     marker = item.get_closest_marker("timeout")
     return float(marker.args[0]) if marker else 0.0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what was running when a test failed, unless the failed wait has shown it already."""
+    report = yield
+    running = diagnostics.take_failures() + diagnostics.collect() if report.failed else diagnostics.take_failures()
+    if report.failed and running and diagnostics.MARK not in report.longreprtext:
+        report.sections.append(("what was running", running.lstrip()))
+    return report
 
 
 @pytest.fixture(scope="session")
