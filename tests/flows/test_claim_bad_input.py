@@ -116,7 +116,6 @@ REFUSED: dict[str, tuple[Callable[[FakeDraDriver], None], str]] = {
     "an endpoint that is a directory": (directory, "is a directory, not a socket"),
     "no versions": (said(versions=[]), "the list of supported versions is empty"),
     "versions from the future": (said(versions=["v9.DRAPlugin"]), "[v9.DRAPlugin] is known, there are [v1.DRAPlugin"),
-    "a version that says nothing": (said(versions=["1.0.0"]), "name the driver in `legacyDrivers`"),
 }
 if os.geteuid() == 0:
     REFUSED["somebody else's socket"] = (somebody_elses_socket, "belongs to uid 65534")

@@ -53,6 +53,21 @@ async def test_a_pod_that_nobody_scheduled_waits_for_the_allocation_of_its_claim
     await node.until_phase("train", "Running")
 
 
+async def test_a_claim_is_prepared_only_where_its_allocation_allows_it(node: ClaimNode, gpu: FakeDraDriver) -> None:
+    by_name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["elsewhere"]}]}
+    by_label = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}
+    await node.add_claim("train")
+    await node.allocate("train", given(gpu.name), selector=by_name)
+    await node.create(on_node(claim_pod("train", "train")))
+    await node.reserve("train", await node.pod("train") or {})
+    await node.until_failed("train", "cannot be used on node n1: its allocation requires metadata.name In [elsewhere]")
+    assert gpu.asked(PREPARE) == [] and node.claim_checkpoint() == {}
+    await node.allocate("train")
+    await node.allocate("train", given(gpu.name), selector=by_label)
+    await node.reserve("train", await node.pod("train") or {})
+    await node.until_phase("train", "Running")
+
+
 @pytest.mark.spec("DN-9.3.05")
 async def test_a_claim_that_no_container_uses_is_prepared(node: ClaimNode, gpu: FakeDraDriver) -> None:
     uid = await node.add_claim("train", given(gpu.name))

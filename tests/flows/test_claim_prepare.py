@@ -57,6 +57,28 @@ async def test_prepare_is_called_again_in_each_version_of_the_api(
     assert [call.service for call in gpu.asked(PREPARE)] == [service, service]
 
 
+@pytest.mark.parametrize("service", [Service.V1, Service.V1BETA1, Service.V1ALPHA4])
+async def test_a_driver_that_only_says_1_0_0_is_tried_with_each_service_once(
+    node: ClaimNode, drivers: NodeDrivers, service: Service
+) -> None:
+    gpu = await drivers.start("gpu", services=(service,), versions=["1.0.0"])
+    await node.run_pod("train", gpu.name)
+    await node.run_pod("again", gpu.name)
+    assert [call.service for call in gpu.asked(PREPARE)] == [service, service]
+
+
+@pytest.mark.parametrize("service", [Service.V1ALPHA3, Service.V1ALPHA2])
+async def test_a_driver_of_an_older_api_is_reported_with_what_to_do(
+    node: ClaimNode, drivers: NodeDrivers, service: Service
+) -> None:
+    """v1alpha3 has the name of v1alpha4 on the wire, and other messages."""
+    gpu = await drivers.start("gpu", services=(service,), versions=["1.0.0"])
+    await node.add_claim("train", given(gpu.name))
+    await node.add_pod(claim_pod("train", "train"))
+    await node.until_failed("train", "set its API in `legacyDrivers` of the configuration")
+    gpu.services = (Service.V1,)  # so that the claim can be unprepared
+
+
 @pytest.mark.spec("DN-9.2.14")
 @pytest.mark.parametrize("layout", ["a directory of its own", "the registry directory"])
 async def test_a_pod_runs_when_the_service_comes_after_the_registration(

@@ -1,5 +1,6 @@
 """The slices of drivers that come and go on a whole node: which are deleted, when, and which never."""
 
+import json
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
@@ -8,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from devlet.objects.documents import Document
-from devlet.testing.claim_node import SLICES, ClaimNode, claim_pod, given
+from devlet.testing.claim_node import CLAIMS, SLICES, ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_cluster import slice_of
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
 from devlet.testing.node_drivers import NodeDrivers, node_drivers
 from devlet.testing.node_process import NODE
 from devlet.testing.waiting import until
+from devlet.testing.workloads import claim, device_class
 
 pytestmark = [pytest.mark.anyio]
 
@@ -187,3 +189,39 @@ async def test_a_pod_waits_for_its_driver_and_runs_when_that_starts(node: ClaimN
     assert node.claim_checkpoint() == {}
     await gpu.start()
     await node.until_phase("train", "Running")
+
+
+# Who is scheduled meanwhile
+
+
+async def drivers_of(node: ClaimNode) -> list[Document]:
+    """Return what the Node says about its drivers."""
+    (found,) = await node.items("/api/v1/nodes")
+    drivers: list[Document] = json.loads(found["metadata"].get("annotations", {}).get("devlet.dev/drivers", "[]"))
+    return drivers
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["the driver stops", "devlet is restarted without it"])
+async def test_a_pod_waits_while_its_driver_is_gone_and_is_placed_when_it_is_back(root: Path, restarted: bool) -> None:
+    configuration = "timeouts:\n  sliceWipeDelay: 10m\n"
+    async with ClaimNode(root, configuration, control=True) as node, node_drivers(node) as drivers:
+        gpu = await drivers.start("gpu")
+        await publish(node, gpu.name)
+        await node.call("POST", "/apis/resource.k8s.io/v1/deviceclasses", device_class(gpu.name))
+        await until(lambda: drivers_of(node), lambda found: bool(found) and "registeredSince" in found[0])
+        if restarted:
+            await node.stop()
+        await gpu.stop()
+        if restarted:
+            await node.start()
+            assert "goneSince" in (await drivers_of(node))[0]
+        await until(lambda: drivers_of(node), lambda found: "goneSince" in found[0])
+        await node.call("POST", CLAIMS, claim("train", {"name": "gpu", "exactly": {"deviceClassName": gpu.name}}))
+        await node.create(claim_pod("train", "train"))
+        waits = await node.until_pod("train", lambda pod: bool(pod["status"].get("conditions")))
+        (condition,) = (each for each in waits["status"]["conditions"] if each["type"] == "PodScheduled")
+        assert f"not connected: {gpu.name} on {NODE}" in condition["message"]
+        assert (await node.call("GET", f"{CLAIMS}/train")).get("status", {}).get("allocation") is None
+        await gpu.start()
+        await node.until_phase("train", "Running")
+        assert [each["name"] for each in await drivers_of(node)] == [gpu.name]

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from devlet.cluster.store.store import open_store
 from devlet.objects.kinds import NAMESPACES
 
 _DEADLINE = 60.0
+DIRECTORIES = ("device-plugins", "plugins_registry", "plugins", "pod-resources", "cdi")
 
 
 class Daemon:
@@ -215,3 +217,30 @@ def test_an_open_watch_does_not_hold_up_the_stop(root: Path) -> None:
             assert b"200 OK" in client.recv(65536)
             daemon.send_signal(signal.SIGTERM)
             assert daemon.wait(60) == 0
+
+
+def ask(path: Path, url: str) -> int:
+    """Return the code of an answer on the unix socket, or 0 if there is none."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(_DEADLINE)
+        try:
+            client.connect(str(path))
+            client.sendall(f"GET {url} HTTP/1.1\r\nHost: devlet\r\nConnection: close\r\n\r\n".encode())
+            return int(client.recv(4096).split()[1])
+        except (ConnectionError, FileNotFoundError, IndexError):
+            return 0
+
+
+def test_ready_means_that_drivers_find_their_directories_and_the_node_s_sockets(root: Path) -> None:
+    with daemon("--root", root, "--node-name", "n1") as node:
+        codes = []
+        end = time.monotonic() + _DEADLINE
+        while (code := ask(root / "devlet.sock", "/readyz")) != 200:
+            if code:
+                codes.append(code)
+                assert all((root / name).is_dir() for name in DIRECTORIES)
+            assert time.monotonic() < end, f"not ready after {_DEADLINE} s: {node.log}"
+            time.sleep(0.02)  # or else it takes a core from the daemon
+        assert set(codes) <= {500}
+        assert all((root / name).is_dir() for name in DIRECTORIES)
+        assert all((root / name / "kubelet.sock").is_socket() for name in ("device-plugins", "pod-resources"))

@@ -1,5 +1,6 @@
 """The bundled examples as programs beside a node: pods get what they should."""
 
+import re
 import shutil
 import signal
 import sys
@@ -227,3 +228,30 @@ async def test_a_file_in_dev_is_had_by_as_many_as_may(node: NodeProcess) -> None
 
 def _phase(pod: Document) -> str:
     return str(pod["status"].get("phase"))
+
+
+def request_ids(log: str, text: str, **facts: str) -> set[str]:
+    """Return the request ids of the lines with this text and these facts."""
+    wanted = [f'"{text}"', *(f'{key}="{value}"' for key, value in facts.items())]
+    lines = [line for line in log.splitlines() if all(word in line for word in wanted)]
+    return {found[1] for line in lines if (found := re.search(r'requestID="([^"]+)"', line))}
+
+
+async def test_the_work_of_node_and_driver_is_logged_with_one_request_id(node: NodeProcess) -> None:
+    async with (
+        example(node, "fake_gpu_dra") as driver,
+        example(node, "fake_gpu_plugin", "--resource", "logged.com/gpu") as plugin,
+    ):
+        await published(node, "gpu.example.com", 4)
+        await node.until_healthy("logged.com/gpu", 4)
+        await ask(node, "gpu.example.com", "logged")
+        await node.until_phase("logged", "Running")
+        await node.create(builders.pod("counted", limits={"logged.com/gpu": 1}))
+        await node.until_phase("counted", "Running")
+        await end(node, "logged")
+        for text in ("claim prepared", "claim unprepared"):
+            (number,) = request_ids(node.log, text, claim="default/logged")
+            assert number in request_ids(driver.log.read_text(), text, claim="default/logged")
+        assert request_ids(node.log, "devices allocated", pod="default/counted", resourceName="logged.com/gpu")
+        assert plugin.returncode is None
+        await node.delete("counted")

@@ -142,7 +142,7 @@ class Story:
 
     async def consumers_are(self, *names: str) -> None:
         def are(claim: Document) -> bool:
-            return [c["name"] for c in claim.get("status", {}).get("reservedFor", [])] == list(names)
+            return {c["name"] for c in claim.get("status", {}).get("reservedFor", [])} == set(names)
 
         await until(lambda: self.cluster.get(RESOURCE_CLAIMS, "shared", NS), are)
 

@@ -174,7 +174,7 @@ async def test_a_node_that_starts_without_its_api_server_waits_for_it(
             return node.log
 
         await until(log, lambda text: "waiting for the API server" in text)
-        code, _ = await node.read("/readyz")
+        code, _ = await node.read("/healthz")
         assert code == 200, "the socket is there already"
         await cluster.start("kube-apiserver")
     await wait(cluster, f"node/{NODE}", "condition=Ready")

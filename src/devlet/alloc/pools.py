@@ -6,9 +6,6 @@ no devices, but is remembered, because nobody can have "all" devices while some 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-
-import msgspec
 
 from devlet.alloc.features import Features, Rules
 from devlet.alloc.inventory import Inventory, PoolKey, SliceEntry
@@ -122,15 +119,10 @@ def node_matches(
     if selector is None:
         return False
     try:
-        parsed = _parsed(selector)
+        parsed = node_selectors.parsed(selector)
     except InvalidInput as e:
         raise InvalidInput(f"{where}: node selector cannot be understood: {e}") from e
     return parsed.matches_node(node.name, node.metadata.labels)
-
-
-@lru_cache(4096)
-def _parsed(selector: NodeSelector) -> node_selectors.NodeSelector:
-    return node_selectors.parse(msgspec.json.decode(msgspec.json.encode(selector)))
 
 
 def _add(slices: list[PoolSlice], slice: PoolSlice) -> None:

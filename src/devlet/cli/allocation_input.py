@@ -19,8 +19,10 @@ from devlet.objects.conversion import convert
 from devlet.objects.defaults import default
 from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import copy
+from devlet.objects.identifiers import DriverName
 from devlet.objects.kinds import BUILT_IN, Kind
 from devlet.objects.node import Node
+from devlet.objects.node_drivers import is_of_gone_driver
 from devlet.objects.pod import Pod
 from devlet.objects.slice import Device, ResourceSlice
 from devlet.objects.taint_rule import DeviceTaintRule
@@ -102,15 +104,27 @@ class Objects:
         self.documents[key] = document
         return claim
 
-    def inventory(self, *, without: Sequence[Key] = ()) -> Inventory:
-        """With the taints that rules put on devices, and what allocated claims hold, but for those `without`."""
+    def inventory(self, *, without: Sequence[Key] = (), hide: bool = False) -> Inventory:
+        """Return the devices with the taints of rules, and what allocated claims hold, except the claims in `without`.
+
+        With `hide`, leave out the devices of drivers that are gone from their node, as devlet's scheduler does."""
         rules = list(self.rules.values())
-        slices = (_tainted(slice, rules) for slice in self.slices.values())
+        slices = (_tainted(slice, rules) for slice in self.slices.values() if not (hide and self._is_hidden(slice)))
         inventory = Inventory(slices, self.classes.values())
         for key, claim in self.claims.items():
             if key not in without:
                 inventory.hold(claim)
         return inventory
+
+    def hidden_drivers(self) -> list[tuple[DriverName, str]]:
+        """Return the drivers that are gone from a node where they still have slices, each with the node."""
+        found = {
+            (slice.spec.driver, slice.spec.node_name or "") for slice in self.slices.values() if self._is_hidden(slice)
+        }
+        return sorted(found)
+
+    def _is_hidden(self, slice: ResourceSlice) -> bool:
+        return is_of_gone_driver(slice, self.nodes.get(("", slice.spec.node_name or "")))
 
     def node_list(self) -> list[Node]:
         """The nodes, or if there are none those that slices and devices name."""

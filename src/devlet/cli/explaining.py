@@ -18,6 +18,7 @@ from devlet.cli.views import allocated, explanation, explanation_document
 from devlet.control.search_time import FILTER_TIMEOUT, SearchTime
 from devlet.errors import InvalidInput, NotFound
 from devlet.objects.claim import ResourceClaim
+from devlet.objects.identifiers import DriverName
 from devlet.objects.node import Node
 
 __all__ = ["Answer", "Question", "answer", "objects_for"]
@@ -65,6 +66,7 @@ class Answer:
     excluded: Counter[str]
     claims: tuple[Document, ...]
     reports: tuple[NodeReport, ...]
+    hidden: tuple[tuple[DriverName, str], ...] = ()  # drivers that are gone, each with its node
 
     def document(self) -> Document:
         subject, (namespace, name) = self.subject, self.subject.key
@@ -73,6 +75,8 @@ class Answer:
             head["notCreatedYet"] = list(subject.made)
         if self.excluded:
             head["excludedNodes"] = [{"text": text, "nodes": count} for text, count in self.excluded.most_common()]
+        if self.hidden:
+            head["goneDrivers"] = [{"driver": driver, "node": node} for driver, node in self.hidden]
         if self.claims:
             head["allocated"] = [_brief(claim) for claim in self.claims]
         return head | (explanation_document.document(self.found) if self.found else {"fits": not subject.claims})
@@ -91,6 +95,9 @@ class Answer:
 
     def _notes(self) -> Iterator[str]:
         notes = [f"Left out: {count} nodes, {reason}" for reason, count in self.excluded.most_common()]
+        notes += [
+            f"Left out: devices of driver {driver}, which is gone from node {node}" for driver, node in self.hidden
+        ]
         if self.found and self.found.fits and self.is_reference:
             failing = [node.node for node in self.found.nodes if node.outcome == "error"]
             notes += [f"An error on node {name} makes kube-scheduler give up on all nodes" for name in failing[:1]]
@@ -127,17 +134,18 @@ def objects_for(question: Question, source: Source) -> Objects:
 
 
 def answer(question: Question, objects: Objects, rules: Rules) -> Answer:
-    subject = _subject(question, objects)
+    subject, hide = _subject(question, objects), not rules.is_reference
     nodes = _nodes(question, objects)
     excluded = Counter(reason for node in nodes if (reason := subject.excludes(node)))
     left = [node for node in nodes if not subject.excludes(node)]
     found = None
     if subject.claims and left:
-        found = _explained(question, Allocator(objects.inventory(), rules=rules), left, subject.claims)
+        found = _explained(question, Allocator(objects.inventory(hide=hide), rules=rules), left, subject.claims)
     claims = [objects.documents[claim.metadata.namespace, claim.metadata.name] for claim in subject.allocated]
     reports = _passed_over(question, objects, rules, subject, left)
     counted = excluded if subject.claims else Counter[str]()
-    return Answer(subject, found, len(left), rules.is_reference, counted, tuple(claims), tuple(reports))
+    hidden = tuple(objects.hidden_drivers()) if hide and subject.claims else ()
+    return Answer(subject, found, len(left), rules.is_reference, counted, tuple(claims), tuple(reports), hidden)
 
 
 def _explained(

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
+from devlet.cli.terminal import protect
 from devlet.errors import DevletError
 
 PROGRAM = "devlet"
@@ -40,11 +41,13 @@ def _discard_output() -> None:
 
 
 def main() -> None:
+    protect()
     sys.exit(run(sys.argv[1:]))
 
 
 def kubectl_plugin() -> None:
     """The program `kubectl-devlet`, which kubectl runs for `kubectl devlet …`: KUBECONFIG counts as for kubectl."""
+    protect()
     sys.exit(run(sys.argv[1:], KUBECTL_PLUGIN))
 
 

@@ -36,7 +36,7 @@ class Simulation:
     def __init__(self, objects: Objects, nodes: Sequence[Node], rules: Rules, seconds: float = FILTER_TIMEOUT) -> None:
         self._objects = objects
         self._nodes = nodes
-        self._allocator = Allocator(objects.inventory(), rules=rules)
+        self._allocator = Allocator(objects.inventory(hide=not rules.is_reference), rules=rules)
         self._seconds = seconds
         self.settled = 0
 

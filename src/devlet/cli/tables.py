@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from devlet.cli.session import Document
+from devlet.cli.terminal import visible
 
 GAP = 3
 NARROWEST = 6
@@ -77,10 +78,12 @@ def cell_text(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """Control characters (an escape sequence would act on the terminal) as `^[`, as kubectl shows them."""
+    """Return the text with control characters (an escape sequence would act on the terminal) as `^[`, as kubectl shows
+    them, and others that act on a terminal as `\\u` escapes."""
     if text.isprintable():
         return text
-    return "".join(f"^{chr(ord(c) ^ 64)}" if (ord(c) < 32 and c != "\t") or ord(c) == 127 else c for c in text)
+    shown = (f"^{chr(ord(c) ^ 64)}" if (ord(c) < 32 and c != "\t") or ord(c) == 127 else c for c in text)
+    return visible("".join(shown))
 
 
 def label_text(labels: Any) -> str:

@@ -6,7 +6,6 @@ minutes counts up one Event, and does not make a second one.
 """
 
 import logging
-import random
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from msgspec import Struct
 from devlet.cluster.client import Cluster, MergePatch
 from devlet.errors import AlreadyExists, DevletError, NotFound, Unavailable
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.token_bucket import TokenBucket

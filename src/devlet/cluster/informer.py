@@ -6,7 +6,6 @@ version; consumers then hear of the differences only. Objects are shared: read t
 """
 
 import logging
-import random
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
@@ -20,6 +19,7 @@ from msgspec import Struct
 from devlet.cluster.client import Cluster, EventType, ListOptions, WatchEvent, WatchOptions
 from devlet.errors import DevletError, Expired
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock, SystemClock, wait
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document

@@ -10,7 +10,6 @@ The first is longer than the second, so whoever leads has stopped before another
 
 import logging
 import math
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +21,7 @@ from anyio.abc import TaskStatus
 from devlet.cluster.client import Cluster
 from devlet.control.fenced_cluster import FencedCluster
 from devlet.errors import AlreadyExists, Conflict, DevletError, InvalidInput, NotFound, Unavailable
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document

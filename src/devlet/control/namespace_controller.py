@@ -5,7 +5,6 @@ time (a pod that stops, a finalizer) is asked about again.
 """
 
 import logging
-import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -16,6 +15,7 @@ from devlet.cluster.client import Cluster, ListOptions
 from devlet.cluster.informer import Informer
 from devlet.errors import AlreadyExists, Conflict, DevletError, NotFound
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document, copy

@@ -2,9 +2,10 @@
 
 A device has its own taints first, then those of the rules that match it, in the order of the rules' names. A rule
 without a selector matches nothing (the reference gives its taint to every device here, and to none when it evicts).
+A slice of a node from which its driver is gone (`objects.node_drivers`) is hidden until the driver is back.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 
@@ -13,6 +14,8 @@ from msgspec.structs import replace
 from devlet.cluster.informer import Changed
 from devlet.control.informers import Informers
 from devlet.objects.identifiers import DriverName, PoolName
+from devlet.objects.node import Node
+from devlet.objects.node_drivers import gone_drivers, is_of_gone_driver
 from devlet.objects.slice import Device, ResourceSlice
 from devlet.objects.taint_rule import DeviceTaintRule
 
@@ -52,15 +55,27 @@ def _matches_pool(rule: DeviceTaintRule, slice_: ResourceSlice) -> bool:
 
 
 class SliceTracker:
-    """Follows the slices and rules of the informers. `changed` hears of each slice that is new, gone or different, at
-    once; it must not wait, and not raise."""
+    """Follows the slices, rules and nodes of the informers. `changed` is called at once for each slice that is new,
+    gone, different, hidden or shown again, `removed` for each one that was deleted, hidden or not. Neither may wait or
+    raise."""
 
-    def __init__(self, informers: Informers, changed: SliceListener) -> None:
+    def __init__(
+        self,
+        informers: Informers,
+        changed: SliceListener,
+        removed: Callable[[ResourceSlice], None] = lambda slice_: None,
+    ) -> None:
         self._changed = changed
+        self._removed = removed
+        self._nodes = informers.nodes
         self._published: dict[str, ResourceSlice] = {}
+        self._on_node: defaultdict[str, set[str]] = defaultdict(set)
+        self._pools: Counter[tuple[DriverName, PoolName]] = Counter()  # published slices
+        self._hidden: set[str] = set()
         self._slices: dict[str, ResourceSlice] = {}
         self._names: dict[DriverName, dict[PoolName, set[str]]] = {}
         self._rules: defaultdict[_Place, dict[str, DeviceTaintRule]] = defaultdict(dict)
+        informers.nodes.on_change(self._node_changed)
         informers.rules.on_change(self._rule_changed)
         informers.slices.on_change(self._slice_changed)
 
@@ -72,17 +87,61 @@ class SliceTracker:
 
     def _slice_changed(self, change: Changed[ResourceSlice]) -> None:
         _, name = change.key
-        old = self._slices.pop(name, None)
+        before = self._published.pop(name, None)
+        if before is not None:
+            self._forget(name, before)
+        if change.new is not None:
+            self._published[name] = change.new
+            self._pools[_pool(change.new)] += 1
+            if change.new.spec.node_name:
+                self._on_node[change.new.spec.node_name].add(name)
+        self._see(name)
+        if before is not None and change.new is None:
+            self._removed(before)
+
+    def _forget(self, name: str, slice_: ResourceSlice) -> None:
+        pool, node = _pool(slice_), slice_.spec.node_name
+        self._pools[pool] -= 1
+        if not self._pools[pool]:
+            del self._pools[pool]
+        if node:
+            self._on_node[node].discard(name)
+            if not self._on_node[node]:
+                del self._on_node[node]
+
+    def _node_changed(self, change: Changed[Node]) -> None:
+        changed = gone_drivers(change.old) ^ gone_drivers(change.new)
+        if changed:
+            for name in sorted(self._on_node.get(change.key[1], ())):
+                if self._published[name].spec.driver in changed:
+                    self._see(name)
+
+    def hidden(self) -> dict[DriverName, set[str]]:
+        """Return the drivers whose slices are hidden, each with its nodes."""
+        found: dict[DriverName, set[str]] = {}
+        for name in self._hidden:
+            spec = self._published[name].spec
+            found.setdefault(spec.driver, set()).add(spec.node_name or "")
+        return found
+
+    def has_pool(self, driver: DriverName, pool: PoolName) -> bool:
+        """Return True if a slice of the pool is published, hidden or not."""
+        return (driver, pool) in self._pools
+
+    def _see(self, name: str) -> None:
+        """Show, replace or hide the slice, and report it."""
+        old, new = self._slices.pop(name, None), self._published.get(name)
         if old is not None:
             self._unindex(name, old)
-        if change.new is None:
-            del self._published[name]
-            return self._changed(old, None)
-        self._published[name] = change.new
-        new = with_rules(change.new, self._rules_for(change.new))
-        self._slices[name] = new
-        self._names.setdefault(new.spec.driver, {}).setdefault(new.spec.pool.name, set()).add(name)
-        self._changed(old, new)
+        self._hidden.discard(name)
+        if new is not None and is_of_gone_driver(new, self._nodes.get(new.spec.node_name or "")):
+            self._hidden.add(name)
+            new = None
+        if new is not None:
+            new = self._slices[name] = with_rules(new, self._rules_for(new))
+            self._names.setdefault(new.spec.driver, {}).setdefault(new.spec.pool.name, set()).add(name)
+        if old is not None or new is not None:
+            self._changed(old, new)
 
     def _unindex(self, name: str, slice_: ResourceSlice) -> None:
         pools = self._names[slice_.spec.driver]
@@ -124,6 +183,10 @@ class SliceTracker:
         if new != old:
             self._slices[name] = new
             self._changed(old, new)
+
+
+def _pool(slice_: ResourceSlice) -> tuple[DriverName, PoolName]:
+    return slice_.spec.driver, slice_.spec.pool.name
 
 
 def _place(rule: DeviceTaintRule) -> _Place | None:

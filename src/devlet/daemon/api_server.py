@@ -5,7 +5,6 @@ yet, but a wrong token does not get better.
 """
 
 import logging
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from devlet.cluster.remote import kubeconfig
 from devlet.cluster.remote.connection import Connection
 from devlet.errors import Forbidden, Unavailable
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 

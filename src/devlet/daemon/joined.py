@@ -12,7 +12,7 @@ from devlet.cluster.remote.client import RemoteCluster
 from devlet.cluster.remote.connection import Connection
 from devlet.cluster.remote.http import Transport, open_transport
 from devlet.cluster.remote.settings import Settings
-from devlet.daemon import membership
+from devlet.daemon import membership, root
 from devlet.daemon.api_server import connection_of, until_answered
 from devlet.daemon.config import Config
 from devlet.daemon.kube_api import SOCKET, raise_file_limit
@@ -46,6 +46,7 @@ async def joined(config: Config) -> AsyncIterator[None]:
     raise_file_limit()
     async with open_transport(connection, clock=clock) as own, open_transport(connection, FORWARDED, clock) as theirs:
         cluster = RemoteCluster(own)
+        root.lay_out(config.root)
         node = NodeAgent(cluster, config, clock, metrics)
         async with _serving(config, node, theirs, clock, metrics):
             await until_answered(lambda: _ask(cluster, config.node_name), connection.address, clock)
@@ -70,8 +71,7 @@ async def _ask(cluster: RemoteCluster, name: str) -> None:
 async def _serving(
     config: Config, node: NodeAgent, theirs: Transport, clock: Clock, metrics: Registry
 ) -> AsyncIterator[None]:
-    checks = [Check("device-plugin", node.registration.health)]
-    endpoints = Endpoints(VIEWS, "", metrics=metrics, checks=checks, basic=[Check("ping")])
+    endpoints = Endpoints(VIEWS, "", metrics=metrics, checks=node.checks(), basic=[Check("ping")])
     api = JoinedApi(NodeViews(node.views), endpoints, Forwarder(theirs, config.node_name), clock)
     settings = server.Settings(idle_timeout=config.api_idle)
     async with server.listening(api.handle, server.bind_unix(config.root / SOCKET), tls=None, settings=settings):

@@ -33,7 +33,6 @@ from devlet.kit.stopping import Stop
 from devlet.objects.custom_resources import DEFINITION
 from devlet.objects.kinds import BUILT_IN
 from devlet.objects.validation import Rules
-from devlet.serve.kube_api.health import Check
 
 log = logging.getLogger(__name__)
 
@@ -87,15 +86,15 @@ async def embedded_parts(
         )
         definitions = CustomResourceController(store, store.catalogue, clock)
         metrics = Registry()
+        root.lay_out(config.root)
         node = NodeAgent(store, config, clock, metrics)
-        checks = [Check("device-plugin", node.registration.health)]
         async with (
             running(definitions.run),
             running(namespaces.run),
-            serving(store, config, clock, views=node.views, metrics=metrics, checks=checks),
+            serving(store, config, clock, views=node.views, metrics=metrics, checks=node.checks()),
+            node.running(),  # before the scheduler: drivers of the previous run must not count as registered
             _control(store, config, clock, metrics),
             _node_lifecycle(store, config, clock),
-            node.running(),
         ):
             yield Embedded(store, node)
 

@@ -18,7 +18,7 @@ from devlet.cluster.events import Recorder
 from devlet.daemon.config import Config
 from devlet.daemon.node_claims import NodeClaims
 from devlet.daemon.node_settings import NodeSettings
-from devlet.daemon.root import REGISTRY
+from devlet.daemon.root import CDI, DEVICE_PLUGINS, POD_RESOURCES, REGISTRY
 from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock
 from devlet.kit.metrics import Registry
@@ -47,6 +47,7 @@ from devlet.plugins.registration_server import RegistrationServer, remove_socket
 from devlet.runtime.cdi.cache import Cache
 from devlet.runtime.cdi.spec_dir import DEFAULT_DIRECTORIES
 from devlet.runtime.none import STATE_FILE, NoneRuntime
+from devlet.serve.kube_api.health import Check
 from devlet.serve.pod_resources import PodResourcesServer
 from devlet.serve.pod_resources_metrics import PodResourcesMetrics
 
@@ -54,9 +55,6 @@ __all__ = ["NodeAgent"]
 
 log = logging.getLogger(__name__)
 
-CDI = "cdi"
-DEVICE_PLUGINS = "device-plugins"
-POD_RESOURCES = "pod-resources"
 COMPONENT = "devlet"
 
 
@@ -74,6 +72,7 @@ class NodeAgent:
         settings = config.node
         name = NodeName(config.node_name)
         self._directories = _directories(config.root)
+        self._serves = False
         self._early: list[Report] | None = []
         self._host = host.read(config.root)
         where = _machine(settings)
@@ -97,6 +96,8 @@ class NodeAgent:
             wake=self._claim_changed,
             health_changed=self._health_changed,
             report=self._report,
+            labels=lambda: self.status.labels,
+            drivers_changed=lambda: self.status.refresh(),
         )
         address = settings.node_ip or (host.LOOPBACK if config.kubeconfig is None else host.address())
         capacity = node_status.Settings(address=address, max_pods=settings.max_pods)
@@ -112,6 +113,7 @@ class NodeAgent:
             clock,
             capacity,
             damage=lambda: (*self.devices.damage, *self.claims.manager.damage),
+            annotations=self.claims.keeper.annotations,
         )
         self.lease = NodeLease(cluster, name, lambda: self.status.uid, clock)
         topology = TopologyManager(
@@ -163,6 +165,11 @@ class NodeAgent:
             dynamic=self.claims.dynamic_resources,
         )
 
+    def checks(self) -> list[Check]:
+        """Return the health checks of the node. It is ready while pods are served and plugins may register."""
+        serves = Check("node", lambda: None if self._serves else "the node is starting or stopping", ("readyz",))
+        return [Check("device-plugin", self.registration.health), serves]
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Ready when pods are served and plugins may register."""
@@ -182,7 +189,11 @@ class NodeAgent:
                 running(self.registration.run),
                 running(self.claims.keeper.run),  # the first to stop: a driver that is told goodbye is not gone
             ):
-                yield
+                self._serves = True
+                try:
+                    yield
+                finally:
+                    self._serves = False
 
     def _static_pods(self, cluster: Cluster, name: NodeName, path: Path | None, clock: Clock) -> StaticPods:
         files = ManifestDirectory(path, name, clock, self._report) if path is not None else None

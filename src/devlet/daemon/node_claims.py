@@ -3,7 +3,7 @@
 The claim manager is told whom to wake when a claim changes, and the pods are told what the claim manager knows; they
 are made one after the other, so what comes later is given to what came before as a function."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from devlet.cluster.client import Cluster
@@ -22,6 +22,7 @@ from devlet.node.claims.metrics import ClaimMetrics, claims_in_use
 from devlet.node.node_slices import NodeSlices
 from devlet.node.reports import Report
 from devlet.node.slices import SliceKeeper
+from devlet.objects.claim_nodes import unusable_on
 from devlet.objects.container import Container, ResourceStatus
 from devlet.objects.identifiers import DriverName, NodeName, PodUID
 from devlet.objects.pod import Pod
@@ -34,7 +35,8 @@ __all__ = ["NodeClaims"]
 
 
 class NodeClaims:
-    """`wake` is for a pod that waits for a claim, `health_changed` for pods whose devices are better or worse."""
+    """`wake` is called for a pod that waits for a claim, `health_changed` for pods whose devices changed their health.
+    `labels` returns those of the Node; `drivers_changed` is called when its annotation may have to change."""
 
     def __init__(
         self,
@@ -46,6 +48,8 @@ class NodeClaims:
         wake: Callable[[PodUID], None],
         health_changed: Callable[[frozenset[PodUID]], None],
         report: Callable[[Report], None],
+        labels: Callable[[], Mapping[str, str] | None],
+        drivers_changed: Callable[[], None],
     ) -> None:
         settings, name = config.node, NodeName(config.node_name)
         self._gates = settings.feature_gates
@@ -70,9 +74,11 @@ class NodeClaims:
             observe=observed.operation_took,
             watch=self.watch.watch,
             wake=wake,
+            misplaced=lambda claim: unusable_on(claim, name, labels()),
         )
         observed.show_in_use(lambda: claims_in_use(self.manager.records()))
-        self.keeper = SliceKeeper(cluster, name, self.drivers, clock, slices.Settings(delay=settings.slice_wipe_delay))
+        delays = slices.Settings(delay=settings.slice_wipe_delay)
+        self.keeper = SliceKeeper(cluster, name, self.drivers, clock, delays, on_change=drivers_changed)
         self.slices = NodeSlices(cluster, name, self.keeper)
         self.health = HealthFollower(
             self.drivers,

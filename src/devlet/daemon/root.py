@@ -14,6 +14,10 @@ from devlet.kit import socket_paths
 
 LOCK_FILE = "devlet.lock"  # held by the daemon that runs on the root
 REGISTRY = "plugins_registry"
+PLUGINS = "plugins"  # where drivers keep their sockets and data
+DEVICE_PLUGINS = "device-plugins"
+POD_RESOURCES = "pod-resources"
+CDI = "cdi"
 SOCKET_NAME_BYTES = 64  # room for the name of a plugin's registration socket
 
 _SYSTEM_ROOT = Path("/var/lib/devlet")
@@ -56,6 +60,20 @@ def prepare(root: Path) -> None:
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         mode = stat.S_IMODE(found.st_mode)
         raise InvalidInput(f"root {root} may be written by others (mode {mode:04o}); run: chmod go-w {root}")
+
+
+# The modes are those of a kubelet's directories.
+_LAYOUT = {DEVICE_PLUGINS: 0o755, REGISTRY: 0o750, PLUGINS: 0o750, POD_RESOURCES: 0o750, CDI: 0o755}
+
+
+def lay_out(root: Path) -> None:
+    """Create the directories that drivers expect. Call it before devlet listens, because a driver may start then."""
+    for name, mode in _LAYOUT.items():
+        try:
+            (root / name).mkdir(mode, exist_ok=True)
+        except OSError as e:
+            hint = "; move the file there away" if isinstance(e, FileExistsError) else ""
+            raise InvalidInput(f"{root / name} cannot be created: {e.strerror or e}{hint}") from e
 
 
 def _check_length(root: Path) -> None:

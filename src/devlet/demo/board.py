@@ -119,7 +119,7 @@ class Board:
             status = claim.get("status") or {}
             results = status.get("allocation", {}).get("devices", {}).get("results", ())
             devices = _listed(result["device"] for result in results)
-            pods = _listed(consumer["name"] for consumer in status.get("reservedFor", ()))
+            pods = _listed(sorted(consumer["name"] for consumer in status.get("reservedFor", ())))
             yield claim["metadata"]["name"], _state(status), devices, pods
 
     def _pod_rows(self) -> Iterator[Row]:

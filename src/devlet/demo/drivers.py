@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from devlet.cluster.client import Cluster
-from devlet.daemon.node import CDI, DEVICE_PLUGINS
+from devlet.daemon.root import CDI, DEVICE_PLUGINS
 from devlet.demo.cast import FPGA, GPU_DRIVER, NODE
 from devlet.examples.fake_gpu_dra import FakeGpus, Gpu
 from devlet.kit.parts import running

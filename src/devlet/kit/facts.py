@@ -37,6 +37,11 @@ def bound(**values: Any) -> Iterator[None]:
         _bound.reset(token)
 
 
+def bound_fact(name: str) -> Any:
+    """Return the value of a fact that is bound here, or None."""
+    return _bound.get().get(name)
+
+
 def configure(format: str, verbosity: int = 0, stream: TextIO | None = None) -> None:
     """Log to `stream` (standard error) and nowhere else. Format is "text" or "json".
 

@@ -7,7 +7,6 @@ time. `add` returns at once and may be called before `run`; a `run` that is canc
 
 import heapq
 import logging
-import random
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from itertools import count
@@ -19,6 +18,7 @@ from anyio.lowlevel import checkpoint
 
 from devlet.errors import DevletError
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 

@@ -6,8 +6,6 @@ one that a resource claim provides. A pod that asks for it is admitted without.
 
 from collections.abc import Mapping
 
-import msgspec
-
 from devlet.errors import InvalidInput
 from devlet.node.rejection import Rejection
 from devlet.objects import names, node_selectors
@@ -62,7 +60,7 @@ def _affine(pod: Pod, node: Node) -> bool:
     if affinity is None or affinity.required is None:
         return True
     try:
-        selector = node_selectors.parse(msgspec.json.decode(msgspec.json.encode(affinity.required)))
+        selector = node_selectors.parsed(affinity.required)
     except InvalidInput:
         return False
     return selector.matches_node(node.name, node.metadata.labels)

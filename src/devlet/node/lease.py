@@ -7,7 +7,6 @@ over before the lease is.
 """
 
 import logging
-import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ from anyio.abc import TaskStatus
 from devlet.cluster.client import Cluster
 from devlet.errors import AlreadyExists, Conflict, DevletError, NotFound, Unavailable
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document

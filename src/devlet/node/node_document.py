@@ -1,6 +1,6 @@
 """The Node object as a document: what it says about this node, and the patch that makes it say so. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ from devlet.objects.documents import Document
 from devlet.objects.release import DEVLET, KUBERNETES
 from devlet.objects.timestamps import format_time
 
-__all__ = ["DAMAGED", "READY", "conditions", "labels", "node_info", "status_patch", "wanted_status"]
+__all__ = ["DAMAGED", "READY", "conditions", "labels", "metadata_patch", "node_info", "status_patch", "wanted_status"]
 
 READY = "Ready"
 DAMAGED = "DeviceCheckpointDamaged"
@@ -68,6 +68,16 @@ def status_patch(before: Document, wanted: Document, *, beat: bool) -> Document 
     }
     found = {key: value for key, value in changes.items() if value}
     return {"status": found} if found else None
+
+
+def metadata_patch(before: Document, wanted: Mapping[str, Mapping[str, str]]) -> Document | None:
+    """Return a merge patch of labels and annotations, or None if the object has all of them."""
+    changes = {
+        key: {name: value for name, value in values.items() if (before["metadata"].get(key) or {}).get(name) != value}
+        for key, values in wanted.items()
+    }
+    found = {key: values for key, values in changes.items() if values}
+    return {"metadata": found} if found else None
 
 
 def wanted_status(

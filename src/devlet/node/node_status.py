@@ -9,8 +9,7 @@ tolerate it; but pods go on while devlet is restarted. A node that stays away is
 """
 
 import logging
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,8 +19,9 @@ from anyio.abc import TaskStatus
 from devlet.cluster.client import Cluster, MergePatch, StrategicMergePatch
 from devlet.cluster.events import WARNING, Recorder
 from devlet.cluster.informer import Informer
-from devlet.errors import AlreadyExists, DevletError, NotFound
+from devlet.errors import AlreadyExists, DevletError, Forbidden, InvalidInput, NotFound
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.node import capacity, node_document
@@ -61,7 +61,7 @@ class Devices(Protocol):
 
 class NodeStatus:
     """`runtime` is the version of the container runtime, as `name://version`; `damage` tells of files that were set
-    aside."""
+    aside. `annotations` returns those that the Node should have, given those that it has."""
 
     def __init__(
         self,
@@ -75,6 +75,7 @@ class NodeStatus:
         settings: Settings = Settings(),
         *,
         damage: Callable[[], Sequence[str]] = tuple,
+        annotations: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda before: {},
     ) -> None:
         self._cluster = cluster
         self._name = name
@@ -85,6 +86,7 @@ class NodeStatus:
         self._clock = clock
         self._settings = settings
         self._damage = damage
+        self._annotations = annotations
         self._nodes = Informer(cluster, NODES, lambda document: document, field_selector=f"metadata.name={name}")
         self._known: Document | None = None
         self._dirty = anyio.Event()
@@ -100,6 +102,11 @@ class NodeStatus:
         """For events about this node."""
         return ObjectReference(kind="Node", api_version="v1", name=self._name, uid=self.uid or self._name)
 
+    @property
+    def labels(self) -> Mapping[str, str] | None:
+        """Of the Node; None while there is none."""
+        return self._known["metadata"].get("labels") or {} if self._known else None
+
     def node(self) -> views.Node:
         """This node as pods see it now: labels, taints, and what can be allocated, published or not."""
         metadata = (self._known or {}).get("metadata") or {}
@@ -109,6 +116,10 @@ class NodeStatus:
             spec=views.NodeSpec(taints=tuple(view(views.Taint, each) for each in spec.get("taints") or ())),
             status=views.NodeStatus(allocatable=self._resources(self._capacity_before()).allocatable),
         )
+
+    def refresh(self) -> None:
+        """Write the Node if anything that it should say has changed."""
+        self._dirty.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Ready when the node is registered."""
@@ -174,7 +185,7 @@ class NodeStatus:
         known = self._known
         if first:
             self._tell_reboot(known)
-            known = await self._label(known)
+        known = await self._mark(known, labels=first)
         wanted = self._wanted(self._capacity_before(first=first))
         patch = node_document.status_patch(known, wanted, beat=first or self._beat_due)
         if patch is None:
@@ -188,21 +199,28 @@ class NodeStatus:
             log.info("node status written", extra=facts(node=self._name, keys=",".join(patch["status"])))
 
     async def _create(self) -> None:
-        metadata = {"name": self._name, "labels": node_document.labels(self._name, self._host)}
+        labels, annotations = node_document.labels(self._name, self._host), dict(self._annotations({}))
+        metadata = {"name": self._name, "labels": labels, "annotations": annotations}
         document = {"metadata": metadata, "status": self._wanted({})}
         self._known = await self._cluster.create(NODES, document)
         log.info("node registered", extra=facts(node=self._name))
 
-    async def _label(self, known: Document) -> Document:
-        """The labels that every node has. Those that others put there stay."""
-        have = known["metadata"].get("labels") or {}
-        missing = {
-            key: value for key, value in node_document.labels(self._name, self._host).items() if have.get(key) != value
+    async def _mark(self, known: Document, *, labels: bool) -> Document:
+        """Write the annotations and, with `labels`, the labels that every node has. Those of others stay."""
+        annotations = known["metadata"].get("annotations") or {}
+        wanted = {
+            "annotations": self._annotations(annotations),
+            "labels": node_document.labels(self._name, self._host) if labels else {},
         }
-        if not missing:
+        patch = node_document.metadata_patch(known, wanted)
+        if patch is None:
             return known
-        patch = MergePatch({"metadata": {"labels": missing}})
-        self._known = newest(self._known, await self._cluster.patch(NODES, self._name, patch))
+        try:
+            answer = await self._cluster.patch(NODES, self._name, MergePatch(patch))
+        except (Forbidden, InvalidInput) as e:  # the status matters more, and is another right
+            log.warning("node not labelled or annotated", extra=facts(node=self._name, err=e))
+            return known
+        self._known = newest(self._known, answer)
         return self._known
 
     def _tell_reboot(self, known: Document) -> None:

@@ -3,12 +3,13 @@
 Nothing is deleted at once: a driver that is back within the delay keeps its slices, which spares the cluster the loss
 and the return of all its devices. This holds at the start too, when no driver has registered yet. A driver that never
 registered here and publishes slices for this node later is none of our business.
+
+As soon as a driver is gone, an annotation on the Node (`objects.node_drivers`) tells schedulers so.
 """
 
 import logging
-import random
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -20,6 +21,7 @@ from devlet.cluster.client import Cluster, ListOptions
 from devlet.cluster.informer import Changed, Informer
 from devlet.errors import DevletError, Forbidden, NotFound
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.parts import running
@@ -28,6 +30,8 @@ from devlet.objects.documents import Document
 from devlet.objects.identifiers import DriverName, NodeName
 from devlet.objects.kinds import RESOURCE_SLICES
 from devlet.objects.names import driver_name
+from devlet.objects.node_drivers import ANNOTATION, NodeDriver, decode, encode
+from devlet.objects.timestamps import format_time
 from devlet.plugins.dra import DriverRecord
 
 __all__ = ["Drivers", "Settings", "SliceKeeper", "plan"]
@@ -45,6 +49,8 @@ class Settings:
     retry: Backoff = field(default=Backoff(1.0, 300.0, jitter=0.2))
     look: Backoff = field(default=Backoff(0.8, 30.0))  # between failed looks at the slices
     remembered: int = 4096  # drivers that are gone without a trace, and may publish again
+    announced: int = 64  # drivers in the Node's annotation
+    announced_for: float = 86_400.0  # how long a driver is in the annotation after it is gone with all its slices
 
 
 class Drivers(Protocol):
@@ -79,9 +85,19 @@ class _Wipe:
 
 
 class SliceKeeper:
+    """`on_change` is called when the annotation may have changed; it must not block."""
+
     def __init__(
-        self, cluster: Cluster, node_name: NodeName, drivers: Drivers, clock: Clock, settings: Settings = Settings()
+        self,
+        cluster: Cluster,
+        node_name: NodeName,
+        drivers: Drivers,
+        clock: Clock,
+        settings: Settings = Settings(),
+        *,
+        on_change: Callable[[], None] = lambda: None,
     ) -> None:
+        self._on_change = on_change
         self._cluster = cluster
         self._of_node = f"spec.nodeName={node_name}"
         self._drivers = drivers
@@ -92,6 +108,8 @@ class SliceKeeper:
         self._known: dict[DriverName, None] = {}  # in the order in which they came
         self._wiped: set[DriverName] = set()
         self._pending: dict[DriverName, _Wipe] = {}
+        self._gone: dict[DriverName, str] = {}  # since when, as a timestamp
+        self._is_new = True
         self._dirty = anyio.Event()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -110,10 +128,43 @@ class SliceKeeper:
         now, since = self._clock.now(), self._clock.monotonic()
         return {driver: now + timedelta(seconds=wipe.due - since) for driver, wipe in sorted(self._pending.items())}
 
+    def annotations(self, before: Mapping[str, str]) -> dict[str, str]:
+        """Return the annotation for the Node, given those that it has.
+
+        When devlet starts, no driver has registered yet. The drivers in the annotation of the previous run therefore
+        count as gone until they register again."""
+        if self._is_new:
+            self._is_new = False
+            left = decode(before.get(ANNOTATION, ""))
+            self._know([each.name for each in left])
+            self._gone |= {each.name: each.gone_since for each in left if each.gone_since}
+        self._note_gone()
+        found = self._node_drivers()
+        return {ANNOTATION: encode(found)} if found or ANNOTATION in before else {}
+
+    def _node_drivers(self) -> list[NodeDriver]:
+        """Return the drivers that are usable, and the latest ones that are gone."""
+        registered = {record.driver: record.registered for record in reversed(self._drivers.records())}
+        usable = [driver for driver in self._known if driver not in self._gone]
+        oldest = format_time(self._clock.now() - timedelta(seconds=self._settings.announced_for))
+        found = [NodeDriver(each, registered_since=format_time(registered[each])) for each in usable]
+        found += [
+            NodeDriver(driver, gone_since=since)
+            for driver, since in self._gone.items()
+            if since >= oldest or driver in self._counts
+        ]
+        return sorted(found, key=lambda each: each.gone_since or "~")[-self._settings.announced :]
+
+    def _note_gone(self) -> None:
+        now = format_time(self._clock.now())
+        self._gone = {each: self._gone.get(each, now) for each in self._known if not self._drivers.is_usable(each)}
+
     def _decide(self, tasks: TaskGroup) -> None:
         registered = frozenset(record.driver for record in self._drivers.records())
         self._know(registered)
         self._forget(registered)
+        self._note_gone()
+        self._on_change()
         self._wiped = {driver for driver in self._wiped if not self._drivers.is_usable(driver)}
         wanted = plan(self._known, self._drivers.is_usable, self._wiped, self._counts)
         for driver in self._pending.keys() - wanted:

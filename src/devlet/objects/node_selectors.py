@@ -6,9 +6,13 @@ neither does a selector without terms: the opposite of label selectors.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
+import msgspec
+
 from devlet.errors import InvalidInput
+from devlet.objects import node
 from devlet.objects.documents import Document
 from devlet.objects.label_selectors import LabelSelector, Operator, expression_requirement
 
@@ -39,8 +43,10 @@ class Term:
     labels: LabelSelector
     names: tuple[NameRequirement, ...] = ()
 
-    def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        return all(requirement.matches(name) for requirement in self.names) and self.labels.matches(labels)
+    def matches(self, name: str, labels: Mapping[str, str] | None) -> bool:
+        if not all(requirement.matches(name) for requirement in self.names):
+            return False
+        return labels is None or self.labels.matches(labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,8 @@ class NodeSelector:
         metadata = node.get("metadata") or {}
         return self.matches_node(metadata.get("name") or "", metadata.get("labels") or {})
 
-    def matches_node(self, name: str, labels: Mapping[str, str]) -> bool:
+    def matches_node(self, name: str, labels: Mapping[str, str] | None) -> bool:
+        """Return True if a term matches. Without labels, only the node's name is compared."""
         return any(term.matches(name, labels) for term in self.terms)
 
 
@@ -63,6 +70,12 @@ def parse(document: object, path: str = "") -> NodeSelector:
     terms = _list(_object(document, path or "nodeSelector").get("nodeSelectorTerms"), f"{prefix}nodeSelectorTerms")
     parsed = [parse_term(term, f"{prefix}nodeSelectorTerms[{i}]") for i, term in enumerate(terms)]
     return NodeSelector(tuple(term for term in parsed if term))
+
+
+@lru_cache(4096)
+def parsed(selector: node.NodeSelector, path: str = "") -> NodeSelector:
+    """Read a selector from an object's view. The same few selectors are matched against many nodes."""
+    return parse(msgspec.json.decode(msgspec.json.encode(selector)), path)
 
 
 def parse_term(document: object, path: str) -> Term | None:

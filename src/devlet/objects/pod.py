@@ -222,6 +222,12 @@ class Pod(View, frozen=True, kw_only=True):
         return PodName(self.metadata.name)
 
     @property
+    def has_started(self) -> bool:
+        """Whether one of its containers runs, or has run."""
+        statuses = (*self.status.init_container_statuses, *self.status.container_statuses)
+        return any(each.state.running or each.state.terminated or each.restart_count for each in statuses)
+
+    @property
     def uid(self) -> PodUID:
         return PodUID(self.metadata.uid)
 

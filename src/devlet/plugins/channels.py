@@ -6,6 +6,7 @@ channels and instead of the one that a cancel scope sent, which then does not kn
 awaits a call of gRPC, and every wait has a scope here, which is ended before the channel is closed.
 """
 
+import logging
 import os
 import socket
 import stat
@@ -22,8 +23,12 @@ import grpc
 from anyio import CancelScope
 
 from devlet.errors import PluginError, PluginRefused, PluginUnavailable, PluginUnimplemented
-from devlet.kit import socket_paths
+from devlet.kit import request_ids, socket_paths
+from devlet.kit.facts import bound_fact, facts
+from devlet.kit.grpc_calls import answered
 from devlet.plugins import socket_files
+
+log = logging.getLogger(__name__)
 
 __all__ = ["Connection", "Observe", "connection", "dial_options", "listener_pid", "target"]
 
@@ -60,12 +65,16 @@ class Connection:
     async def call(self, method: str, request: bytes, *, timeout: float) -> bytes:
         """The answer of a unary method, given by its full path."""
         began, code = time.monotonic(), _CANCELED
+        about = {"plugin": self.plugin, "method": _short(method)}
         try:
             with self._errors(method, timeout), self._waiting():
-                answer = await _answered(self._method(method)(request, timeout=timeout))
+                answer = await answered(self._method(method)(request, timeout=timeout, metadata=_metadata()))
             code = _GO_NAMES[grpc.StatusCode.OK]
+            log.debug("driver called", extra=facts(**about, took=round(time.monotonic() - began, 6)))
         except PluginError as e:
             code = _code(e)
+            took = round(time.monotonic() - began, 6)
+            log.info("driver call failed", extra=facts(**about, code=code, took=took, err=e.message))
             raise
         finally:
             if self._observe:
@@ -130,6 +139,12 @@ class Connection:
             raise _translated(self.plugin, _short(method), timeout, e) from e
 
 
+def _metadata() -> tuple[tuple[str, str], ...] | None:
+    """Return the request id of whoever calls, for the driver's log."""
+    number = bound_fact(request_ids.FACT)
+    return ((request_ids.METADATA, number),) if number else None
+
+
 @asynccontextmanager
 async def connection(plugin: str, path: Path, *, within: float, max_message: int) -> AsyncIterator[Connection]:
     """Connected on entry, closed on exit; what still waits then gets `PluginUnavailable`. Dials until somebody listens
@@ -169,19 +184,6 @@ async def _ready(channel: grpc.aio.Channel) -> None:
     while channel.get_state(try_to_connect=True) is not grpc.ChannelConnectivity.READY:
         await anyio.sleep(pause)
         pause = min(2 * pause, _RETRY)
-
-
-async def _answered(call: grpc.aio.UnaryUnaryCall[bytes, bytes]) -> bytes:
-    done = anyio.Event()
-    call.add_done_callback(lambda _: done.set())
-    try:
-        await done.wait()
-    except BaseException:
-        call.cancel()
-        raise
-    with anyio.CancelScope(shield=True):
-        answer = await call  # which is there
-    return answer
 
 
 async def _listened(plugin: str, path: Path, deadline: float, within: float) -> int | None:

@@ -30,6 +30,7 @@ __all__ = ["DraDriver", "Offer", "Settings"]
 
 log = logging.getLogger(__name__)
 
+_ADVICE = "; if the driver is for Kubernetes 1.30 or earlier, set its API in `legacyDrivers` of the configuration"
 _IN_THREAD = 128 * 1024  # bytes of a message that takes long enough to decode to be felt
 
 T = TypeVar("T")
@@ -153,7 +154,13 @@ class DraDriver:
                 self._remember(service)
                 return answer
         unknown = ", ".join(map(dra_services.on_the_wire, services))
-        raise PluginUnimplemented(self.name, f"unknown service {unknown}: {problem.message}") from problem
+        raise PluginUnimplemented(self.name, f"unknown service {unknown}: {problem.message}{self._advice}") from problem
+
+    @property
+    def _advice(self) -> str:
+        """What to do about a driver that does not say which API it has, and is not in the configuration."""
+        is_tried = len(self.offer.services) > 1 and dra_services.names_no_service(self.offer.advertised)
+        return _ADVICE if is_tried else ""
 
     async def _ask_one_by_one(self, verb: _Verb[T], claims: Sequence[ClaimRef]) -> dict[ClaimUID, T]:
         answers: dict[ClaimUID, T] = {}
@@ -178,7 +185,7 @@ class DraDriver:
         try:
             return decode() if len(blob) < _IN_THREAD else await anyio.to_thread.run_sync(decode)
         except ValueError as e:
-            raise PluginRefused(self.name, f"its answer to {path.rpartition('/')[2]} {e}") from e
+            raise PluginRefused(self.name, f"its answer to {path.rpartition('/')[2]} {e}{self._advice}") from e
 
     def _remember(self, service: Service) -> None:
         if service is not self.service:

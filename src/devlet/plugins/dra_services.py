@@ -1,15 +1,26 @@
 """Which services of a DRA driver devlet calls, and what they are called on the wire. Pure.
 
 What a driver advertises is not the name of a gRPC service: `v1alpha3.NodeService` stands for `v1alpha3.Node`, with the
-messages of v1alpha4. A driver advertises in its own order; the choice goes by ours, the newest first.
+messages of v1alpha4. A driver advertises in its own order; the choice goes by ours, the newest first. Drivers up to
+Kubernetes 1.33 may advertise a bare version such as `1.0.0`: the first call finds out which service they have.
 """
 
+import re
 from collections.abc import Sequence
 
 from devlet.errors import InvalidInput
 from devlet.plugins.dra import HealthService, Service
 
-__all__ = ["choose", "health", "health_path", "on_the_wire", "prepare_path", "takes_one_claim", "unprepare_path"]
+__all__ = [
+    "choose",
+    "health",
+    "health_path",
+    "names_no_service",
+    "on_the_wire",
+    "prepare_path",
+    "takes_one_claim",
+    "unprepare_path",
+]
 
 # Newest first.
 _ADVERTISED = {
@@ -26,7 +37,7 @@ _ON_THE_WIRE = {
     Service.V1ALPHA1: "v1alpha1.Node",
 }
 _ONE_CLAIM = frozenset({Service.V1ALPHA2, Service.V1ALPHA1})
-_UNTOLD = "1.0.0"  # what drivers of four different APIs advertise
+_bare_version = re.compile(r"v?[0-9]{1,9}(\.[0-9]{1,9}){0,2}").fullmatch  # as in 1.0.0
 
 
 def choose(versions: Sequence[str], legacy: Service | None = None) -> tuple[Service, ...]:
@@ -36,10 +47,17 @@ def choose(versions: Sequence[str], legacy: Service | None = None) -> tuple[Serv
         raise InvalidInput("the list of supported versions is empty: a DRA driver must name the services that it has")
     if legacy is not None:
         return (legacy,)
-    chosen = tuple(service for service, name in _ADVERTISED.items() if name in versions)
-    if not chosen:
-        raise InvalidInput(_nothing_known(versions))
-    return chosen
+    if chosen := tuple(service for service, name in _ADVERTISED.items() if name in versions):
+        return chosen
+    if names_no_service(versions):
+        return tuple(_ADVERTISED)
+    listed, known = " ".join(versions), " ".join(_ADVERTISED.values())
+    raise InvalidInput(f"none of the supported versions [{listed}] is known, there are [{known}]")
+
+
+def names_no_service(versions: Sequence[str]) -> bool:
+    """Return True if the versions do not tell which service the driver has."""
+    return any(map(_bare_version, versions)) and not any(name in versions for name in _ADVERTISED.values())
 
 
 def health(versions: Sequence[str]) -> HealthService | None:
@@ -71,11 +89,3 @@ def takes_one_claim(service: Service) -> bool:
 
 def _plural(service: Service) -> str:
     return "" if takes_one_claim(service) else "s"
-
-
-def _nothing_known(versions: Sequence[str]) -> str:
-    listed, known = " ".join(versions), " ".join(_ADVERTISED.values())
-    text = f"none of the supported versions [{listed}] is known, there are [{known}]"
-    if _UNTOLD in versions:
-        text += f"; {_UNTOLD} does not tell which API is meant, name the driver in `legacyDrivers` of the configuration"
-    return text

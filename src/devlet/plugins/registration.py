@@ -10,7 +10,6 @@ A socket file outlives its process, so registered sockets are also asked now and
 """
 
 import logging
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,6 +25,7 @@ from msgspec import Struct
 from devlet.errors import DevletError, InvalidInput
 from devlet.kit import dir_watch
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import bound, facts
 from devlet.plugins import introduction

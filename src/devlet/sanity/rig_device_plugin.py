@@ -29,6 +29,7 @@ class Settings(rig.Settings):
     """The reference's own sample plugin takes 10 seconds to register after a kubelet's restart."""
 
     slow: float = 3.0  # until a kubelet answers that has much to do
+    refused: float = 45.0  # until a plugin tries to register again; NVIDIA's does so after 30 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +117,10 @@ class DevicePluginRig(Rig):
     def resources(self) -> set[str]:
         return {plugin.resource for plugin in self.plugins}
 
-    async def ready_again(self, resources: set[str], after: int) -> bool:
+    async def ready_again(self, resources: set[str], after: int, within: float | None = None) -> bool:
         """Whether all of them have been registered since there were `after` registrations. A driver that ends is
         started again, as its pod would be."""
-        with anyio.move_on_after(self.settings.wait):
+        with anyio.move_on_after(within or self.settings.wait):
             while not resources <= self._since(after):
                 await self.revive()
                 await self.kubelet.until(self.kubelet.taken + 1, 0.2)

@@ -11,6 +11,7 @@ import anyio
 from devlet.cluster.client import Cluster
 from devlet.errors import Conflict, DevletError, NotFound, Unavailable
 from devlet.objects.claim import ResourceClaim
+from devlet.objects.claim_nodes import unusable_on
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import RESOURCE_CLAIMS, Resource
@@ -23,9 +24,12 @@ _AT_ONCE = 16
 
 
 class ClaimReader:
-    def __init__(self, cluster: Cluster, driver: str) -> None:
+    """Reads claims for a driver on a node. Without a node's name, a claim may be allocated for any node."""
+
+    def __init__(self, cluster: Cluster, driver: str, node: str = "") -> None:
         self._cluster = cluster
         self._driver = driver
+        self._node = node
         self._versions: Sequence[Resource] = _VERSIONS
 
     async def read(self, refs: Sequence[ClaimRef]) -> dict[str, Claim | DevletError]:
@@ -36,7 +40,7 @@ class ClaimReader:
         async def one(ref: ClaimRef) -> None:
             async with limiter:
                 try:
-                    found[ref.uid] = claim_of(await self._get(ref), ref, self._driver)
+                    found[ref.uid] = claim_of(await self._get(ref), ref, self._driver, self._node)
                 except DevletError as e:
                     found[ref.uid] = e
 
@@ -56,14 +60,19 @@ class ClaimReader:
         raise NotFound(f"claim {ref.namespace}/{ref.name} does not exist", resource="resourceclaims", name=ref.name)
 
 
-def claim_of(document: Document, ref: ClaimRef, driver: str) -> Claim:
-    """What the driver has to know of it. Conflict if it is another claim than the one that was asked for."""
+def claim_of(document: Document, ref: ClaimRef, driver: str, node: str = "") -> Claim:
+    """Return what the driver has to know of the claim.
+
+    Raises Conflict if the claim has a different UID, and Unavailable if it is not allocated, or not for this node. The
+    driver may lack the right to read nodes, so only the node's name is compared with the allocation's selector."""
     claim = view(ResourceClaim, document)
     where = f"claim {ref.namespace}/{ref.name}"
     if claim.uid != ref.uid:
         raise Conflict(f"{where} got replaced: it has UID {claim.uid} now, and {ref.uid} was asked for")
     if (allocation := claim.status.allocation) is None:
         raise Unavailable(f"{where} is not allocated")
+    if node and (reason := unusable_on(claim, node, labels=None)):
+        raise Unavailable(reason)
     results = tuple(each for each in allocation.devices.results if each.driver == driver)
     configs = tuple(each for each in allocation.devices.config if each.opaque and each.opaque.driver == driver)
     return Claim(ref, results, configs, claim, document)

@@ -301,7 +301,7 @@ def _desk(driver: DraDriver, options: DraOptions, cluster: Cluster) -> ClaimDesk
     name, data, cdi = driver.name, options.data(driver.name), options.cdi_directory
     turns = Exclusion(data / LOCK_NAME if options.instance else None) if options.serialize else None
     holders = Holders(data / "held") if driver.exclusive else None
-    reader, files = ClaimReader(cluster, name), CdiFiles(cdi, name)
+    reader, files = ClaimReader(cluster, name, options.node_name), CdiFiles(cdi, name)
     return ClaimDesk(driver, reader, files, turns, driver._metadata, holders, driver.parameters)
 
 

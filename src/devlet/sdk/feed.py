@@ -5,7 +5,6 @@ was said last stays, and the question is asked again.
 """
 
 import logging
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from anyio.lowlevel import checkpoint
 
 from devlet.errors import InvalidInput
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.sdk.mistakes import answers, called, contained, described

@@ -7,7 +7,6 @@ so a plugin whose list nobody follows registers once more.
 
 import logging
 import os
-import random
 import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -20,9 +19,11 @@ import anyio
 import grpc
 
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.dir_watch import Anew, Change, DirWatch, Found, Gone
 from devlet.kit.facts import facts
+from devlet.kit.grpc_calls import answered
 from devlet.kit.race import first
 from devlet.sdk.plugin_service import VERSION, Optional
 from devlet.sdk.registrar import DEVICE_PLUGIN, Registrar
@@ -171,16 +172,11 @@ class KubeletRegistration:
             self._failures = 0
 
     async def _register(self) -> None:
-        """Awaits the end of the call before its result: grpc.aio swallows the cancellation of who awaits a call."""
         target = f"unix:{quote(os.fsencode(self._kubelet.path))}"
         channel = grpc.aio.insecure_channel(target, options=_CHANNEL)
         try:
             register: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_METHOD)
-            call = register(self._request, timeout=self._settings.timeout)
-            done = anyio.Event()
-            call.add_done_callback(lambda _: done.set())
-            await done.wait()
-            await call
+            await answered(register(self._request, timeout=self._settings.timeout))
         finally:
             with anyio.CancelScope(shield=True):
                 await channel.close()

@@ -32,9 +32,9 @@ from devlet.errors import (
     TooManyRequests,
     Unavailable,
 )
-from devlet.kit import dir_watch, socket_paths
+from devlet.kit import dir_watch, request_ids, socket_paths
 from devlet.kit.dir_watch import DirWatch
-from devlet.kit.facts import facts
+from devlet.kit.facts import bound, facts
 from devlet.sdk.dead_sockets import is_served
 from devlet.sdk.mistakes import contained, described
 
@@ -195,35 +195,42 @@ class _Handler(grpc.GenericRpcHandler):
 
 
 async def _answered(path: str, method: Unary, blob: bytes, context: Context) -> bytes:
-    number = next(_numbers)
-    log.debug("called", extra=facts(method=path, requestID=number, bytes=len(blob)))
-    try:
-        with contained("the driver"):
-            return await method(blob, context)
-    except Exception as e:
-        await _refuse(context, e, path, number)
+    with bound(requestID=_request_id(context)):
+        log.debug("called", extra=facts(method=path, bytes=len(blob)))
+        try:
+            with contained("the driver"):
+                return await method(blob, context)
+        except Exception as e:
+            await _refuse(context, e, path)
     raise AssertionError("unreachable")
 
 
 async def _streamed(path: str, method: Stream, blob: bytes, context: Context) -> None:
-    number = next(_numbers)
-    log.debug("stream opened", extra=facts(method=path, requestID=number))
-    try:
-        async with aclosing(method(blob, context)) as messages:  # type: ignore[type-var]
-            async for message in messages:
-                await context.write(message)
-    except Exception as e:
-        await _refuse(context, e, path, number)
-    finally:
-        log.debug("stream closed", extra=facts(method=path, requestID=number))
+    with bound(requestID=_request_id(context)):
+        log.debug("stream opened", extra=facts(method=path))
+        try:
+            async with aclosing(method(blob, context)) as messages:  # type: ignore[type-var]
+                async for message in messages:
+                    with anyio.CancelScope(shield=True):  # gRPC never ends a call that is left in the middle of a write
+                        await context.write(message)
+        except Exception as e:
+            await _refuse(context, e, path)
+        finally:
+            log.debug("stream closed", extra=facts(method=path))
 
 
-async def _refuse(context: Context, error: Exception, path: str, number: int) -> None:
+def _request_id(context: Context) -> str:
+    """Return the id that the node sent, or a number of our own if it sent none."""
+    sent = dict(context.invocation_metadata() or ()).get(request_ids.METADATA)
+    return str(sent) if request_ids.is_valid(sent) else str(next(_numbers))
+
+
+async def _refuse(context: Context, error: Exception, path: str) -> None:
     """An error with a meaning is an answer; any other is a mistake in the driver, and shown as such."""
     if isinstance(error, grpc.aio.AbortError):
         raise error
     known = isinstance(error, DevletError)
-    log.warning("call failed", extra=facts(method=path, requestID=number, err=error), exc_info=None if known else error)
+    log.warning("call failed", extra=facts(method=path, err=error), exc_info=None if known else error)
     code = next((code for kind, code in _CODES if isinstance(error, kind)), grpc.StatusCode.UNKNOWN)
     await context.abort(code, described(error).encode(errors="replace")[:_TEXT].decode(errors="ignore"))
 

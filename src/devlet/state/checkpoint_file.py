@@ -6,7 +6,6 @@ last moment, so whoever awaits `save` shares the write with everybody who came w
 
 import logging
 import os
-import random
 import re
 import stat
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from anyio.abc import TaskStatus
 from devlet.errors import InvalidInput, StateCorrupt, TooLarge, Unavailable
 from devlet.kit import atomic_file
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.facts import facts
 

@@ -19,6 +19,7 @@ import yaml
 
 from devlet.cluster.client import Cluster, EventType, WatchOptions
 from devlet.errors import DevletError, Expired, StateCorrupt
+from devlet.kit.grpc_calls import answered
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_CLAIMS
 from devlet.state import device_checkpoint
@@ -134,7 +135,7 @@ async def pod_resources(node: NodeProcess) -> pb.ListPodResourcesResponse:
             request_serializer=pb.ListPodResourcesRequest.SerializeToString,
             response_deserializer=pb.ListPodResourcesResponse.FromString,
         )
-        answer: pb.ListPodResourcesResponse = await lister(pb.ListPodResourcesRequest(), timeout=ANSWER)
+        answer: pb.ListPodResourcesResponse = await answered(lister(pb.ListPodResourcesRequest(), timeout=ANSWER))
         return answer
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 
 from devlet.cluster.client import Cluster
-from devlet.objects.documents import Document
+from devlet.objects.documents import Document, view
 from devlet.objects.kinds import (
     DEVICE_CLASSES,
     NODES,
@@ -18,6 +18,9 @@ from devlet.objects.kinds import (
     RESOURCE_SLICES,
     Resource,
 )
+from devlet.objects.node import Node
+from devlet.objects.node_drivers import is_of_gone_driver
+from devlet.objects.slice import ResourceSlice
 from devlet.state.claim_entry import ClaimEntry
 from devlet.state.device_entry import Entry
 from devlet.testing.chaos_doubles import pod_resources
@@ -76,15 +79,22 @@ async def _take(cluster: Cluster, nodes: Mapping[str, PeerNode]) -> Snapshot:
     async def all_of(resource: Resource) -> tuple[Document, ...]:
         return tuple(dict(each) for each in (await cluster.list(resource)).items)
 
+    machines, slices = await all_of(NODES), await all_of(RESOURCE_SLICES)
     return Snapshot(
         await all_of(PODS),
         await all_of(RESOURCE_CLAIMS),
-        await all_of(NODES),
-        await all_of(RESOURCE_SLICES),
+        machines,
+        tuple(each for each in slices if not _is_of_gone_driver(each, machines)),
         await all_of(DEVICE_CLASSES),
         tuple([await _state(name, node) for name, node in nodes.items()]),
         await all_of(RESOURCE_CLAIM_TEMPLATES),
     )
+
+
+def _is_of_gone_driver(slice_: Document, machines: Sequence[Document]) -> bool:
+    """Return True if nothing may be placed on the devices of the slice at present."""
+    found = view(ResourceSlice, slice_)
+    return any(is_of_gone_driver(found, view(Node, each)) for each in machines)
 
 
 async def _state(name: str, node: PeerNode) -> NodeState:

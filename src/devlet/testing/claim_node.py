@@ -73,10 +73,12 @@ class ClaimNode(NodeProcess):
             await self.allocate(name, *results)
         return uid
 
-    async def allocate(self, claim: str, *results: Document) -> None:
-        """Without devices: take them back, and whoever they were reserved for with them."""
+    async def allocate(self, claim: str, *results: Document, selector: Document | None = None) -> None:
+        """Give the claim these devices, on the nodes that the term `selector` matches. Without devices, deallocate it
+        and remove its reservations."""
+        where = {"nodeSelector": {"nodeSelectorTerms": [selector]}} if selector else {}
         if results:
-            await self.set_status(claim, {"allocation": {"devices": {"results": list(results)}}})
+            await self.set_status(claim, {"allocation": {"devices": {"results": list(results)}, **where}})
         else:
             await self.set_status(claim, {"allocation": None, "reservedFor": None})
 

@@ -35,7 +35,7 @@ from devlet.testing.kube_programs import (
     kube_scheduler,
     switches,
 )
-from devlet.testing.processes import Ready, RunningProcess, process
+from devlet.testing.processes import SHORT_GRACE, Ready, RunningProcess, process
 from devlet.testing.restarts import Restarts
 from devlet.testing.waiting import DEADLINE
 
@@ -154,7 +154,7 @@ async def control_plane(
 
     def program(name: str, flags: list[str], ready: Ready) -> Make:
         argv: list[str | Path] = [binaries / name, *flags]
-        return partial(process, argv, log=root / f"{name}.log", ready=ready, timeout=timeout)
+        return partial(process, argv, log=root / f"{name}.log", ready=ready, timeout=timeout, grace=SHORT_GRACE)
 
     makes = {
         "etcd": program("etcd", _etcd_flags(root, client_port, peer_port, fsync), answers(f"{etcd_endpoint}/readyz")),

@@ -24,7 +24,7 @@ from devlet.errors import DevletError, InvalidInput
 from devlet.runtime import kubelet_paths
 from devlet.testing.free_ports import LOOPBACK, free_ports
 from devlet.testing.hooked_driver import HookedDriver
-from devlet.testing.processes import Ready, RunningProcess, line, process, socket_accepts
+from devlet.testing.processes import SHORT_GRACE, Ready, RunningProcess, line, process, socket_accepts
 
 __all__ = [
     "dra_example_driver",
@@ -174,7 +174,8 @@ def generic_device_plugin(
         *flags,
     ]
     log = root / "generic-device-plugin.log"
-    return _in_another_second(folder, process(argv, log=log, ready=_new_sockets(folder, len(devices))))
+    ready = _new_sockets(folder, len(devices))
+    return _in_another_second(folder, process(argv, log=log, ready=ready, grace=SHORT_GRACE))
 
 
 def sample_device_plugin(binaries: Path, root: Path, *, env: Mapping[str, str] | None = None) -> Driver:
@@ -185,7 +186,8 @@ def sample_device_plugin(binaries: Path, root: Path, *, env: Mapping[str, str] |
     folder = _device_plugins(root)
     name = "sample-device-plugin"
     argv = [sys.executable, "-m", kubelet_paths.__name__, str(root.absolute()), _binary(binaries, name)]
-    started = process(argv, name=name, log=root / f"{name}.log", env=env, ready=_new_sockets(folder, 1))
+    ready = _new_sockets(folder, 1)
+    started = process(argv, name=name, log=root / f"{name}.log", env=env, ready=ready, grace=SHORT_GRACE)
     return _in_another_second(folder, started)
 
 

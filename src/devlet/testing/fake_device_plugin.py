@@ -32,6 +32,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 from inotify_simple import INotify, flags
 
 from devlet.kit import facts
+from devlet.kit.grpc_calls import answered
 from devlet.kit.parts import running
 from devlet.objects.identifiers import DeviceID
 from devlet.plugins.channels import target
@@ -173,7 +174,7 @@ class FakeDevicePlugin(Script):
             call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
                 f"/{package}.Registration/Register"
             )
-            await call(request, timeout=timeout)
+            await answered(call(request, timeout=timeout))
         self.registrations += 1
         self._notify()
 

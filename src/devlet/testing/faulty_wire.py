@@ -27,8 +27,7 @@ from typing import Self
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from devlet.daemon.node import DEVICE_PLUGINS
-from devlet.daemon.root import REGISTRY
+from devlet.daemon.root import DEVICE_PLUGINS, REGISTRY
 from devlet.errors import InvalidInput
 from devlet.kit import dir_watch, socket_paths
 from devlet.kit.clock import Clock, SystemClock

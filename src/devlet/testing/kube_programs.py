@@ -16,7 +16,7 @@ from types import MappingProxyType
 from devlet.errors import InvalidInput
 from devlet.testing.free_ports import LOOPBACK, free_ports
 from devlet.testing.health import answers
-from devlet.testing.processes import RunningProcess, process
+from devlet.testing.processes import SHORT_GRACE, RunningProcess, process
 from devlet.testing.waiting import DEADLINE
 
 __all__ = ["CONTROLLERS", "FEATURE_GATES", "kube_controller_manager", "kube_scheduler", "switches"]
@@ -106,7 +106,7 @@ def _program(
         *flags,
     ]
     ready = answers(f"https://{LOOPBACK}:{port}{health}", ca_file=certs / f"{name}.crt")
-    return process(argv, log=root / f"{name}.log", ready=ready, timeout=timeout)
+    return process(argv, log=root / f"{name}.log", ready=ready, timeout=timeout, grace=SHORT_GRACE)
 
 
 def switches(flag: str, values: Mapping[str, bool]) -> list[str]:

@@ -27,8 +27,7 @@ import yaml
 from devlet.cluster.store.store import Store
 from devlet.daemon import config, config_file, kube_api
 from devlet.daemon.config import Config
-from devlet.daemon.node import CDI, DEVICE_PLUGINS, POD_RESOURCES
-from devlet.daemon.root import REGISTRY
+from devlet.daemon.root import CDI, DEVICE_PLUGINS, POD_RESOURCES, REGISTRY
 from devlet.errors import AlreadyExists, InvalidInput
 from devlet.kit.clock import Clock, SystemClock
 from devlet.objects.documents import Document

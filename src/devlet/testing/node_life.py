@@ -20,7 +20,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from devlet.daemon import kube_api, root
 from devlet.daemon.config import Config
 from devlet.daemon.main import Embedded, embedded_parts
-from devlet.daemon.node import DEVICE_PLUGINS, POD_RESOURCES
+from devlet.daemon.root import DEVICE_PLUGINS, POD_RESOURCES
 from devlet.errors import InUse, Unavailable
 from devlet.kit import file_lock
 from devlet.kit.clock import Clock

@@ -94,7 +94,7 @@ class NodeProcess(NodeApi):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._life.aclose()
+        await self._life.__aexit__(kind, error, trace)
 
     @property
     def log(self) -> str:

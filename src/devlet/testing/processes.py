@@ -26,10 +26,11 @@ from devlet.errors import InvalidInput, Unavailable
 from devlet.testing import diagnostics, orphans
 from devlet.testing.waiting import DEADLINE
 
-__all__ = ["Ready", "RunningProcess", "ending", "line", "log_tail", "process", "socket_accepts"]
+__all__ = ["SHORT_GRACE", "Ready", "RunningProcess", "ending", "line", "log_tail", "process", "socket_accepts"]
 
 Ready = Callable[["RunningProcess"], Awaitable[bool]]
 
+SHORT_GRACE = 5.0  # seconds; for programs that lose nothing if they are killed
 POLL_INTERVAL = 0.03  # seconds between two looks at a program that is not ready yet
 TAIL_LINES = 20
 TAIL_BYTES = 16 * 1024
@@ -154,7 +155,7 @@ async def process(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     timeout: float = DEADLINE,
-    grace: float = 5.0,
+    grace: float = DEADLINE,
 ) -> AsyncIterator[RunningProcess]:
     """Start `argv` in a session of its own and yield it once `ready` says so.
 

@@ -27,7 +27,7 @@ from devlet.runtime import kubelet_paths
 from devlet.testing.free_ports import LOOPBACK, free_ports
 from devlet.testing.health import answers
 from devlet.testing.kubelet_plugins import DIRECTORIES
-from devlet.testing.processes import RunningProcess, line, process
+from devlet.testing.processes import SHORT_GRACE, RunningProcess, line, process
 
 __all__ = ["Container", "ContainerRuntime", "container_runtime", "is_possible", "real_kubelet"]
 
@@ -110,7 +110,8 @@ def real_kubelet(
     script = " && ".join([*_mounts(root), f"exec {shlex.join(argv)}"])
     command = ["unshare", "--mount", "sh", "-c", script]
     ready = answers(f"http://{LOOPBACK}:{healthz}/healthz")
-    return process(command, name="kubelet", log=root / "kubelet.log", ready=ready, timeout=READY_TIMEOUT)
+    log = root / "kubelet.log"
+    return process(command, name="kubelet", log=log, ready=ready, timeout=READY_TIMEOUT, grace=SHORT_GRACE)
 
 
 def _mounts(root: Path) -> list[str]:

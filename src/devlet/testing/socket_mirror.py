@@ -68,9 +68,10 @@ class SocketMirror:
             await first(partial(_change, self.back, now), partial(anyio.sleep, LOOK))
 
     async def _serve(self, now: _Identity) -> None:
-        self.proxy = proxy = self._make(self.front, self.back)
+        proxy = self._make(self.front, self.back)
         self.front.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         async with proxy:
+            self.proxy = proxy
             own = _identity(self.front)
             self._tell(now)
             await first(

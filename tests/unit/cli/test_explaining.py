@@ -3,12 +3,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace as msgspec_replace
 
 from devlet.alloc.features import Rules
 from devlet.cli import allocation_files
 from devlet.cli.allocation_input import Objects
 from devlet.cli.explaining import Answer, Question, answer
 from devlet.errors import DevletError, InvalidInput
+from devlet.objects.identifiers import DriverName
+from devlet.objects.node_drivers import ANNOTATION, NodeDriver, encode
 
 NOW = datetime(2026, 1, 2, 3, 5, 5, tzinfo=UTC)
 
@@ -173,3 +176,19 @@ def test_a_node_that_does_not_exist_is_an_error(cluster: Path) -> None:
     assert "1/1 nodes" in text(ask(cluster, "any", node="n2"))
     with pytest.raises(DevletError, match='node "n9" not found'):
         ask(cluster, "any", node="n9")
+
+
+def test_devices_of_a_driver_that_is_gone_from_its_node_are_left_out_but_not_for_kubernetes(cluster: Path) -> None:
+    objects: Objects = allocation_files.read([str(cluster)], "default")
+    gone = encode([NodeDriver(DriverName("gpu.example.com"), gone_since="2026-01-02T03:04:05Z")])
+    for key, node in objects.nodes.items():
+        objects.nodes[key] = msgspec_replace(
+            node, metadata=msgspec_replace(node.metadata, annotations={ANNOTATION: gone})
+        )
+    question = Question.parse(("any",), "default")
+    ours = answer(question, objects, Rules())
+    assert ours.found is not None and not ours.found.fits
+    assert "Left out: devices of driver gpu.example.com, which is gone from node" in text(ours)
+    assert {each["driver"] for each in ours.document()["goneDrivers"]} == {"gpu.example.com"}
+    theirs = answer(question, objects, Rules.reference())
+    assert theirs.found is not None and theirs.found.fits and "Left out" not in text(theirs)

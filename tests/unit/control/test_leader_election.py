@@ -1,6 +1,5 @@
 """Each candidate has a clock of its own, which can run faster or slower, jump, or stand still with its process."""
 
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -20,6 +19,7 @@ from devlet.cluster.store.store import Store, open_store
 from devlet.control.fenced_cluster import FencedCluster
 from devlet.control.leader_election import LeaderElection, Settings, unique_identity
 from devlet.errors import DevletError, InvalidInput, NotFound, Unavailable
+from devlet.kit.chance import random
 from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
 from devlet.objects.documents import Document

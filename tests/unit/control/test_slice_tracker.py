@@ -13,6 +13,8 @@ from devlet.control.informers import Informers
 from devlet.control.slice_tracker import SliceTracker, with_rules
 from devlet.objects import kinds
 from devlet.objects.documents import Document, view
+from devlet.objects.identifiers import DriverName, PoolName
+from devlet.objects.node_drivers import ANNOTATION, NodeDriver, encode
 from devlet.objects.slice import ResourceSlice
 from devlet.objects.taint_rule import DeviceTaintRule
 
@@ -190,6 +192,41 @@ async def test_slices_come_change_and_go_with_the_taints_of_rules(root: Path) ->
         await store.delete(kinds.RESOURCE_SLICES, "s4")
         await until(lambda: heard[2:] == [("s4", "d5:a", "-")])
         assert tracker.get("s4") is None
+
+
+def a_node(*gone: str) -> Document:
+    drivers = [NodeDriver(DriverName(name), gone_since="2026-05-01T12:00:00Z") for name in gone]
+    return {"metadata": {"name": "n", "annotations": {ANNOTATION: encode(drivers)}}}
+
+
+async def test_slices_of_drivers_that_are_gone_from_their_node_are_hidden_until_they_are_back(root: Path) -> None:
+    async with tracking(root) as (store, _, heard, tracker):
+        await store.create(kinds.NODES, a_node("gpu.example.com"))
+        await until(lambda: len(heard) == 2)
+        assert heard == [("s1", "d0: d1:", "-"), ("s2", "d0: d1:", "-")]
+        assert [each.metadata.name for each in tracker.all()] == ["s3"]
+        assert tracker.hidden() == {"gpu.example.com": {"n"}}
+        await store.create(kinds.DEVICE_TAINT_RULES, a_rule("a", {}))
+        await until(lambda: len(heard) == 3)
+        assert heard[2:] == [("s3", "d0: d1:", "d0:a d1:a")]
+        await store.patch(kinds.NODES, "n", MergePatch(a_node()))
+        await until(lambda: len(heard) == 5)
+        assert heard[3:] == [("s1", "-", "d0:a d1:a"), ("s2", "-", "d0:a d1:a")]
+        assert tracker.hidden() == {}
+
+
+async def test_a_hidden_slice_that_is_deleted_is_reported_as_removed(root: Path) -> None:
+    async with open_store(root / "db") as store:
+        await store.create(kinds.NODES, a_node("gpu.example.com"))
+        await store.create(kinds.RESOURCE_SLICES, a_slice())
+        informers, heard, removed = Informers(store), Heard(), list[ResourceSlice]()
+        tracker = SliceTracker(informers, heard, removed.append)
+        async with informers.running():
+            assert heard == [] and tracker.has_pool(DriverName("gpu.example.com"), PoolName("p"))
+            await store.delete(kinds.RESOURCE_SLICES, "s")
+            await until(lambda: removed)
+            assert [each.metadata.name for each in removed] == ["s"] and heard == []
+            assert not tracker.has_pool(DriverName("gpu.example.com"), PoolName("p"))
 
 
 async def test_a_cluster_without_rules_has_the_slices_as_published(root: Path) -> None:

@@ -107,8 +107,9 @@ async def test_a_server_that_is_away_is_waited_for_and_the_socket_answers_meanwh
         tasks.start_soon(start)
         await until(waits)
         async with socket(second) as session:
-            async with session.get("/readyz") as answer:
-                assert answer.status == 200
+            for path, code in (("/healthz", 200), ("/readyz", 500)):
+                async with session.get(path) as answer:
+                    assert answer.status == code
             async with session.get("/api/v1/nodes") as answer:
                 assert answer.status == 503
         tasks.cancel_scope.cancel()

@@ -43,6 +43,8 @@ def made(store: Store, config: Config, registry: Registry | None = None) -> Node
         wake=lambda uid: None,
         health_changed=lambda uids: None,
         report=lambda report: None,
+        labels=lambda: None,
+        drivers_changed=lambda: None,
     )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from devlet.daemon.root import default_root, longest_socket_path, prepare
+from devlet.daemon.root import default_root, lay_out, longest_socket_path, prepare
 from devlet.errors import InvalidInput
 
 
@@ -77,3 +77,21 @@ def test_a_root_that_is_too_long_is_refused_with_the_length(root: Path) -> None:
     with pytest.raises(InvalidInput, match=r"up to 108 bytes and 107 are possible; .* at most 25 bytes"):
         prepare(too_long)
     assert not too_long.exists()
+
+
+def test_all_directories_that_drivers_need_are_laid_out_and_may_be_there_already(root: Path) -> None:
+    lay_out(root)
+    lay_out(root)
+    assert {path.name for path in root.iterdir()} == {
+        "device-plugins",
+        "plugins_registry",
+        "plugins",
+        "pod-resources",
+        "cdi",
+    }
+
+
+def test_a_file_in_the_place_of_a_directory_is_named(root: Path) -> None:
+    (root / "plugins_registry").touch()
+    with pytest.raises(InvalidInput, match="plugins_registry cannot be created: File exists; move the file there away"):
+        lay_out(root)

@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ import pytest
 from devlet.cluster.client import Cluster, MergePatch
 from devlet.cluster.events import Recorder
 from devlet.cluster.store.store import Store, open_store
-from devlet.errors import AlreadyExists, NotFound, Unavailable
+from devlet.errors import AlreadyExists, Forbidden, NotFound, Unavailable
 from devlet.kit.backoff import Backoff
 from devlet.kit.parts import running
 from devlet.node.devices.manager import DeviceManager
@@ -49,6 +49,12 @@ class Machine:
         self.cluster: Cluster = store
         self.clock = FakeClock()
         self.host = HOST
+        self.annotations: dict[str, str] = {}
+        self.seen: list[dict[str, str]] = []
+
+    def annotate(self, before: Mapping[str, str]) -> dict[str, str]:
+        self.seen.append(dict(before))
+        return self.annotations
 
     @asynccontextmanager
     async def running(self, settings: Settings = Settings()) -> AsyncIterator[tuple[NodeStatus, DeviceManager]]:
@@ -64,6 +70,7 @@ class Machine:
             self.clock,
             settings,
             damage=lambda: devices.damage,
+            annotations=self.annotate,
         )
         async with running(recorder.run), running(devices.run), running(status.run):
             yield status, devices
@@ -96,6 +103,24 @@ def machine(root: Path, store: Store) -> Machine:
 
 def condition(node: Document, type_: str) -> Document | None:
     return next((each for each in node["status"]["conditions"] if each["type"] == type_), None)
+
+
+async def test_annotations_are_written_at_the_start_and_when_they_change_beside_those_of_others(
+    machine: Machine,
+) -> None:
+    machine.annotations = {"devlet.dev/drivers": "[1]"}
+    async with machine.running():
+        found = (await machine.store.get(NODES, "n1"))["metadata"]["annotations"]
+        assert found == {"devlet.dev/drivers": "[1]"} and machine.seen == [{}]
+    await machine.store.patch(NODES, "n1", MergePatch({"metadata": {"annotations": {"theirs": "x"}}}))
+    machine.annotations = {"devlet.dev/drivers": "[2]"}
+    async with machine.running() as (status, _):
+        found = (await machine.store.get(NODES, "n1"))["metadata"]["annotations"]
+        assert found == {"devlet.dev/drivers": "[2]", "theirs": "x"}
+        assert machine.seen[1] == {"devlet.dev/drivers": "[1]", "theirs": "x"}
+        machine.annotations = {"devlet.dev/drivers": "[3]"}
+        status.refresh()
+        await machine.node(lambda node: node["metadata"]["annotations"]["devlet.dev/drivers"] == "[3]")
 
 
 async def test_a_node_registers_itself_when_it_is_missing(machine: Machine) -> None:
@@ -344,3 +369,26 @@ async def test_a_cluster_that_contradicts_itself_is_asked_less_and_less_often(
                 assert contrary.creates == creates
                 await machine.clock.advance(0.5)
         tasks.cancel_scope.cancel()
+
+
+async def test_a_node_that_may_not_be_annotated_still_reports_its_status(machine: Machine) -> None:
+    async with machine.running():
+        pass
+
+    class Strict:
+        """Allows writes of the status alone."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(machine.store, name)
+
+        async def patch(self, resource: Any, name: str, patch: Any, *args: Any, subresource: str = "") -> Document:
+            if not subresource:
+                raise Forbidden("nodes is forbidden")
+            return await machine.store.patch(resource, name, patch, *args, subresource=subresource)
+
+    strict: Any = Strict()
+    machine.cluster = strict
+    machine.annotations = {"devlet.dev/drivers": "[1]"}
+    async with machine.running() as (_, devices), machine.plugged(devices):
+        await machine.gpus("2", "2")
+        assert "annotations" not in (await machine.store.get(NODES, "n1"))["metadata"]

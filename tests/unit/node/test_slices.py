@@ -18,6 +18,7 @@ from devlet.node.slices import Settings, SliceKeeper, plan
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import DriverName, NodeName
 from devlet.objects.kinds import RESOURCE_SLICES, Resource
+from devlet.objects.node_drivers import ANNOTATION, NodeDriver, decode, encode
 from devlet.plugins.dra import DriverRecord, Service
 from devlet.plugins.dra_registry import DraRegistry
 from devlet.testing.cluster_contract.specimens import resource_slice
@@ -114,11 +115,15 @@ class Node:
         self.cluster = Spied(store)
         self.clock = self.cluster.clock
         self.drivers = FakeDrivers()
+        self.changes = 0
+
+    def count(self) -> None:
+        self.changes += 1
 
     @asynccontextmanager
     async def running(self, settings: Settings = STEADY) -> AsyncIterator[SliceKeeper]:
         cluster: Cluster = self.cluster
-        keeper = SliceKeeper(cluster, NodeName("n1"), self.drivers, self.clock, settings)
+        keeper = SliceKeeper(cluster, NodeName("n1"), self.drivers, self.clock, settings, on_change=self.count)
         async with running(keeper.run):
             await self.settled()
             yield keeper
@@ -146,6 +151,56 @@ class Node:
 async def node(root: Path, anyio_backend: str) -> AsyncIterator[Node]:
     async with open_store(root / "cluster.db") as store:
         yield Node(store)
+
+
+def announced(keeper: SliceKeeper, before: str = "") -> dict[str, str]:
+    """Return the drivers of the annotation, each with `here` or with the time since when it is gone."""
+    found = keeper.annotations({ANNOTATION: before} if before else {})
+    return {each.name: each.gone_since or "here" for each in decode(found.get(ANNOTATION, ""))}
+
+
+async def test_the_node_s_annotation_tells_which_drivers_are_registered_and_which_are_gone(node: Node) -> None:
+    node.drivers.put(NIC, connected=True)
+    await node.publish("a")
+    async with node.running() as keeper:
+        await node.settled()
+        assert announced(keeper) == {GPU: "2025-01-01T00:00:00Z", NIC: "here"}
+        node.drivers.put(GPU, connected=True)
+        before = node.changes
+        await node.passes(5)
+        assert node.changes > before
+        assert announced(keeper) == {GPU: "here", NIC: "here"}
+        node.drivers.remove(NIC)
+        await node.passes(5)
+        assert announced(keeper) == {GPU: "here", NIC: "2025-01-01T00:00:05Z"}
+
+
+async def test_after_a_restart_all_drivers_of_the_previous_run_are_gone(node: Node) -> None:
+    left = encode([NodeDriver(GPU, gone_since="2024-12-31T23:59:00Z"), NodeDriver(NIC, registered_since="x")])
+    keeper = SliceKeeper(node.cluster, NodeName("n1"), node.drivers, node.clock)
+    assert announced(keeper, left) == {GPU: "2024-12-31T23:59:00Z", NIC: "2025-01-01T00:00:00Z"}
+    more = encode([NodeDriver(DriverName("other.example.com"), gone_since="x")])
+    assert "other.example.com" not in announced(keeper, more)
+
+
+async def test_a_driver_that_is_gone_with_its_slices_is_announced_for_a_day_and_no_more_than_64_are(node: Node) -> None:
+    node.drivers.put(GPU, connected=True)
+    async with node.running() as keeper:
+        await node.settled()
+        node.drivers.remove(GPU)
+        await node.passes(86_399)
+        assert announced(keeper) == {GPU: "2025-01-01T00:00:00Z"}
+        await node.passes(2)
+        assert announced(keeper) == {}
+        for number in range(70):
+            node.drivers.put(DriverName(f"d{number:02}.example.com"), connected=True)
+        await node.settled()
+        assert len(announced(keeper)) == 64
+
+
+def test_a_node_without_drivers_has_no_annotation(node: Node) -> None:
+    keeper = SliceKeeper(node.cluster, NodeName("n1"), node.drivers, node.clock)
+    assert keeper.annotations({}) == {}
 
 
 def test_the_slices_of_known_drivers_that_are_not_usable_must_go() -> None:

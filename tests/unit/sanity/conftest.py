@@ -15,7 +15,7 @@ from devlet.sanity.runner import Runner
 from devlet.sanity.stand_device_plugin import DevicePluginStand
 
 # What ends when it is done may take long, on any machine; what a bug makes one wait for in vain is short.
-PATIENT = Settings(start=60.0, wait=60.0, settle=0.2, quiet=0.3, late=0.5, slow=0.5)
+PATIENT = Settings(start=60.0, wait=60.0, refused=60.0, settle=0.2, quiet=0.3, late=0.5, slow=0.5)
 BUSY = replace(PATIENT, quiet=1.0, late=2.0, slow=1.0)
 _IN_VAIN: list[tuple[dict[str, float], str]] = [
     ({"start": 5.0}, "DP-REG-1"),
@@ -23,7 +23,8 @@ _IN_VAIN: list[tuple[dict[str, float], str]] = [
     ({"answer": 3.0}, "DP-LIST-1 DP-LIST-11 DP-LIST-13"),
     ({"answer": 0.5}, "silent"),
     ({"stop": 2.0}, "DP-STOP-1 DP-STOP-4"),
-    ({"wait": 5.0}, "DP-REG-9 DP-REG-10 DP-WATCH-4 DP-WATCH-6 DP-KILL-1 DP-STOP-5"),
+    ({"refused": 5.0}, "DP-REG-10"),
+    ({"wait": 5.0}, "DP-REG-9 DP-WATCH-4 DP-WATCH-6 DP-KILL-1 DP-STOP-5"),
     ({"wait": 5.0}, "DP-AGAIN-1 DP-AGAIN-3 DP-AGAIN-4 DP-AGAIN-5 DP-CHANGE-1 DP-CHANGE-3 DP-CHANGE-4"),
     ({"wait": 15.0}, "DP-CHANGE-5"),  # it has to register again
 ]

@@ -78,6 +78,18 @@ async def test_what_is_wrong_with_one_claim_is_its_own_answer(shelf: Shelf) -> N
     assert isinstance(found["u-9"], NotFound)
 
 
+async def test_a_claim_for_another_node_is_refused_with_the_reason(shelf: Shelf) -> None:
+    ref = await shelf.add("c")
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+    allocation = {"devices": {"results": [result("red")]}, "nodeSelector": {"nodeSelectorTerms": [term]}}
+    patch = MergePatch({"status": {"allocation": allocation}})
+    await shelf.store.patch(kinds.RESOURCE_CLAIMS, "c", patch, "default", subresource="status")
+    assert isinstance((await ClaimReader(shelf.store, DRIVER, "n1").read([ref]))[ref.uid], Claim)
+    refused = (await ClaimReader(shelf.store, DRIVER, "n2").read([ref]))[ref.uid]
+    assert isinstance(refused, Unavailable)
+    assert str(refused).endswith("cannot be used on node n2: its allocation requires metadata.name In [n1]")
+
+
 class OldServer:
     """A server without resource.k8s.io/v1, and what it was asked for."""
 

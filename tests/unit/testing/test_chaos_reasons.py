@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.control.scheduler.conftest import World
+from tests.unit.control.conftest import World
 
 from devlet.cluster.store.store import Store, open_store
 from devlet.control.scheduler import fit

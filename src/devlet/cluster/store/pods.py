@@ -17,8 +17,7 @@ def bind(pod: Document, binding: Document, now: datetime) -> Document:
     name = pod["metadata"]["name"]
     binding = _shaped(binding, "v1", "Binding")
     metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
-    if metadata.get("name") and metadata["name"] != name:
-        raise BadRequest("name in URL does not match name in Binding object")
+    _check_subject(pod, metadata, "Binding")
     _check_target(name, target)
     if metadata.get("uid") and metadata["uid"] != pod["metadata"]["uid"]:
         raise _conflict(name, f"pod {name} has another UID than the binding ({metadata['uid']})")
@@ -35,8 +34,11 @@ def bind(pod: Document, binding: Document, now: datetime) -> Document:
     return bound
 
 
-def eviction_options(eviction: Document) -> DeleteOptions:
-    options = _shaped(eviction, "policy/v1", "Eviction").get("deleteOptions") or {}
+def eviction_options(pod: Document, eviction: Document) -> DeleteOptions:
+    """Return how the pod is deleted."""
+    eviction = _shaped(eviction, "policy/v1", "Eviction")
+    _check_subject(pod, eviction.get("metadata") or {}, "Eviction")
+    options = eviction.get("deleteOptions") or {}
     preconditions = options.get("preconditions") or {}
     return DeleteOptions(
         grace_period=options.get("gracePeriodSeconds"),
@@ -80,6 +82,14 @@ def _shaped(body: Document, api_version: str, kind: str) -> Document:
     """Raises BadRequest if a member is of another type than it should be."""
     message = message_of(api_version, kind)
     return conform(body, message).document if message else body
+
+
+def _check_subject(pod: Document, metadata: Document, kind: str) -> None:
+    """Raise BadRequest if the metadata of a binding or an eviction names another pod than the URL."""
+    if metadata.get("name") and metadata["name"] != pod["metadata"]["name"]:
+        raise BadRequest(f"name in URL does not match name in {kind} object")
+    if metadata.get("namespace") and metadata["namespace"] != pod["metadata"].get("namespace"):
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def _check_target(name: str, target: Document) -> None:

@@ -222,7 +222,7 @@ class Store:
             if not options.dry_run:
                 await self._ledger.write(resource.kind, key, new).durable()
         elif subresource == "eviction":
-            await self._evict(resource, old, pods.eviction_options(body), options)
+            await self._evict(resource, old, pods.eviction_options(document, body), options)
         else:
             raise BadRequest(f"{resource.plural}/{subresource} cannot be created here")
         return _success(code=201)

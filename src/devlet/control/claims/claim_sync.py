@@ -11,6 +11,7 @@ from devlet.control.claims.pod_fates import Fate, PodFates
 from devlet.control.claims.pod_needs import Claims, is_surplus
 from devlet.control.claims.release import Release
 from devlet.control.informers import Informers
+from devlet.control.reservations import consumer_document
 from devlet.errors import NotFound
 from devlet.kit.facts import facts
 from devlet.objects.claim import ConsumerReference, ResourceClaim
@@ -18,7 +19,7 @@ from devlet.objects.claim_from_template import DELETE_PROTECTION
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_CLAIMS
 
-__all__ = ["ClaimSync", "reserved_for"]
+__all__ = ["ClaimSync"]
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class ClaimSync:
     async def _write_status(
         self, claim: ResourceClaim, kept: tuple[ConsumerReference, ...], *, deallocate: bool
     ) -> Document:
-        status: Document = {"reservedFor": reserved_for(kept) or None}
+        status: Document = {"reservedFor": [consumer_document(each) for each in kept] or None}
         if deallocate:
             status["allocation"] = None
         patch = MergePatch({"metadata": _guard(claim, claim.metadata.resource_version), "status": status})
@@ -95,14 +96,6 @@ class ClaimSync:
         others = [name for name in claim.metadata.finalizers if name != DELETE_PROTECTION]
         patch = MergePatch({"metadata": {**_guard(claim, version), "finalizers": others or None}})
         await self._cluster.patch(RESOURCE_CLAIMS, claim.name, patch, claim.metadata.namespace)
-
-
-def reserved_for(consumers: tuple[ConsumerReference, ...]) -> list[Document]:
-    """As documents have it."""
-    return [
-        ({"apiGroup": c.api_group} if c.api_group else {}) | {"resource": c.resource, "name": c.name, "uid": c.uid}
-        for c in consumers
-    ]
 
 
 def _pod_names(claim: ResourceClaim) -> dict[str, str]:

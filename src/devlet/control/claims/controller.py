@@ -14,12 +14,13 @@ from anyio.abc import TaskStatus
 from devlet.cluster.client import Cluster
 from devlet.cluster.events import Recorder
 from devlet.cluster.informer import Changed
+from devlet.control.claim_writes import ClaimWriter
 from devlet.control.claims.claim_sync import ClaimSync
 from devlet.control.claims.known_claims import KnownClaims
 from devlet.control.claims.metrics import ClaimMetrics
 from devlet.control.claims.pod_fates import PodFates, is_done
 from devlet.control.claims.pod_sync import PodSync
-from devlet.control.informers import BY_CLAIM, BY_CONSUMER, BY_OWNER, BY_TEMPLATE, Informers
+from devlet.control.informers import BY_CLAIM, BY_CONSUMER, BY_NODE, BY_OWNER, BY_TEMPLATE, Informers
 from devlet.errors import Conflict, DevletError
 from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock
@@ -28,6 +29,7 @@ from devlet.kit.metrics import Registry
 from devlet.kit.work_queue import WorkQueue
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import Document
+from devlet.objects.node import Node
 from devlet.objects.pod import Pod
 
 __all__ = ["ClaimController", "Settings"]
@@ -64,7 +66,8 @@ class ClaimController:
         self._fates = PodFates(cluster, informers.pods, settings.removed_pods)
         self._known = KnownClaims(informers.claims)
         self._claims = ClaimSync(cluster, informers, self._fates, self._known)
-        self._pods = PodSync(cluster, informers, self._known, recorder, ClaimMetrics(metrics, informers.claims))
+        writer, counted = ClaimWriter(cluster, clock), ClaimMetrics(metrics, informers.claims)
+        self._pods = PodSync(cluster, writer, informers, self._known, recorder, counted)
         self._queue: WorkQueue[_Work] = WorkQueue(
             self._sync, clock, workers=settings.workers, backoff=settings.retry, failed=_failed
         )
@@ -95,6 +98,7 @@ class ClaimController:
             self._informers.claims.on_change(self._claim_changed)
             self._informers.pods.on_change(self._pod_changed)
             self._informers.templates.on_change(self._template_changed)
+            self._informers.nodes.on_change(self._node_changed)
 
     def _claim_changed(self, change: Changed[ResourceClaim]) -> None:
         self._known.delivered(change)
@@ -117,6 +121,13 @@ class ClaimController:
     def _template_changed(self, change: Changed[Document]) -> None:
         if change.new is not None:
             for pod in self._informers.pods.by_index(BY_TEMPLATE, "/".join(change.key)):
+                self._look_at_pod(pod)
+
+    def _node_changed(self, change: Changed[Node]) -> None:
+        """A claim may be usable on a node that has other labels now."""
+        before = change.old.metadata.labels if change.old else None
+        if change.new is not None and change.new.metadata.labels != before:
+            for pod in self._informers.pods.by_index(BY_NODE, change.key[1]):
                 self._look_at_pod(pod)
 
     def _look_at_claims_of(self, pod: Pod) -> None:

@@ -9,22 +9,23 @@ import logging
 
 import anyio
 
-from devlet.cluster.client import ApplyPatch, Cluster, MergePatch, WriteOptions
+from devlet.cluster.client import ApplyPatch, Cluster, WriteOptions
 from devlet.cluster.events import WARNING, Recorder
-from devlet.control.claims.claim_sync import reserved_for
+from devlet.control.claim_writes import ClaimWriter
 from devlet.control.claims.known_claims import KnownClaims
 from devlet.control.claims.metrics import ClaimMetrics
 from devlet.control.claims.pod_needs import missing, recorded_name, unreserved
 from devlet.control.informers import Informers
+from devlet.control.reservations import FULL, is_full
 from devlet.errors import DevletError, InvalidInput, NotFound
 from devlet.kit.facts import facts
-from devlet.objects.claim import ConsumerReference, ResourceClaim, ResourceClaimSpec
+from devlet.objects.claim import ResourceClaim, ResourceClaimSpec
 from devlet.objects.claim_from_template import claim_from_template
+from devlet.objects.claim_nodes import unusable_on
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
 from devlet.objects.pod import Pod, PodResourceClaim
 from devlet.objects.pod_claims import is_made_for
-from devlet.objects.validation.claim_status import RESERVED_FOR_MAX
 
 __all__ = ["CREATION_FAILED", "FIELD_MANAGER", "RESERVATION_FAILED", "PodSync"]
 
@@ -37,9 +38,16 @@ RESERVATION_FAILED = "FailedResourceClaimReservation"
 
 class PodSync:
     def __init__(
-        self, cluster: Cluster, informers: Informers, claims: KnownClaims, recorder: Recorder, metrics: ClaimMetrics
+        self,
+        cluster: Cluster,
+        writer: ClaimWriter,
+        informers: Informers,
+        claims: KnownClaims,
+        recorder: Recorder,
+        metrics: ClaimMetrics,
     ) -> None:
         self._cluster = cluster
+        self._writer = writer
         self._informers = informers
         self._claims = claims
         self._recorder = recorder
@@ -146,14 +154,12 @@ class PodSync:
         log.debug("claims recorded", extra=facts(pod=_text(pod), claims=sorted(names.values())))
 
     async def _reserve(self, claim: ResourceClaim, pod: Pod) -> None:
-        before = claim.status.reserved_for
-        if len(before) >= RESERVED_FOR_MAX:
-            text = f"claim {claim.name} is reserved for {len(before)} consumers, the maximum: wait until one is done"
-            return self._warn(pod, RESERVATION_FAILED, text)
-        consumer = ConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
-        guard = {"uid": claim.uid, "resourceVersion": claim.metadata.resource_version}
-        patch = MergePatch({"metadata": guard, "status": {"reservedFor": reserved_for((*before, consumer))}})
-        await self._cluster.patch(RESOURCE_CLAIMS, claim.name, patch, claim.metadata.namespace, subresource="status")
+        node = self._informers.nodes.get(pod.spec.node_name)
+        if reason := unusable_on(claim, pod.spec.node_name, node.metadata.labels if node else None):
+            return self._warn(pod, RESERVATION_FAILED, reason)
+        if is_full(claim):
+            return self._warn(pod, RESERVATION_FAILED, FULL.format(claim.name))
+        await self._writer.join(claim, pod)
         log.info("claim reserved", extra=facts(pod=_text(pod), claim=claim.name))
 
     def _warn(self, pod: Pod, reason: str, message: str) -> None:

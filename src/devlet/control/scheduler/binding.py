@@ -9,7 +9,6 @@ what became of it; before that nothing is taken back. Whoever is cancelled write
 """
 
 import logging
-import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,15 +16,16 @@ from typing import Final
 import anyio
 
 from devlet.cluster.client import Cluster, DeleteOptions, MergePatch, Preconditions
+from devlet.control.claim_writes import ClaimWriter
 from devlet.control.scheduler.binding_conditions import BindingConditions
 from devlet.control.scheduler.claim_book import ClaimBook, ClaimKey
-from devlet.control.scheduler.claim_writes import ClaimWriter
 from devlet.control.scheduler.extended_resources import ExtendedClaim
 from devlet.control.scheduler.metrics import SchedulerMetrics
 from devlet.control.scheduler.placing import Assignment, Granted
 from devlet.control.scheduler.settings import Settings
 from devlet.control.scheduler.subject import Subject
 from devlet.errors import DevletError, NotFound
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.claim import ResourceClaim
@@ -134,7 +134,10 @@ class Binder:
 
     async def _reserve(self, pod: Pod, claim: ResourceClaim, granted: Granted | None, written: _Written) -> None:
         with_devices = granted is not None or bool(claim.status.reserved_for)
-        answer = await self._writer.reserve(claim, pod, granted.allocation if granted else None)
+        if granted is not None:
+            answer = await self._writer.allocate(claim, pod, granted.allocation)
+        else:
+            answer = await self._writer.join(claim, pod)
         claim = self._book.read(answer) if answer is not None else self._book.get(*_key(claim)) or claim
         if granted is not None:
             self._book.drop(_key(claim), granted.results)

@@ -4,20 +4,20 @@
 the pod: it waits for the object that the text names.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
 
 from devlet.errors import InvalidInput, NotFound
-from devlet.objects import node_selectors, pod_claims
+from devlet.objects import pod_claims
 from devlet.objects.claim import AllocatedDeviceStatus, DeviceRequest, DeviceResult, ResourceClaim
-from devlet.objects.identifiers import DeviceClassName
+from devlet.objects.identifiers import DeviceClassName, DriverName, PoolName
 from devlet.objects.meta import Condition
-from devlet.objects.node import NodeSelector
+from devlet.objects.node import Node
+from devlet.objects.node_drivers import gone_drivers
 from devlet.objects.pod import Pod, PodResourceClaim
 from devlet.objects.timestamps import parse_time
 
@@ -28,7 +28,7 @@ __all__ = [
     "deadline",
     "has_conditions",
     "is_expired",
-    "is_usable_on",
+    "is_lost",
     "missing_class",
     "resolve",
 ]
@@ -75,12 +75,12 @@ def missing_class(claim: ResourceClaim, has_class: Callable[[DeviceClassName], b
     return ""
 
 
-def is_usable_on(claim: ResourceClaim, node: str, labels: Mapping[str, str]) -> bool:
-    """Whether the devices of the claim can be used on the node. InvalidInput: its allocation cannot be read."""
-    allocation = claim.status.allocation
-    if allocation is None or allocation.node_selector is None:
-        return True
-    return _parsed(allocation.node_selector).matches_node(node, labels)
+def is_lost(claim: ResourceClaim, node: Node | None, has_pool: Callable[[DriverName, PoolName], bool]) -> bool:
+    """Return True if the claim has a device of a driver that is gone from the node, and of a pool that is gone too.
+
+    Nothing can prepare such a claim. `has_pool` tells whether slices of a pool are published."""
+    gone = gone_drivers(node)
+    return any(each.driver in gone and not has_pool(each.driver, each.pool) for each in claim.results)
 
 
 def has_conditions(claim: ResourceClaim) -> bool:
@@ -144,12 +144,6 @@ def _classes(request: DeviceRequest) -> list[tuple[str, DeviceClassName]]:
     if request.exactly is not None:
         return [(request.name, request.exactly.device_class_name)]
     return [(f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available]
-
-
-@lru_cache(1024)
-def _parsed(selector: NodeSelector) -> node_selectors.NodeSelector:
-    document = msgspec.json.decode(msgspec.json.encode(selector))
-    return node_selectors.parse(document, "status.allocation.nodeSelector")
 
 
 def _status(claim: ResourceClaim, result: DeviceResult) -> AllocatedDeviceStatus | None:

@@ -4,7 +4,7 @@ from devlet.cluster.informer import Changed
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.pod import Pod
 
-__all__ = ["concerns", "lost_devices", "matters"]
+__all__ = ["concerns", "lost_consumers", "lost_devices", "matters"]
 
 
 def concerns(old: Pod, new: Pod) -> bool:
@@ -33,3 +33,10 @@ def lost_devices(change: Changed[ResourceClaim]) -> bool:
     if change.old is None or change.old.status.allocation is None:
         return False
     return change.new is None or change.new.status.allocation is None
+
+
+def lost_consumers(change: Changed[ResourceClaim]) -> bool:
+    """Return True if a pod stopped using the claim: it may have a single consumer now."""
+    if change.old is None or change.new is None:
+        return False
+    return len(change.new.status.reserved_for) < len(change.old.status.reserved_for)

@@ -12,7 +12,7 @@ import msgspec
 
 from devlet.alloc import Fit, Limits, Wanted, allocation_documents
 from devlet.alloc.placement import feasible, nodes_to_find
-from devlet.control.scheduler import claim_checks, fit
+from devlet.control.scheduler import fit
 from devlet.control.scheduler.claim_book import ClaimKey
 from devlet.control.scheduler.devices import Devices
 from devlet.control.scheduler.extended_resources import UNSTORED_NAME, ExtendedClaim
@@ -22,6 +22,7 @@ from devlet.control.scheduler.subject import Subject
 from devlet.control.search_time import SearchTime
 from devlet.errors import InvalidInput
 from devlet.objects.claim import DeviceResult, ResourceClaim
+from devlet.objects.claim_nodes import is_usable_on
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import NodeName, ResourceName
 
@@ -189,15 +190,17 @@ class Placer:
 
 
 def obstacles(subject: Subject, entry: NodeEntry, company: Company | None) -> tuple[str, ...]:
-    """Why the node is out of the question, whatever devices are free on it. A pod that has its node already is not
-    asked whether it fits there: that is the node's business."""
-    if subject.node:
-        return () if subject.node == entry.name else (fit.OTHER_NODE,)
-    if reason := fit.mismatch(subject.needs, entry.view):
+    """Return why the node is excluded, whatever devices are free on it. For a pod that already has its node, only the
+    claims are checked: whether the pod fits is decided by the node."""
+    if subject.node and subject.node != entry.name:
+        return (fit.OTHER_NODE,)
+    if not subject.node and (reason := fit.mismatch(subject.needs, entry.view)):
         return (reason,)
     for claim in subject.allocated:
-        if not claim_checks.is_usable_on(claim, entry.name, entry.view.labels):
+        if not is_usable_on(claim, entry.name, entry.view.labels):
             return (f"the devices of claim {claim.name} cannot be used there",)
+    if subject.node:
+        return ()
     lacking = fit.lacking(subject.needs, entry.view, entry.use, subject.provided_on(entry.view))
     if lacking or company is None:
         return lacking

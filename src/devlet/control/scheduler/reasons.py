@@ -6,7 +6,7 @@ What is about devices comes from `alloc.explain`, which is made of the same part
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from devlet.alloc.explain import explain
 from devlet.control.scheduler.devices import Devices
@@ -15,11 +15,13 @@ from devlet.control.scheduler.placing import obstacles
 from devlet.control.scheduler.subject import Subject
 from devlet.control.search_time import SearchTime
 from devlet.objects.claim import ResourceClaim
+from devlet.objects.identifiers import DriverName
 
-__all__ = ["NO_NODES", "reason"]
+__all__ = ["LENGTH_MAX", "NO_NODES", "hidden", "reason"]
 
 NO_NODES = "no nodes available to schedule pods"
 REASONS_MAX = 8  # that are told
+DRIVERS_MAX = 3  # that are named
 LENGTH_MAX = 1000  # an event has room for 1,024 characters
 
 
@@ -42,6 +44,17 @@ def reason(subject: Subject, table: NodeTable, devices: Devices, seconds: float)
             return ""
         counts.update(causes)
     return _text(len(entries), counts)
+
+
+def hidden(drivers: Mapping[DriverName, Collection[str]]) -> str:
+    """Return which drivers are gone from which of their nodes, so that their devices are not offered."""
+    shown = [f"{name} on {_some(nodes)}" for name, nodes in sorted(drivers.items())[:DRIVERS_MAX]]
+    more = f" and {len(drivers) - DRIVERS_MAX} more" if len(drivers) > DRIVERS_MAX else ""
+    return f"drivers that are not connected: {', '.join(shown)}{more}"
+
+
+def _some(nodes: Collection[str]) -> str:
+    return min(nodes) if len(nodes) == 1 else f"{len(nodes)} nodes"
 
 
 def _groups(subject: Subject, entries: Sequence[NodeEntry]) -> Iterator[tuple[list[ResourceClaim], list[NodeEntry]]]:

@@ -9,7 +9,6 @@ or not. Everything is woken by what the informers tell; nothing is polled.
 """
 
 import logging
-import random
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,12 +20,13 @@ from anyio.lowlevel import checkpoint
 from devlet.cluster.client import Cluster
 from devlet.cluster.events import NORMAL, Recorder
 from devlet.cluster.informer import Changed
-from devlet.control.informers import BY_CLAIM, BY_OWNER, Informers
+from devlet.control.claim_writes import ClaimWriter
+from devlet.control.informers import BY_CLAIM, BY_NODE, BY_OWNER, Informers
+from devlet.control.reservations import FULL, is_full
 from devlet.control.scheduler import claim_checks, extended_resources, fit, news, reasons
 from devlet.control.scheduler.binding import Binder, disown_claim, remove_claim
 from devlet.control.scheduler.binding_conditions import BindingConditions
 from devlet.control.scheduler.claim_book import ClaimBook, ClaimKey
-from devlet.control.scheduler.claim_writes import FULL, ClaimWriter, is_full
 from devlet.control.scheduler.devices import Devices
 from devlet.control.scheduler.extended_resources import Classes
 from devlet.control.scheduler.fit import PodNeeds
@@ -43,6 +43,7 @@ from devlet.control.slice_tracker import SliceTracker
 from devlet.control.taints import sharing
 from devlet.control.taints.device_taints import DeviceTaints
 from devlet.errors import DevletError, InvalidInput
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.metrics import Registry
@@ -51,6 +52,7 @@ from devlet.objects.core import Namespace
 from devlet.objects.device_class import DeviceClass
 from devlet.objects.identifiers import NodeName, PodUID
 from devlet.objects.node import Node
+from devlet.objects.node_drivers import gone_drivers
 from devlet.objects.pod import Pod
 from devlet.objects.slice import ResourceSlice
 
@@ -112,7 +114,7 @@ class Scheduler:
         informers.nodes.on_change(self._node_changed)
         informers.namespaces.on_change(self._namespace_changed)
         informers.classes.on_change(self._class_changed)
-        self._tracker = SliceTracker(informers, self._slice_changed)
+        self._tracker = SliceTracker(informers, self._slice_changed, self._slice_removed)
         self._taints = DeviceTaints(informers, lambda _: self._queue.happened(Wake.DEVICES))
         informers.claims.on_change(self._claim_changed)
         informers.pods.on_change(self._pod_changed)
@@ -158,6 +160,8 @@ class Scheduler:
             found = await self._devices.apart(find)
         except InvalidInput as e:
             return str(e)
+        if found and (subject.waiting or subject.extended) and (hidden := self._tracker.hidden()):
+            found = f"{found}; {reasons.hidden(hidden)}"[: reasons.LENGTH_MAX]
         if found and now == self._moment and not any(claim.name in found for claim in subject.claims):
             self._reasons.add(kind, now, found)
         return found
@@ -203,7 +207,7 @@ class Scheduler:
             return subject
         if no := self._obstacle(subject):
             return no
-        if await self._unblocker.drop_failed(subject):
+        if await self._unblocker.drop_failed(subject) or await self._unblocker.drop_lost(subject, self._lost(pod)):
             return _No(Wake.DEVICES)
         if failed := self._unblocker.in_vain(subject):
             await self._unblocker.step_back(subject)
@@ -418,21 +422,42 @@ class Scheduler:
         if not pod.spec.resource_claims or pod.uid in self._binding:
             return False
         claims = claim_checks.resolve(pod, self._book.get)
-        return isinstance(claims, str) or any(claim.status.allocation is None for claim in claims)
+        if isinstance(claims, str) or any(claim.status.allocation is None for claim in claims):
+            return True
+        return bool(self._lost(pod))
+
+    def _lost(self, pod: Pod) -> list[ResourceClaim]:
+        """Return the claims that keep a pod from starting on its node because their drivers and slices are gone.
+
+        A claim that other pods share is not among them, because it cannot be deallocated for one of them."""
+        node = self._informers.nodes.get(pod.spec.node_name) if pod.spec.node_name else None
+        if not gone_drivers(node) or pod.has_started:  # nearly always: every change of a pod comes by here
+            return []
+        claims = claim_checks.resolve(pod, self._book.get)
+        return [
+            claim
+            for claim in (claims if not isinstance(claims, str) else ())
+            if claim_checks.is_lost(claim, node, self._tracker.has_pool)
+            and all(each.uid == pod.uid for each in claim.status.reserved_for)
+        ]
 
     def _claim_changed(self, change: Changed[ResourceClaim]) -> None:
         self._conditions.changed(change.key)
         if news.matters(change):
             self._landed(change.key)
-        if news.lost_devices(change):
+        if news.lost_devices(change) or news.lost_consumers(change):
             self._see_to_those_placed(change.key)
 
     def _see_to_those_placed(self, claim: ClaimKey) -> None:
         """Pods that were put on a node by somebody else had nothing to wait for as long as the claim was allocated."""
         for pod in self._informers.pods.by_index(BY_CLAIM, "/".join(claim)):
-            if pod.spec.node_name and pod.uid not in self._queue and self._is_waiting(pod):
-                self._pods[pod.uid] = pod
-                self._queue.put(pod.uid, pod.spec.priority or 0)
+            self._see_to_placed(pod)
+
+    def _see_to_placed(self, pod: Pod) -> None:
+        """Put a pod that has a node into the queue if its claims need devices."""
+        if pod.spec.node_name and pod.uid not in self._queue and self._is_waiting(pod):
+            self._pods[pod.uid] = pod
+            self._queue.put(pod.uid, pod.spec.priority or 0)
 
     def _landed(self, claim: ClaimKey) -> None:
         """Those who wait for the claim have a turn."""
@@ -442,6 +467,8 @@ class Scheduler:
 
     def _node_changed(self, change: Changed[Node]) -> None:
         self._devices.when_idle(partial(self._see_node, change))
+        if gone_drivers(change.new) - gone_drivers(change.old):  # their slices may have gone before
+            self._see_to_those_on(change.key[1])
 
     def _see_node(self, change: Changed[Node]) -> None:
         if change.new is None:
@@ -473,6 +500,14 @@ class Scheduler:
     def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         self._devices.see_slice(old, new)
         self._queue.happened(Wake.DEVICES)
+
+    def _slice_removed(self, slice_: ResourceSlice) -> None:
+        if slice_.spec.node_name:
+            self._see_to_those_on(slice_.spec.node_name)
+
+    def _see_to_those_on(self, node: str) -> None:
+        for pod in self._informers.pods.by_index(BY_NODE, node):
+            self._see_to_placed(pod)
 
     def _class_changed(self, change: Changed[DeviceClass]) -> None:
         self._classes = None

@@ -11,9 +11,9 @@ from itertools import chain
 
 from msgspec.structs import replace
 
+from devlet.control.claim_writes import ClaimWriter
 from devlet.control.scheduler import claim_checks
 from devlet.control.scheduler.claim_book import ClaimBook
-from devlet.control.scheduler.claim_writes import ClaimWriter
 from devlet.control.scheduler.devices import Devices
 from devlet.control.scheduler.placing import Placer
 from devlet.control.scheduler.settings import Settings
@@ -46,6 +46,11 @@ class Unblocker:
         """A claim whose devices could not be attached, and cannot be taken back: others use it."""
         droppable = _free_to_drop(subject)
         return next((each for each in subject.allocated if each not in droppable and self._has_failed(each)), None)
+
+    async def drop_lost(self, subject: Subject, claims: Claims) -> bool:
+        """Deallocate claims that nothing can prepare any more. Return True if there were any."""
+        await self._deallocate(subject, claims)
+        return bool(claims)
 
     async def drop(self, subject: Subject, claim: ResourceClaim) -> bool:
         """Take back devices that no pod may begin to use any more. Whether that was possible."""

@@ -9,7 +9,6 @@ and again; so it is for claims beyond the number of watches that are held at onc
 """
 
 import logging
-import random
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from devlet.cluster.client import Cluster, EventType, ListOptions, WatchOptions
 from devlet.errors import DevletError, Expired, Forbidden, NotFound
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.node.claims.records import ClaimKey

@@ -18,9 +18,11 @@ from devlet.objects.prepared import PreparedDevice
 from devlet.plugins.dra import ClaimProblem, ClaimRef, Service
 from devlet.state.checkpoint_file import GroupSaver
 
-__all__ = ["Batches", "Desk", "Driver", "Drivers", "Read", "Settings"]
+__all__ = ["Batches", "Desk", "Driver", "Drivers", "Misplaced", "Read", "Settings"]
 
 Read = Callable[[ClaimKey], Awaitable[ResourceClaim]]
+Misplaced = Callable[[ResourceClaim], str]
+"""Returns why the claim's devices cannot be used on this node, or an empty string."""
 Batches = dict[DriverName, list[ClaimKey]]
 
 
@@ -73,6 +75,7 @@ class Desk:
     progress: Progress
     settings: Settings
     locks: KeyLocks[ClaimKey]
+    misplaced: Misplaced = lambda claim: ""
     unsaved: set[PodUID] = field(default_factory=set)  # that their claims were let go may not be in the file
 
     def unusable(self, name: DriverName) -> str:

@@ -24,7 +24,7 @@ from devlet.kit.facts import facts
 from devlet.kit.key_locks import KeyLocks
 from devlet.node.claims import reading, wanted
 from devlet.node.claims.book import Book
-from devlet.node.claims.desk import Desk, Drivers, Read, Settings
+from devlet.node.claims.desk import Desk, Drivers, Misplaced, Read, Settings
 from devlet.node.claims.metrics import PREPARE, UNPREPARE
 from devlet.node.claims.preparing import prepare
 from devlet.node.claims.progress import Progress
@@ -48,9 +48,9 @@ CHECKPOINT = "dra_manager_state"
 
 
 class ClaimManager:
-    """`read` gets a claim from the cluster, never from a cache. `observe` hears of each operation: name, seconds, and
-    whether it failed. `watch` hears which claims a pod waits for, `wake` that a waiting pod should try again. The
-    callbacks must not block."""
+    """`read` gets a claim from the cluster, never from a cache. `misplaced` returns why a claim's devices cannot be
+    used on this node. `observe` hears of each operation: name, seconds, and whether it failed. `watch` hears which
+    claims a pod waits for, `wake` that a waiting pod should try again. The callbacks must not block."""
 
     def __init__(
         self,
@@ -65,6 +65,7 @@ class ClaimManager:
         observe: Callable[[str, float, bool], None] = lambda name, seconds, failed: None,
         watch: Callable[[PodUID, Collection[ClaimKey]], None] = lambda pod, claims: None,
         wake: Callable[[PodUID], None] = lambda pod: None,
+        misplaced: Misplaced = lambda claim: "",
     ) -> None:
         self._clock = clock
         self._settings = settings
@@ -76,7 +77,7 @@ class ClaimManager:
         self._file = file or CheckpointFile(directory / CHECKPOINT)
         self._saver = GroupSaver(self._file, self._book.content, clock=clock)
         self._progress = Progress(clock)
-        self._desk = Desk(self._book, self._saver, drivers, read, self._progress, settings, KeyLocks())
+        self._desk = Desk(self._book, self._saver, drivers, read, self._progress, settings, KeyLocks(), misplaced)
         self._drivers = drivers
         self._tombstones = Tombstones(clock)
         self._version = 1

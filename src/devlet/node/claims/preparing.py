@@ -3,12 +3,14 @@
 Until something is written down a refusal leaves no trace, so the pod can be deleted even if its driver never comes. A
 claim is given back as soon as all of its drivers have answered, so that others need not wait for the slowest one."""
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import anyio
 
 from devlet.errors import DevletError, NotFound, NotPrepared, PluginError
+from devlet.kit.facts import facts
 from devlet.kit.key_locks import Held
 from devlet.node.claims import answers, checks, wanted
 from devlet.node.claims.checks import Usable
@@ -22,6 +24,8 @@ from devlet.objects.pod import Pod
 from devlet.plugins.dra import ClaimProblem
 
 __all__ = ["prepare"]
+
+log = logging.getLogger(__name__)
 
 Claims = Mapping[ClaimKey, Usable]
 
@@ -53,6 +57,8 @@ async def _usable(pod: Pod, claims: Sequence[Wanted], desk: Desk) -> dict[ClaimK
             async with limiter:
                 claim = await desk.read(one.key)
             found[one.key] = checks.check(claim, one, pod, workloads=desk.settings.workloads)
+            if not desk.book.is_prepared(one.key, pod.uid) and (reason := desk.misplaced(claim)):
+                raise NotPrepared(reason)
             desk.book.correct(one.key, claim.uid, found[one.key].results)
         except DevletError as e:
             problems.append(_about(one.key, e))
@@ -180,4 +186,5 @@ class _Calls:
                 problems.append(Problem(name, key, answer.message))
             else:
                 self._desk.book.confirm(key, name, answer, claim.results[name])
+                log.info("claim prepared", extra=facts(claim=str(key), driver=name, devices=len(answer)))
         return problems

@@ -2,17 +2,21 @@
 
 What to do stands in the book alone. The claim objects may be gone by then, and so may the pod."""
 
+import logging
 from collections.abc import Sequence
 
 import anyio
 
 from devlet.errors import PluginError
+from devlet.kit.facts import facts
 from devlet.node.claims.desk import Batches, Desk, at_once
 from devlet.node.claims.problems import Problem, raise_for, text_for
 from devlet.node.claims.records import ClaimKey, ClaimState
 from devlet.objects.identifiers import DriverName, PodUID
 
 __all__ = ["let_go", "unprepare"]
+
+log = logging.getLogger(__name__)
 
 
 async def unprepare(pod: PodUID, desk: Desk) -> None:
@@ -83,6 +87,7 @@ async def _call(batches: Batches, desk: Desk) -> list[Problem]:
                 problems.append(Problem(name, key, failed.message))
             else:
                 desk.book.forget_driver(key, name)
+                log.info("claim unprepared", extra=facts(claim=str(key), driver=name))
         return problems
 
     return await at_once(batches, ask)

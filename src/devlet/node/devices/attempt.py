@@ -4,11 +4,13 @@ Containers come in their order. What a plain init container got may be given to 
 ends before they start; what a sidecar or an ordinary container got is its own.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from devlet.errors import NotAllocated
+from devlet.kit.facts import facts
 from devlet.node.devices import hints, limits
 from devlet.node.devices.holdings import NO_NODE, Holding, Holdings
 from devlet.node.devices.inventory import Inventory, Resource
@@ -20,6 +22,8 @@ from devlet.objects.pod import Pod
 from devlet.plugins.devices import Grant
 
 __all__ = ["Attempt", "Calls"]
+
+log = logging.getLogger(__name__)
 
 _ASKED = 3  # times at most
 
@@ -103,6 +107,9 @@ class Attempt:
         for holding in self._added:
             self._holdings.add(holding)
         await self._save()
+        for holding in self._added:
+            where = {"containerName": holding.container, "resourceName": holding.resource}
+            log.info("devices allocated", extra=facts(**where, devices=sorted(holding.devices)))
         self._added = []
 
     def undo(self) -> bool:

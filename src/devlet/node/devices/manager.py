@@ -5,7 +5,6 @@ no lock is needed: what spans an await is a reservation. A holding is on disk be
 """
 
 import logging
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from devlet.errors import (
     Unavailable,
 )
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.node.devices import book, container_options, limits

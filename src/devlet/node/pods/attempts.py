@@ -3,10 +3,10 @@
 A sign that comes during a try counts for the next one: the try may have looked before. Time is measured, not read from
 the wall: that clock may be set."""
 
-import random
 from datetime import datetime, timedelta
 
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 
 __all__ = ["Attempts"]

@@ -4,7 +4,6 @@ What pods held that are no longer there, or have finished, is taken back before 
 """
 
 import logging
-import random
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -15,6 +14,7 @@ from devlet.cluster.client import Cluster
 from devlet.cluster.events import Recorder
 from devlet.cluster.informer import Changed, Informer
 from devlet.errors import DevletError
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.node.admission import Admission, Topology

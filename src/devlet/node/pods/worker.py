@@ -10,7 +10,6 @@ devices released before the cluster hears that the pod is over: whoever is sched
 """
 
 import logging
-import random
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import partial
@@ -20,6 +19,8 @@ from msgspec.structs import replace
 
 from devlet.cluster.events import NORMAL, WARNING
 from devlet.errors import DevletError, NotCreated, Unavailable
+from devlet.kit import request_ids
+from devlet.kit.chance import random
 from devlet.kit.facts import bound, facts
 from devlet.node.pods import lifecycle, status
 from devlet.node.pods.api_object import PodObject
@@ -149,7 +150,8 @@ class PodWorker:
             while self.has_work:
                 self._wake = anyio.Event()
                 try:
-                    wake = await self._look()
+                    with bound(**{request_ids.FACT: request_ids.new()}):
+                        wake = await self._look()
                     failures = 0
                 except Exception as e:
                     wake = self._failed(e, failures)

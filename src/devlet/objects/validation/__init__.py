@@ -46,7 +46,10 @@ _StatusCheck = Callable[[Document, Document], Iterator[Cause]]
 
 _EVENTS_API = "events.k8s.io/v1"
 _SCOPES = {(group_of(kind.storage_version), kind.kind): kind.namespaced for kind in BUILT_IN}
-_NAME_RULES = {("", "Namespace"): names.dns_label, ("", "Service"): names.dns1035_label}
+_NAME_RULES = {("", "Namespace"): names.dns_label, ("", "Service"): names.dns1035_label} | {
+    ("rbac.authorization.k8s.io", kind): names.path_segment  # as in system:node
+    for kind in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+}
 
 
 def validate_create(document: Document, rules: Rules) -> list[Cause]:

@@ -12,7 +12,6 @@ changed by somebody else is repaired after a while.
 """
 
 import math
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -25,6 +24,7 @@ from devlet.cluster.client import Cluster
 from devlet.cluster.informer import Changed, Informer
 from devlet.errors import DevletError, Forbidden, InvalidInput, NotFound
 from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.parts import running
 from devlet.kit.work_queue import WorkQueue

@@ -256,7 +256,7 @@ def _read_pair(file: Path, key_file: Path) -> KeyPair:
     try:
         certificate = x509.load_pem_x509_certificate(_read(file))
     except ValueError as e:
-        raise StateCorrupt(f"{file} holds no certificate: {e}; move it away to get a new one") from e
+        raise StateCorrupt(f"{file} is damaged: it holds no certificate; {_remedy(file)}") from e
     if certificate.public_key() != key.public_key():
         raise StateCorrupt(f"{file} does not belong to the key in {key_file}; move both away to get new ones")
     return KeyPair(certificate, key)
@@ -268,10 +268,22 @@ def read_key(file: Path) -> ec.EllipticCurvePrivateKey:
     try:
         key = serialization.load_pem_private_key(content, None)
     except (ValueError, TypeError) as e:
-        raise StateCorrupt(f"{file} holds no private key: {e}") from e
+        raise StateCorrupt(f"{file} is damaged: it holds no private key; {_remedy(file)}") from e
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
         raise StateCorrupt(f"{file} holds a key of another kind than EC P-256: it was not made by devlet")
     return key
+
+
+def _remedy(file: Path) -> str:
+    """Return what to do about a damaged file, and what that costs."""
+    if file.name == "ca.key":
+        return (
+            f"restore it from a backup, or move the directory {file.parent} away and restart devlet: it creates new"
+            " credentials, and all existing ones stop working"
+        )
+    if file.name == "service-accounts.key":
+        return f"move {file} away and restart devlet: it creates a new one, and all service account tokens stop working"
+    return f"move {file} away and restart devlet: it creates a new one, and existing credentials stay valid"
 
 
 def _read(file: Path, *, private: bool = False) -> bytes:

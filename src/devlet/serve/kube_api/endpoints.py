@@ -1,7 +1,7 @@
 """What is no resource: discovery, OpenAPI, version, health and metrics."""
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from aiohttp import web
 
@@ -24,15 +24,14 @@ _CHECKS = (Check("ping"), Check("store"))
 
 
 class Endpoints:
-    """`ready` says whether the node is ready; `address` is where clients reach this server (HOST:PORT). `checks`
-    are more health checks than the `basic` ones; `metrics` are what `/metrics` shows."""
+    """`address` is where clients reach this server (HOST:PORT). `checks` are more health checks than the `basic` ones;
+    `metrics` are what `/metrics` shows."""
 
     def __init__(
         self,
         catalogue: Catalogue,
         address: str,
         custom_schema: CustomSchema | None = None,
-        ready: Callable[[], bool] = lambda: True,
         *,
         metrics: Registry | None = None,
         checks: Sequence[Check] = (),
@@ -41,8 +40,7 @@ class Endpoints:
         self._catalogue = catalogue
         self._address = address
         self._metrics = metrics
-        node = Check("node", lambda: None if ready() else "the node is not ready", ("readyz",))
-        self._checks = (*basic, *checks, node)
+        self._checks = (*basic, *checks)
         self._v2 = OpenAPIV2(catalogue, custom_schema)
         self._v3 = OpenAPIV3(catalogue, custom_schema)
 

@@ -1,6 +1,5 @@
 """The verbs on stored objects: from a request that may be answered to the answer."""
 
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -25,6 +24,7 @@ from devlet.cluster.store.guards import GuardedDelete, GuardedWrite
 from devlet.cluster.store.records import Documents
 from devlet.cluster.store.store import Store
 from devlet.errors import BadRequest, DevletError, UnsupportedPatch
+from devlet.kit.chance import random
 from devlet.objects.conversion import warning_for
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource

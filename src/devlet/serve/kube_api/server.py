@@ -7,18 +7,15 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from aiohttp import web
-
 from devlet.errors import Unavailable
+from devlet.serve.kube_api.connections import HEADER_MAX, LINE_MAX, Handle, Server, continued
 
 log = logging.getLogger(__name__)
-
-Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +33,12 @@ async def listening(
     handle: Handle, address: socket.socket, *, tls: ssl.SSLContext | None, settings: Settings = Settings()
 ) -> AsyncIterator[None]:
     """Serve on a bound socket while the block runs."""
-    server = web.Server(
-        handle,
+    server = Server(
+        continued(handle),
         keepalive_timeout=settings.idle_timeout,
         access_log=None,
-        max_field_size=64 << 10,
+        max_line_size=LINE_MAX,
+        max_field_size=HEADER_MAX,
         auto_decompress=False,  # handlers refuse what is compressed: a few bytes can mean gigabytes
         lingering_time=1.0,
         # A quiet watch would not notice that its client is gone, for up to an hour.

@@ -2,7 +2,8 @@
 
 phase, or status.reason, or SchedulingGated
   → the first init container that is not done:    Init:…     (and the main containers are not looked at)
-  → else the first container that waits or ended: its reason (Completed gives way to one that runs or failed)
+  → else the first container that waits or ended: its reason (Completed gives way to one that runs or failed, and to
+    the reason of a pod that failed)
 → whatever it is, a pod that is being deleted is Terminating, until it has ended
 """
 
@@ -126,8 +127,14 @@ def _main_word(pod: Document, main: list[Document], word: str) -> str:
     if failed := [status for status in main if number(status, "state", "terminated", "exitCode")]:
         return _end_word(failed[0])
     if not any(_is_up(status) for status in main):
-        return word
+        return _failure(pod) or word
     return "Running" if _condition(pod, "Ready").get("status") == "True" else "NotReady"
+
+
+def _failure(pod: Document) -> str:
+    """Return why a pod failed although its containers completed, such as DeadlineExceeded. kube-apiserver prints
+    Completed."""
+    return text(pod, "status", "reason") if text(pod, "status", "phase") == "Failed" else ""
 
 
 def _end_word(status: Document) -> str:

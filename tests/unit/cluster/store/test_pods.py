@@ -59,10 +59,22 @@ def test_a_binding_without_a_name_is_for_the_pod_that_was_addressed() -> None:
 
 def test_an_eviction_is_a_deletion() -> None:
     body = {"deleteOptions": {"gracePeriodSeconds": 5, "preconditions": {"uid": "u"}, "dryRun": ["All"]}}
-    assert pods.eviction_options(body) == DeleteOptions(5, None, Preconditions("u"), True)
-    assert pods.eviction_options({}) == DeleteOptions()
+    assert pods.eviction_options(POD, body) == DeleteOptions(5, None, Preconditions("u"), True)
+    assert pods.eviction_options(POD, {}) == DeleteOptions()
     with pytest.raises(BadRequest):
-        pods.eviction_options({"deleteOptions": {"gracePeriodSeconds": "soon"}})
+        pods.eviction_options(POD, {"deleteOptions": {"gracePeriodSeconds": "soon"}})
+
+
+@pytest.mark.parametrize("field", ["name", "namespace"])
+def test_an_eviction_or_binding_that_names_another_pod_is_refused(field: str) -> None:
+    pod = {**POD, "metadata": {**POD["metadata"], "namespace": "default"}}
+    own, other = {field: pod["metadata"][field]}, {field: "other"}
+    assert pods.eviction_options(pod, {"metadata": own}) == DeleteOptions()
+    assert pods.bind(pod, {**BINDING, "metadata": own}, NOW)["spec"]["nodeName"] == "n1"
+    with pytest.raises(BadRequest, match="does not match"):
+        pods.eviction_options(pod, {"metadata": other})
+    with pytest.raises(BadRequest, match="does not match"):
+        pods.bind(pod, {**BINDING, "metadata": other}, NOW)
 
 
 def test_an_evicted_pod_says_why() -> None:

@@ -111,14 +111,17 @@ class World:
         spec = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
         return await self.store.create(RESOURCE_CLAIMS, {"metadata": {"name": name, **metadata}, "spec": spec}, NS)
 
-    async def allocate(self, name: str, *pods: Document, others: list[Document] | None = None) -> Document:
-        """As a scheduler does: first the finalizer, then devices and consumers."""
+    async def allocate(
+        self, name: str, *pods: Document, others: list[Document] | None = None, selector: Document | None = None
+    ) -> Document:
+        """As a scheduler does: first the finalizer, then devices and consumers. `selector` is a term for the nodes."""
         claim = await self.store.get(RESOURCE_CLAIMS, name, NS)
         finalizers = sorted({*claim["metadata"].get("finalizers", []), FINALIZER})
         await self.store.patch(RESOURCE_CLAIMS, name, MergePatch({"metadata": {"finalizers": finalizers}}), NS)
         result = {"request": "gpu", "driver": "gpu.example.com", "pool": "p", "device": "d0"}
         status = {
-            "allocation": {"devices": {"results": [result]}},
+            "allocation": {"devices": {"results": [result]}}
+            | ({"nodeSelector": {"nodeSelectorTerms": [selector]}} if selector else {}),
             "reservedFor": [*map(consumer, pods), *(others or [])] or None,
         }
         return await self.store.patch(RESOURCE_CLAIMS, name, MergePatch({"status": status}), NS, subresource="status")

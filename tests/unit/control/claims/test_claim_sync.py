@@ -2,11 +2,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from devlet.control.claims.claim_sync import ClaimSync, reserved_for
+from devlet.control.claims.claim_sync import ClaimSync
 from devlet.control.claims.known_claims import KnownClaims
 from devlet.control.claims.pod_fates import PodFates
 from devlet.errors import Conflict
-from devlet.objects.claim import ConsumerReference
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_CLAIMS, Resource
 
@@ -33,15 +32,6 @@ async def needs_work(world: "World", name: str) -> bool:
 def owned_by(pod: Document) -> Document:
     metadata = pod["metadata"]
     return {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
-
-
-async def test_consumers_are_written_as_documents_have_them() -> None:
-    group = ConsumerReference(api_group="x.k8s.io", resource="groups", name="g", uid="1")
-    pod = ConsumerReference(resource="pods", name="p", uid="2")
-    assert reserved_for((group, pod)) == [
-        {"apiGroup": "x.k8s.io", "resource": "groups", "name": "g", "uid": "1"},
-        {"resource": "pods", "name": "p", "uid": "2"},
-    ]
 
 
 async def test_a_claim_that_pods_use_needs_no_work_and_one_of_strangers_a_question(world: "World") -> None:

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from devlet.cluster.client import DeleteOptions, MergePatch
+from devlet.control.reservations import FULL
 from devlet.errors import Conflict, Unavailable
 from devlet.kit.parts import running
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import Document, view
-from devlet.objects.kinds import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
+from devlet.objects.kinds import NODES, PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
 from devlet.objects.validation.claim_status import RESERVED_FOR_MAX
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ pytestmark = pytest.mark.anyio
 NS = "default"
 FINALIZER = "resource.kubernetes.io/delete-protection"
 ENTRY = "resource.kubernetes.io/pod-claim-name"
+
+
+IS = {"operator": "In"}
 
 
 def consumers(claim: Document) -> list[str]:
@@ -273,7 +277,7 @@ async def test_a_pod_that_has_a_node_already_is_added_to_its_allocated_claims(wo
         await world.pod("second", node="n1", gpu=":shared", other=":waiting", own="one-gpu")
         await world.settled()
         claims = await world.claims()
-        assert consumers(claims["shared"]) == ["first", "second"]
+        assert sorted(consumers(claims["shared"])) == ["first", "second"]
         assert all("allocation" not in c["status"] for name, c in claims.items() if name != "shared")
         own = (await world.recorded("second"))["own"] or ""
         await world.allocate(own)
@@ -291,6 +295,36 @@ async def test_reservations_of_pods_without_a_node_are_the_schedulers_business(w
         assert consumers((await world.claims())["shared"]) == []
 
 
+async def test_a_claim_is_not_reserved_for_a_pod_on_a_node_where_it_cannot_be_used(world: "World") -> None:
+    await world.store.create(NODES, {"metadata": {"name": "n2", "labels": {"zone": "a"}}})
+    await world.claim("local")
+    await world.claim("attached")
+    async with world.working():
+        await world.allocate("local", selector={"matchFields": [{**IS, "key": "metadata.name", "values": ["n1"]}]})
+        await world.allocate("attached", selector={"matchExpressions": [{**IS, "key": "zone", "values": ["a"]}]})
+        await world.pod("train", node="n2", gpu=":local", net=":attached")
+        await world.settled()
+        claims = await world.claims()
+        assert consumers(claims["local"]) == [] and consumers(claims["attached"]) == ["train"]
+        where = "cannot be used on node n2: its allocation requires metadata.name In [n1]"
+        assert await world.events() == [
+            ("FailedResourceClaimReservation", f"the devices of ResourceClaim local {where}")
+        ]
+
+
+async def test_a_claim_is_reserved_when_the_node_gets_the_label_that_its_allocation_requires(world: "World") -> None:
+    await world.store.create(NODES, {"metadata": {"name": "n2"}})
+    await world.claim("attached")
+    async with world.working():
+        await world.allocate("attached", selector={"matchExpressions": [{**IS, "key": "zone", "values": ["a"]}]})
+        await world.pod("train", node="n2", net=":attached")
+        await world.settled()
+        assert consumers((await world.claims())["attached"]) == []
+        await world.store.patch(NODES, "n2", MergePatch({"metadata": {"labels": {"zone": "a"}}}))
+        await world.settled()
+        assert consumers((await world.claims())["attached"]) == ["train"]
+
+
 @pytest.mark.spec("DA-6.1g")
 async def test_more_consumers_than_allowed_are_told_and_admitted_when_one_goes(world: "World") -> None:
     await world.claim("shared")
@@ -302,8 +336,7 @@ async def test_more_consumers_than_allowed_are_told_and_admitted_when_one_goes(w
         await world.settled()
         claim = (await world.claims())["shared"]
         assert len(consumers(claim)) == RESERVED_FOR_MAX and "second" not in consumers(claim)
-        text = "claim shared is reserved for 256 consumers, the maximum: wait until one is done"
-        assert await world.events() == [("FailedResourceClaimReservation", text)]
+        assert await world.events() == [("FailedResourceClaimReservation", FULL.format("shared"))]
         await world.finish("first")
         await world.settled()
         assert "second" in consumers((await world.claims())["shared"])

@@ -1,7 +1,7 @@
 """What people get wrong: the pod says so, nobody else is disturbed, and it is scheduled the moment that is possible."""
 
 import pytest
-from tests.unit.control.scheduler.conftest import World, allocation_on
+from tests.unit.control.conftest import World, allocation_on
 
 from devlet.cluster.client import MergePatch
 from devlet.control.scheduler.settings import Settings
@@ -139,7 +139,7 @@ async def test_the_257th_consumer_of_a_claim_waits_until_one_goes(world: World) 
     await world.status("c", {"allocation": allocation_on("n1"), "reservedFor": reserved})
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        await refused(world, "train", "claim c is used by 256 pods already, which is the most that it can be")
+        await refused(world, "train", "claim c already has the maximum of 256 consumers")
         await world.remove("p0")
         await world.bound("train")
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
-from tests.unit.control.scheduler.conftest import (
+from tests.unit.control.conftest import (
     BINDING,
     CLAIM_STATUS,
     World,

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
 import pytest
-from tests.unit.control.scheduler.conftest import World, allocation_on
+from tests.unit.control.conftest import World, allocation_on
 
 from devlet.cluster.events import Recorder
 from devlet.control.informers import Informers

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.unit.control.scheduler.conftest import World
+from tests.unit.control.conftest import World
 from tests.unit.control.scheduler.test_devices import given
 
 from devlet.cluster.client import MergePatch

@@ -9,11 +9,9 @@ from devlet.control.scheduler.claim_checks import (
     deadline,
     has_conditions,
     is_expired,
-    is_usable_on,
     missing_class,
     resolve,
 )
-from devlet.errors import InvalidInput
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import Document, view
 from devlet.objects.pod import Pod
@@ -118,31 +116,6 @@ def request(name: str, *classes: str, exactly: bool = True) -> Document:
 )
 def test_a_claim_waits_for_the_classes_of_its_requests(requests: list[Document], reason: str) -> None:
     assert missing_class(claim(spec={"devices": {"requests": requests}}), {"gpu", "nic"}.__contains__) == reason
-
-
-# Where
-
-
-def selecting(*terms: Document) -> Document:
-    return {"allocation": {"nodeSelector": {"nodeSelectorTerms": list(terms)}}}
-
-
-@pytest.mark.spec("DA-5.4a")
-def test_allocated_devices_can_be_used_where_their_node_selector_says() -> None:
-    by_name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
-    by_label = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
-    assert is_usable_on(claim(), "n1", {})
-    assert is_usable_on(claim(status={"allocation": {}}), "n1", {})
-    assert is_usable_on(claim(status=selecting(by_name)), "n1", {})
-    assert not is_usable_on(claim(status=selecting(by_name)), "n2", {})
-    assert is_usable_on(claim(status=selecting(by_name, by_label)), "n2", {"zone": "a"})
-    assert not is_usable_on(claim(status=selecting()), "n1", {})
-
-
-def test_a_node_selector_that_cannot_be_read_is_named() -> None:
-    broken = claim(status=selecting({"matchExpressions": [{"key": "zone", "operator": "Near"}]}))
-    with pytest.raises(InvalidInput, match=r"status\.allocation\.nodeSelector\.nodeSelectorTerms\[0\]"):
-        is_usable_on(broken, "n1", {})
 
 
 # Binding conditions

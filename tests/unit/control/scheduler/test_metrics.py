@@ -1,7 +1,7 @@
 """What the scheduler counts."""
 
 import pytest
-from tests.unit.control.scheduler.conftest import World
+from tests.unit.control.conftest import World
 
 from devlet.control.scheduler.metrics import SchedulerMetrics
 from devlet.kit.metrics import Registry

@@ -2,7 +2,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.unit.control.scheduler.conftest import World
+from tests.unit.control.conftest import World
 
 from devlet.cluster.client import MergePatch
 from devlet.control.scheduler.neighbours import KEPT_AWAY, NOT_APART, NOT_NEAR, Neighbours, Social, of_pod

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from tests.unit.control.scheduler.conftest import allocation_on
+from tests.unit.control.conftest import allocation_on
 from tests.unit.control.scheduler.test_bad_input import hard
 
 from devlet.control.scheduler import extended_resources, fit
@@ -119,6 +119,14 @@ def test_devices_that_a_claim_has_decide_the_node() -> None:
     assert board.place(pod("train", claim="c")) == ("n2", [])
     subject = board.subject(pod("train", claim="c"))
     assert obstacles(subject, board.table.entries[0], None) == ("the devices of claim c cannot be used there",)
+
+
+def test_a_pod_that_has_a_node_cannot_use_devices_of_another_one() -> None:
+    board = Board(node("n1"), node("n2"), {**claim("c"), "status": {"allocation": allocation_on("n2")}})
+    subject = board.subject(pod("train", claim="c", nodeName="n1"))
+    assert obstacles(subject, board.table.entries[0], None) == ("the devices of claim c cannot be used there",)
+    assert obstacles(subject, board.table.entries[1], None) == (fit.OTHER_NODE,)
+    assert board.place(pod("train", claim="c", nodeName="n2")) == ("n2", [])
 
 
 @pytest.mark.spec("DA-11.16b")

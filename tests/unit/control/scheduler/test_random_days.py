@@ -10,7 +10,7 @@ from random import Random
 
 import anyio
 import pytest
-from tests.unit.control.scheduler.conftest import World, Write
+from tests.unit.control.conftest import World, Write
 
 from devlet.control.scheduler import claim_checks, extended_resources, fit, reasons
 from devlet.control.scheduler.devices import Devices
@@ -23,6 +23,7 @@ from devlet.errors import Conflict, DevletError, NotFound, Unavailable
 from devlet.kit.backoff import Backoff
 from devlet.objects import kinds
 from devlet.objects.claim import DeviceResult, ResourceClaim
+from devlet.objects.claim_nodes import is_usable_on
 from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName, PodUID
@@ -122,7 +123,7 @@ class Snapshot:
                 yield f"{name} does not exist"
             elif not used.results or each.uid not in {one.uid for one in used.status.reserved_for}:
                 yield f"{used.name} has no devices, or is not reserved for it"
-            elif entry and not claim_checks.is_usable_on(used, entry.name, entry.view.labels):
+            elif entry and not is_usable_on(used, entry.name, entry.view.labels):
                 yield f"{used.name} cannot be used on {entry.name}"
 
     def stale(self) -> Iterator[str]:

@@ -5,6 +5,7 @@ from tests.unit.control.scheduler.test_placing import EXTENDED, Board, with_gpus
 
 from devlet.control.scheduler import reasons
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import DriverName
 from devlet.testing.workloads import claim, device_class, node, pod, slice_of, wish
 
 
@@ -56,3 +57,10 @@ def test_of_many_reasons_the_most_frequent_are_told() -> None:
     board = Board(*(node(f"n{i}") for i in range(2)))
     text = why(board, pod("train", requests={f"example.com/r{i}": "1" for i in range(12)}))
     assert text.count(";") == reasons.REASONS_MAX and text.endswith("8 for other reasons")
+
+
+def test_drivers_that_are_gone_are_named_with_their_node_or_the_number_of_nodes() -> None:
+    some = {DriverName("a.example.com"): {"n1"}, DriverName("b.example.com"): {"n1", "n2"}}
+    assert reasons.hidden(some) == "drivers that are not connected: a.example.com on n1, b.example.com on 2 nodes"
+    many = {DriverName(f"d{number}.example.com"): {"n1"} for number in range(5)}
+    assert reasons.hidden(many).endswith("d2.example.com on n1 and 2 more")

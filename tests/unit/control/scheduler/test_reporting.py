@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.control.scheduler.conftest import World, raises
+from tests.unit.control.conftest import World, raises
 
 from devlet.cluster.client import StrategicMergePatch
 from devlet.control.scheduler.settings import Settings

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.unit.control.scheduler.conftest import allocation_on
+from tests.unit.control.conftest import allocation_on
 from tests.unit.control.scheduler.test_placing import with_gpus
 
 from devlet.control.scheduler import fit

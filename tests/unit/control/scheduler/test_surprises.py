@@ -4,7 +4,7 @@ Whatever happens, no device is given twice, nobody loses what it uses, and whoev
 
 import anyio
 import pytest
-from tests.unit.control.scheduler.conftest import BINDING, CLAIM_STATUS, World, Write, allocation_on
+from tests.unit.control.conftest import BINDING, CLAIM_STATUS, World, Write, allocation_on
 
 from devlet.cluster.client import MergePatch
 from devlet.errors import Conflict, Unavailable

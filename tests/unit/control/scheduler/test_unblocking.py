@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import anyio
 import pytest
-from tests.unit.control.scheduler.conftest import CLAIM_STATUS, World, Write, allocation_on, raises
+from tests.unit.control.conftest import CLAIM_STATUS, World, Write, allocation_on, raises
 
 from devlet.control.scheduler.settings import Settings
 from devlet.errors import Conflict, Forbidden

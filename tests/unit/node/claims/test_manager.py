@@ -59,6 +59,7 @@ class Bench:
         self.observed: list[tuple[str, bool]] = []
         self.watched: dict[str, tuple[Any, ...]] = {}
         self.woken: list[str] = []
+        self.misplaced: dict[str, str] = {}
         self.reports: list[Report] = []
 
     @asynccontextmanager
@@ -74,6 +75,7 @@ class Bench:
             observe=lambda name, seconds, failed: self.observed.append((name, failed)),
             watch=lambda uid, keys: self.watched.__setitem__(uid, tuple(keys)),
             wake=self.woken.append,
+            misplaced=lambda claim: self.misplaced.get(claim.name, ""),
         )
         async with running(made.run):
             yield made
@@ -850,3 +852,15 @@ async def test_a_device_with_admin_access_is_prepared_as_any_other(bench: Bench)
         await manager.prepare(pod())
         assert manager.is_prepared(pod())
     assert bench.gpu.calls == [("prepare", ("claim",))]
+
+
+async def test_a_claim_that_cannot_be_used_on_this_node_is_not_prepared_unless_it_was_before(bench: Bench) -> None:
+    bench.misplaced["claim"] = "the devices of ResourceClaim claim cannot be used on node n2"
+    async with bench.manager() as manager:
+        assert await refused(manager, pod()) == bench.misplaced["claim"]
+        assert bench.gpu.calls == [] and bench.on_disk() == {}
+        bench.misplaced.clear()
+        await manager.prepare(pod())
+        bench.misplaced["claim"] = "the node's labels have changed since"
+        await manager.prepare(pod())
+        assert manager.is_prepared(pod())

@@ -94,6 +94,18 @@ def test_the_scope_of_built_in_kinds_is_known() -> None:
         assert (required("metadata.namespace") in causes) is kind.namespaced
 
 
+@pytest.mark.parametrize("kind", ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"])
+def test_a_role_or_binding_has_the_name_of_a_path_segment(kind: str) -> None:
+    """As kubectl and Kubernetes' own roles have it: `system:node`, `Team A`."""
+    good = document("rbac.authorization.k8s.io/v1", kind, None if kind.startswith("Cluster") else "ns")
+    for name in ("system:demo", "Team A", "x" * 300):
+        good["metadata"]["name"] = name
+        assert [each for each in validation.validate_create(good, RULES) if each.field.startswith("metadata")] == []
+    for name in ("a/b", "50%", "..", ""):
+        good["metadata"]["name"] = name
+        assert [each.field for each in validation.validate_create(good, RULES)][:1] == ["metadata.name"]
+
+
 def test_a_namespace_has_the_name_of_a_label() -> None:
     dotted = {**document("v1", "Namespace", None), "metadata": {"name": "a.b"}}
     assert validation.validate_create(dotted, RULES) == [invalid("metadata.name", "a.b", "must not contain dots")]

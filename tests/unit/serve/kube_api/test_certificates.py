@@ -116,13 +116,19 @@ def _no_authority(pki: Pki) -> None:
 
 DAMAGES: dict[str, tuple[Callable[[Pki], object], str]] = {
     "key gone": (lambda pki: (pki.directory / "ca.key").unlink(), "its key .*ca.key is not"),
-    "key empty": (lambda pki: (pki.directory / "ca.key").write_bytes(b""), "ca.key holds no private key"),
+    "key empty": (
+        lambda pki: (pki.directory / "ca.key").write_bytes(b""),
+        "ca.key is damaged: it holds no private key; restore it from a backup, or move the directory",
+    ),
     "key readable": (lambda pki: (pki.directory / "ca.key").chmod(0o640), r"mode 0640\); run: chmod 600"),
-    "certificate garbled": (lambda pki: _garble(pki, "ca.crt"), "ca.crt holds no certificate"),
+    "certificate garbled": (lambda pki: _garble(pki, "ca.crt"), "ca.crt is damaged: it holds no certificate"),
     "certificate too large": (lambda pki: (pki.directory / "ca.crt").write_bytes(b"x" * 70_000), "larger than"),
     "another authority": (_foreign_authority, "does not belong to the key"),
     "no authority": (_no_authority, "not the certificate of an authority"),
-    "server garbled": (lambda pki: _garble(pki, "server.pem"), "server.pem holds no private key"),
+    "server garbled": (
+        lambda pki: _garble(pki, "server.pem"),
+        r"server.pem is damaged: it holds no private key; move .*server.pem away",
+    ),
     "server of another authority": (_foreign_server, "was not signed by"),
 }
 

@@ -103,7 +103,7 @@ async def test_views_are_those_of_the_node(session: aiohttp.ClientSession) -> No
 
 async def test_health_and_metrics_are_those_of_the_node(session: aiohttp.ClientSession) -> None:
     assert await text(session, "/healthz") == "ok"
-    assert await text(session, "/readyz/node") == "ok"
+    assert await text(session, "/readyz") == "ok"
     assert "things_total 1" in await text(session, "/metrics")
 
 

@@ -70,6 +70,15 @@ def test_completed_gives_way_to_a_container_that_runs_or_failed() -> None:
     assert shown(pod(containerStatuses=failed), "Status") == "Error"
 
 
+def test_a_pod_that_exceeded_its_deadline_says_so_though_its_containers_completed() -> None:
+    statuses = [container("c", DONE), container("d", DONE)]
+    late = pod("Failed", reason="DeadlineExceeded", containerStatuses=statuses)
+    assert shown(late, "Status") == "DeadlineExceeded"
+    assert shown(pod("Succeeded", reason="Whatever", containerStatuses=statuses), "Status") == "Completed"
+    killed = pod("Failed", reason="DeadlineExceeded", containerStatuses=[container("c", FAILED)])
+    assert shown(killed, "Status") == "Error"
+
+
 def test_a_container_that_ended_without_a_reason_has_its_code() -> None:
     statuses = [container("c", {"terminated": {"exitCode": 3}})]
     assert shown(pod(containerStatuses=statuses), "Status") == "ExitCode:3"

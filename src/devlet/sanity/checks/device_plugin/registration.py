@@ -193,8 +193,7 @@ async def refused(rig: DevicePluginRig) -> Outcome:
     resources, before = rig.resources, rig.kubelet.count
     rig.kubelet.refusals = len(resources)
     await rig.restart_kubelet()
-    if not await rig.ready_again(resources, before):
-        return Failed(
-            f"its registration was refused once, and in {rig.settings.wait:g} s it neither tried again nor ended"
-        )
+    within = rig.settings.refused
+    if not await rig.ready_again(resources, before, within):
+        return Failed(f"its registration was refused once, and in {within:g} s it neither tried again nor ended")
     return Passed()

@@ -165,9 +165,9 @@ def allocation_on(node: str, device: str = "gpu-0", **more: Any) -> Document:
 class World:
     """`cluster` is what the scheduler has; the test itself and the claim controller use `store`."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings, cluster: Cluster | None = None) -> None:
         self.store = store
-        self.cluster = FaultyCluster(store)
+        self.cluster = FaultyCluster(cluster or store)
         self.settings = settings
         self.metrics = Registry()
         self.clock: Clock = SystemClock()

@@ -1,0 +1,24 @@
+"""Request ids: one for each attempt of a pod's worker, in the log lines of the node and of the drivers that it calls.
+
+The node binds `requestID` (`kit.facts`) and sends it with each gRPC call as metadata. An SDK driver binds the id that
+it got, so that `grep requestID=…` finds both ends of a call.
+"""
+
+import re
+import secrets
+
+__all__ = ["FACT", "METADATA", "is_valid", "new"]
+
+FACT = "requestID"  # in log lines
+METADATA = "devlet-request-id"  # in gRPC calls
+
+_valid = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
+
+
+def new() -> str:
+    return secrets.token_hex(4)
+
+
+def is_valid(text: object) -> bool:
+    """Return True if a text from outside may stand in log lines."""
+    return isinstance(text, str) and _valid(text) is not None

@@ -1,0 +1,90 @@
+"""HTTP connections: the response to requests that cannot be parsed, and support for `Expect: 100-continue`.
+
+Requests that cannot be parsed never reach a handler. They are refused with a Status, like any other bad request, and
+leave one line in the log.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+import msgspec
+from aiohttp import web
+from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
+from aiohttp.web_protocol import RequestHandler
+
+from devlet.kit.facts import facts
+from devlet.objects.statuses import failure
+
+__all__ = ["HEADER_MAX", "LINE_MAX", "Handle", "Server", "continued"]
+
+log = logging.getLogger(__name__)
+
+LINE_MAX = 32 << 10  # bytes of a request's path and query
+HEADER_MAX = 64 << 10  # bytes of one header; must differ from LINE_MAX: `_refusal` compares the limit
+_TEXT_MAX = 200  # characters of the request that an answer and the log show
+
+_REASONS = {
+    HTTPStatus.BAD_REQUEST: "BadRequest",
+    HTTPStatus.REQUEST_URI_TOO_LONG: "RequestURITooLong",
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "RequestHeaderFieldsTooLarge",
+    HTTPStatus.EXPECTATION_FAILED: "ExpectationFailed",
+}
+
+Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class Server(web.Server):
+    """A server whose connections are `_Connection`s."""
+
+    def __call__(self) -> RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+class _Connection(RequestHandler):
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Refuse a request that cannot be parsed. Any other error is a bug in devlet and handled by aiohttp."""
+        if not isinstance(exc, BadHttpMessage) or request.writer.output_size > 0:
+            return super().handle_error(request, status, exc, message)
+        code, text = _refusal(exc)
+        log.info("request refused", extra=facts(code=code.value, err=text))
+        answer = _status(code, text)
+        answer.force_close()
+        return answer
+
+
+def _refusal(error: BadHttpMessage) -> tuple[HTTPStatus, str]:
+    if not isinstance(error, LineTooLong):
+        return HTTPStatus.BAD_REQUEST, " ".join(error.message.split())[:_TEXT_MAX]
+    if error.args[1] == LINE_MAX:
+        return HTTPStatus.REQUEST_URI_TOO_LONG, f"the request's path and query are longer than {LINE_MAX} bytes"
+    return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"a header is longer than {HEADER_MAX} bytes"
+
+
+def continued(handle: Handle) -> Handle:
+    """Wrap a handler so that it sends `100 Continue` to clients that wait for it before they send the body."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        expected = request.headers.get("Expect", "")
+        if expected.lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0  # the answer itself has not begun
+        elif expected:
+            text = f"Expect: {expected[:_TEXT_MAX]} is not supported, only 100-continue is"
+            return _status(HTTPStatus.EXPECTATION_FAILED, text)
+        return await handle(request)
+
+    return answer
+
+
+def _status(code: HTTPStatus, text: str) -> web.Response:
+    body = msgspec.json.encode(failure(code.value, _REASONS[code], text))
+    return web.Response(status=code.value, body=body, content_type="application/json")
