@@ -68,7 +68,7 @@ class Terminal:
 
     @contextmanager
     def _background(self, command: str) -> Iterator[None]:
-        log = self._stack.enter_context((self.folder / "log").open("a"))
+        log = self._stack.enter_context((self.folder / "devlet.log").open("a"))
         words = shlex.split(command)
         with subprocess.Popen(
             words, cwd=self.folder, env=self._environ, stdout=subprocess.PIPE, stderr=log, text=True
@@ -76,7 +76,9 @@ class Terminal:
             try:
                 assert process.stdout is not None
                 if words[0] == "devlet":
-                    assert process.stdout.readline().startswith("devlet is ready"), (self.folder / "log").read_text()
+                    assert process.stdout.readline().startswith("devlet is ready"), (
+                        self.folder / "devlet.log"
+                    ).read_text()
                 yield
             finally:
                 process.send_signal(signal.SIGTERM)

@@ -132,6 +132,9 @@ async def test_a_driver_is_told_why_it_is_refused_and_can_do_better(
     wrong(gpu)
     await gpu.start_registrar()
     assert text in await gpu.until_refused()
+    kind, rows = ("DRA", node.driver_states) if gpu.type == "DRAPlugin" else ("", node.plugin_states)
+    await node.until_event(f"{kind}PluginRegistrationFailed", text)
+    assert any(text in each["message"] for each in (await rows()).values() if each["state"] == "Refused")
     await add_pod(node, name)
     await fails(node, f"DRA driver {name} is not registered", "FailedPrepareDynamicResources")
     assert gpu.connections == 0 and node.claim_checkpoint().keys() == {"bystander"}

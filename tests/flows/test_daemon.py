@@ -112,7 +112,7 @@ def test_systemd_is_told_ready_alive_and_stopping(root: Path) -> None:
         manager.bind(str(root / "notify"))
         manager.settimeout(_DEADLINE)
         environ = {"NOTIFY_SOCKET": str(root / "notify"), "WATCHDOG_USEC": "20000"}
-        with daemon("--root", root, **environ) as node:
+        with daemon("--root", root / "r", **environ) as node:
             messages = {manager.recv(100)}
             while messages != {b"READY=1", b"WATCHDOG=1"}:
                 messages.add(manager.recv(100))

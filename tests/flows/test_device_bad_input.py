@@ -144,8 +144,27 @@ async def test_a_wrong_registration_is_refused_with_the_reason(
     answer = await refusal(bad, **request)
     assert answer[0] == code
     assert text in answer[1]
-    assert not [name for name in await node.plugin_states() if not name.startswith("good.com")]
+    rows = [status for name, status in (await node.plugin_states()).items() if not name.startswith("good.com")]
+    assert {status["state"] for status in rows} == {"Refused"}
+    assert any(text in status["message"] for status in rows)
     assert bad.calls == []
+
+
+async def test_a_refused_plugin_has_a_warning_an_event_and_a_row_until_it_registers(
+    node: NodeProcess, bad: FakeDevicePlugin
+) -> None:
+    for _ in range(2):
+        await refusal(bad, version="v9")
+    event = await node.until_event("DevicePluginRegistrationFailed", f"plugin {bad.resource} at ")
+    assert (event["involvedObject"]["kind"], event["type"]) == ("Node", "Warning")
+    assert 'requested API version "v9"' in event["message"]
+    assert str(bad.path) in event["message"]
+    name = bad.resource.replace("/", ":")
+    assert (await node.plugin_states())[name]["state"] == "Refused"
+    warnings = [line for line in node.log.splitlines() if "plugin not registered" in line and bad.resource in line]
+    assert [line[0] for line in warnings] == ["W"]
+    await bad.register()
+    await until(node.plugin_states, lambda found: found[name]["state"] in ("Silent", "Connected"))
 
 
 def make_file(path: Path) -> None:

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 Parts = Callable[[Config], AbstractAsyncContextManager[None]]
 
-DATABASE = membership.DATABASE
+DATABASE = root.DATABASE
 
 
 def _check_selector(expression: str, stored: bool) -> Sequence[Cause]:

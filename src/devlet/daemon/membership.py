@@ -7,16 +7,16 @@ not exist: everything they have would be taken for left over.
 import logging
 from pathlib import Path
 
+from devlet.daemon.root import DATABASE
 from devlet.errors import InvalidInput
 from devlet.kit import atomic_file
 from devlet.kit.facts import facts
 
-__all__ = ["DATABASE", "FILE", "embed", "join", "server_of"]
+__all__ = ["FILE", "embed", "join", "server_of"]
 
 log = logging.getLogger(__name__)
 
 FILE = "joined"  # in the root of a node that is one of another cluster: where that was when it joined
-DATABASE = "cluster.db"  # in the root of a node with an embedded cluster
 
 
 def embed(root: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 
 from devlet.cluster.client import Cluster
-from devlet.cluster.events import Recorder
+from devlet.cluster.events import WARNING, Recorder
 from devlet.daemon.config import Config
 from devlet.daemon.node_claims import NodeClaims
 from devlet.daemon.node_settings import NodeSettings
@@ -42,6 +42,7 @@ from devlet.plugins import device_plugin
 from devlet.plugins.device_plugin_handler import TYPE as DEVICE_PLUGIN
 from devlet.plugins.device_plugin_handler import DevicePluginHandler
 from devlet.plugins.dra_registry import TYPE as DRA_DRIVER
+from devlet.plugins.refusals import Refusal, Refusals
 from devlet.plugins.registration import Handler, PluginWatcher
 from devlet.plugins.registration_server import RegistrationServer, remove_sockets
 from devlet.runtime.cdi.cache import Cache
@@ -138,6 +139,7 @@ class NodeAgent:
             claim_health=self.claims.statuses,
             static=self._static_pods(cluster, name, settings.static_pod_path, clock),
         )
+        refusals = Refusals(clock, self._refused)
         self.views = views.NodeViews(
             self.devices,
             self.pods,
@@ -145,15 +147,19 @@ class NodeAgent:
             drivers=self.claims.drivers,
             slices=self.claims.slices,
             runtime=runtime,
+            refusals=refusals.records,
         )
         self.registration = RegistrationServer(
-            self._directories.device_plugins, self.devices.register, count=counters.registration_requested
+            self._directories.device_plugins,
+            self.devices.register,
+            count=counters.registration_requested,
+            refusals=refusals,
         )
         handlers: dict[str, Handler] = {
             DEVICE_PLUGIN: DevicePluginHandler(self.devices.register, self.devices.deregister),
             DRA_DRIVER: self.claims.drivers,
         }
-        self.watcher = PluginWatcher(self._directories.registry, handlers, clock=clock)
+        self.watcher = PluginWatcher(self._directories.registry, handlers, clock=clock, refusals=refusals)
         show_plugins(metrics, self.watcher.plugins)
         show_name(metrics, config.node_name)
         self.pod_resources = PodResourcesServer(
@@ -201,6 +207,12 @@ class NodeAgent:
 
     def _health_changed(self, pods: frozenset[PodUID]) -> None:
         self.pods.health_changed(pods)
+
+    def _refused(self, refusal: Refusal) -> None:
+        what = refusal.type if refusal.type in (DEVICE_PLUGIN, DRA_DRIVER) else "Plugin"
+        where = f" at {refusal.socket}" if refusal.socket else ""
+        message = f"plugin {refusal.name or 'without a name'}{where} could not be registered: {refusal.message}"
+        self._report(Report(WARNING, f"{what}RegistrationFailed", message))
 
     def _claim_changed(self, pod: PodUID) -> None:
         self.pods.claim_changed(pod)

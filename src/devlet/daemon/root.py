@@ -12,6 +12,7 @@ from pathlib import Path
 from devlet.errors import InvalidInput
 from devlet.kit import socket_paths
 
+DATABASE = "cluster.db"  # of a node with an embedded cluster
 LOCK_FILE = "devlet.lock"  # held by the daemon that runs on the root
 REGISTRY = "plugins_registry"
 PLUGINS = "plugins"  # where drivers keep their sockets and data
@@ -60,10 +61,29 @@ def prepare(root: Path) -> None:
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         mode = stat.S_IMODE(found.st_mode)
         raise InvalidInput(f"root {root} may be written by others (mode {mode:04o}); run: chmod go-w {root}")
+    _check_content(root)
 
 
 # The modes are those of a kubelet's directories.
 _LAYOUT = {DEVICE_PLUGINS: 0o755, REGISTRY: 0o750, PLUGINS: 0o750, POD_RESOURCES: 0o750, CDI: 0o755}
+# What shows that a directory is the root of a devlet or of a kubelet.
+_SIGNS = frozenset({LOCK_FILE, DATABASE, DEVICE_PLUGINS, REGISTRY, POD_RESOURCES})
+# May be in a new root: a log, a configuration, and the mark of devlet.testing that removes roots of killed tests.
+_BESIDE = (".log", ".yaml", ".devlet-test-root")
+
+
+def _check_content(root: Path) -> None:
+    """Refuse a directory that has other uses, such as /etc."""
+    try:
+        names = sorted(os.listdir(root))
+    except OSError as e:
+        raise InvalidInput(f"root {root} cannot be read: {e.strerror or e}; choose another with --root") from e
+    foreign = [name for name in names if name not in _LAYOUT and not name.endswith(_BESIDE)]
+    if foreign and _SIGNS.isdisjoint(names):
+        raise InvalidInput(
+            f"root {root} is not empty and was not created by devlet (it contains {foreign[0]!r});"
+            " choose an empty or a new directory with --root"
+        )
 
 
 def lay_out(root: Path) -> None:

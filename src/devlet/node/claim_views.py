@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, DriverPart, PodWait
-from devlet.node.view_documents import by_name, document, escaped, moment
+from devlet.node.view_documents import REFUSED, by_name, document, escaped, moment
 from devlet.node.view_documents import known as without_unknown
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import DriverName, PodUID
 from devlet.objects.pod import Pod
 from devlet.objects.prepared import PreparedDevice
 from devlet.plugins.dra import DriverRecord
+from devlet.plugins.refusals import Refusal
 
 __all__ = ["Known", "driver_documents", "prepared_claim_documents"]
 
@@ -38,7 +39,7 @@ class Known:
     wipes: Mapping[DriverName, datetime] | None = None
 
 
-def driver_documents(records: Iterable[DriverRecord], known: Known) -> list[Document]:
+def driver_documents(records: Iterable[DriverRecord], known: Known, refused: Iterable[Refusal] = ()) -> list[Document]:
     """The instance that is called has the plain name, and what is said of the driver as a whole."""
     tallies = _tallies(known)
     numbers: Counter[DriverName] = Counter()
@@ -47,6 +48,10 @@ def driver_documents(records: Iterable[DriverRecord], known: Known) -> list[Docu
         numbers[record.driver] += 1
         number = numbers[record.driver]
         documents.append(_driver(record, number, tallies[record.driver] if number == 1 else None))
+    for refusal in refused:
+        driver = DriverName(refusal.name or (refusal.socket.name if refusal.socket else refusal.type))
+        numbers[driver] += 1
+        documents.append(_refused(refusal, driver, numbers[driver], tallies[driver] if numbers[driver] == 1 else None))
     documents += [_missing(driver, tally) for driver, tally in tallies.items() if driver not in numbers]
     return by_name(documents)
 
@@ -145,6 +150,13 @@ def _state(record: DriverRecord) -> str:
 def _missing(driver: DriverName, tally: _Tally) -> Document:
     status = {"state": MISSING, **_counts(tally), "message": _why_known(tally)}
     return document("Driver", {"name": _name(driver)}, {"driver": driver}, status)
+
+
+def _refused(refusal: Refusal, driver: DriverName, number: int, tally: _Tally | None) -> Document:
+    counts = _counts(tally) if tally else {}
+    status = {"state": REFUSED, "since": moment(refusal.since), **counts, "message": refusal.message}
+    spec = {"driver": driver, "socket": str(refusal.socket) if refusal.socket else None}
+    return document("Driver", {"name": _name(driver, number)}, without_unknown(spec), status)
 
 
 def _name(driver: DriverName, number: int = 1) -> str:

@@ -8,9 +8,10 @@ from devlet.node.devices.order import natural
 from devlet.objects.documents import Document
 from devlet.objects.timestamps import format_time
 
-__all__ = ["API_VERSION", "by_name", "document", "escaped", "known", "moment"]
+__all__ = ["API_VERSION", "REFUSED", "by_name", "document", "escaped", "known", "moment"]
 
 API_VERSION = "devlet.dev/v1alpha1"
+REFUSED = "Refused"  # the state of a plugin or driver that was not registered
 
 
 def document(kind: str, metadata: Document, spec: Document, status: Document) -> Document:

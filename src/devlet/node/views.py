@@ -11,7 +11,7 @@ else a device's id may hold is written as "~" and two hexadecimal digits per byt
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -19,11 +19,13 @@ from devlet.node import claim_views, holder_views
 from devlet.node.claims.records import ClaimRecord, PodWait
 from devlet.node.devices.records import DeviceRecord, PluginRecord, PluginState
 from devlet.node.holder_views import Holders, NoClaims, NoRuntime
-from devlet.node.view_documents import API_VERSION, by_name, document, escaped, moment
+from devlet.node.view_documents import API_VERSION, REFUSED, by_name, document, escaped, moment
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName, DeviceID, DriverName, PodUID, ResourceName
 from devlet.objects.pod import Pod
 from devlet.plugins.dra import DriverRecord
+from devlet.plugins.dra_registry import TYPE as DRA_DRIVER
+from devlet.plugins.refusals import Refusal
 
 __all__ = ["API_VERSION", "NodeViews", "device_documents", "device_name", "plugin_documents"]
 
@@ -57,7 +59,8 @@ class Slices(Protocol):
 
 
 class NodeViews:
-    """The documents as they are now, by name. Without `claims` and `drivers` there are none of them."""
+    """The documents as they are now, by name. Without `claims` and `drivers` there are none of them. `refusals` returns
+    the plugins and drivers whose registration was refused."""
 
     def __init__(
         self,
@@ -68,7 +71,9 @@ class NodeViews:
         drivers: Drivers | None = None,
         slices: Slices | None = None,
         runtime: holder_views.Runtime = NoRuntime(),
+        refusals: Callable[[], Sequence[Refusal]] = tuple,
     ) -> None:
+        self._refusals = refusals
         self._devices = devices
         self._pods = pods
         self._claims = claims
@@ -80,7 +85,8 @@ class NodeViews:
         return device_documents(self._devices.device_records(), self._pods.active())
 
     def plugins(self) -> list[Document]:
-        return plugin_documents(self._devices.plugin_records())
+        refused = [each for each in self._refusals() if each.type != DRA_DRIVER]
+        return plugin_documents(self._devices.plugin_records(), refused)
 
     async def holders(self) -> list[Document]:
         return await self._holders.documents(self._pods.active())
@@ -89,7 +95,8 @@ class NodeViews:
         slices = await self._slices.slices() if self._slices else None
         claims, waits = (self._claims.records(), self._claims.waits()) if self._claims else ((), ())
         known = claim_views.Known(claims, waits, slices, self._slices.records() if self._slices else None)
-        return claim_views.driver_documents(self._drivers.records() if self._drivers else (), known)
+        refused = [each for each in self._refusals() if each.type == DRA_DRIVER]
+        return claim_views.driver_documents(self._drivers.records() if self._drivers else (), known, refused)
 
     def prepared_claims(self) -> list[Document]:
         if self._claims is None:
@@ -103,13 +110,17 @@ def device_documents(records: Iterable[DeviceRecord], pods: Iterable[Pod]) -> li
     return by_name(_device(record, by_uid) for record in records)
 
 
-def plugin_documents(records: Iterable[PluginRecord]) -> list[Document]:
-    """The instance that is used has the plain name; those that stand by follow."""
+def plugin_documents(records: Iterable[PluginRecord], refused: Iterable[Refusal] = ()) -> list[Document]:
+    """The instance that is used has the plain name; those that stand by follow, then those that were refused."""
     numbers: Counter[ResourceName] = Counter()
     documents = []
     for record in sorted(records, key=lambda record: record.state is PluginState.STANDBY):
         numbers[record.resource] += 1
         documents.append(_plugin(record, numbers[record.resource]))
+    for refusal in refused:
+        resource = ResourceName(refusal.name or (refusal.socket.name if refusal.socket else refusal.type))
+        numbers[resource] += 1
+        documents.append(_refused(refusal, resource, numbers[resource]))
     return by_name(documents)
 
 
@@ -137,7 +148,7 @@ def _holder_of(uid: PodUID, container: ContainerName | None, pods: Mapping[PodUI
 
 
 def _plugin(record: PluginRecord, number: int) -> Document:
-    name = _resource_name(record.resource) + (f"~{number}" if number > 1 else "")
+    name = _numbered(record.resource, number)
     spec: Document = {"resource": record.resource, "api": record.api}
     if record.socket is not None:
         spec["socket"] = str(record.socket)
@@ -155,3 +166,15 @@ def _plugin(record: PluginRecord, number: int) -> Document:
         "message": record.message or None,
     }
     return document("Plugin", {"name": name}, spec, status)
+
+
+def _refused(refusal: Refusal, resource: ResourceName, number: int) -> Document:
+    spec: Document = {"resource": refusal.name, "type": refusal.type}
+    if refusal.socket is not None:
+        spec["socket"] = str(refusal.socket)
+    status = {"state": REFUSED, "since": moment(refusal.since), "message": refusal.message}
+    return document("Plugin", {"name": _numbered(resource, number)}, spec, status)
+
+
+def _numbered(resource: ResourceName, number: int) -> str:
+    return _resource_name(resource) + (f"~{number}" if number > 1 else "")

@@ -31,6 +31,7 @@ from devlet.kit.facts import bound, facts
 from devlet.plugins import introduction
 from devlet.plugins.channels import listener_pid
 from devlet.plugins.introduction import Greeting, Introduction, greeted
+from devlet.plugins.refusals import Refusals
 from devlet.plugins.socket_dir import SocketDir
 
 __all__ = ["Deregister", "Handler", "PluginWatcher", "Register", "Settings", "WatchedPlugin", "plan"]
@@ -132,15 +133,22 @@ class _Slot:
 
 
 class PluginWatcher:
-    """`handlers` are by type, as plugins call theirs."""
+    """`handlers` are by type, as plugins call theirs. `refusals` gets the plugins that were refused."""
 
     def __init__(
-        self, directory: Path, handlers: Mapping[str, Handler], *, clock: Clock, settings: Settings = Settings()
+        self,
+        directory: Path,
+        handlers: Mapping[str, Handler],
+        *,
+        clock: Clock,
+        settings: Settings = Settings(),
+        refusals: Refusals | None = None,
     ) -> None:
         self._directory = directory
         self._handlers = handlers
         self._clock = clock
         self._settings = settings
+        self._refusals = refusals or Refusals(clock)
         self._limiter = anyio.CapacityLimiter(settings.at_once)
         self._seen: dict[Path, int] = {}
         self._registered: dict[Path, _Registered] = {}
@@ -170,6 +178,7 @@ class PluginWatcher:
                 slot.break_off()
             if not slot.busy and path not in self._seen and path not in self._registered:
                 del self._slots[path]
+                self._refusals.remove_socket(path)
         for step in plan(self._seen, {path: plugin.generation for path, plugin in self._registered.items()}):
             self._start(tasks, step)
 
@@ -210,6 +219,7 @@ class PluginWatcher:
         try:
             await self._admit(step, said)
         except DevletError as e:
+            self._refusals.add(said.type, said.name, step.path, str(e))
             await self._refuse(plugin, e)
             raise
         try:
@@ -218,6 +228,7 @@ class PluginWatcher:
             await self._deregister(slot, step.path)
             raise
         slot.failures, slot.message, slot.since = 0, "", self._clock.now()
+        self._refusals.remove(said.type, said.name)
         log.info("plugin registered", extra=facts(type=said.type, plugin=said.name))
 
     async def _admit(self, step: Register, said: Introduction) -> None:

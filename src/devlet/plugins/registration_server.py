@@ -5,6 +5,7 @@ connected, so the plugin must be serving already. Plugins of the oldest APIs cal
 """
 
 import json
+import logging
 import stat
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -19,13 +20,19 @@ from google.protobuf.message import DecodeError
 
 from devlet.errors import DevletError, InUse, InvalidInput, PluginError, PluginUnavailable, Unavailable
 from devlet.kit import socket_paths
+from devlet.kit.clock import SystemClock
+from devlet.kit.facts import facts
 from devlet.objects.identifiers import ResourceName
 from devlet.plugins import resource_names
 from devlet.plugins.channels import listener_pid, target
 from devlet.plugins.device_plugin import Api, Offer
+from devlet.plugins.device_plugin_handler import TYPE
+from devlet.plugins.refusals import Refusals
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 
 __all__ = ["CHECKPOINT", "SOCKET", "RegistrationServer", "Settings", "remove_sockets"]
+
+log = logging.getLogger(__name__)
 
 SOCKET = "kubelet.sock"
 CHECKPOINT = "kubelet_internal_checkpoint"  # lies in the same directory
@@ -47,8 +54,9 @@ class Settings:
 
 
 class RegistrationServer:
-    """`register` connects what was offered; its errors are the plugin's answer. `count` hears the resource name of
-    every request, before anything is checked: it may be any text."""
+    """`register` connects what was offered; its errors are the answer to the plugin. `count` is called with the name
+    in every request before anything is checked, so it may be any string. `refusals` gets the plugins that were
+    refused."""
 
     def __init__(
         self,
@@ -57,6 +65,7 @@ class RegistrationServer:
         *,
         count: Callable[[str], None] = lambda resource: None,
         settings: Settings = Settings(),
+        refusals: Refusals | None = None,
     ) -> None:
         self.path = directory / SOCKET
         if not directory.is_absolute():
@@ -67,6 +76,7 @@ class RegistrationServer:
         self._register = register
         self._count = count
         self._settings = settings
+        self._refusals = refusals or Refusals(SystemClock())
         self._inode: int | None = None
 
     def health(self) -> str | None:
@@ -116,18 +126,25 @@ class RegistrationServer:
         self._inode = _inode(self.path)
 
     async def _answer(self, blob: bytes, apis: Sequence[Api], context: _Context) -> bytes:
+        request = pb.RegisterRequest()
         try:
-            await self._register(self._offer(blob, apis))
+            _decode(blob, request)
+            self._count(request.resource_name)
+            await self._register(self._offer(request, apis))
         except DevletError as e:
+            self._refused(request, e)
             await _abort(context, e)
+        self._refusals.remove(TYPE, request.resource_name)
         return pb.Empty().SerializeToString()
 
-    def _offer(self, blob: bytes, apis: Sequence[Api]) -> Offer:
-        try:
-            request = pb.RegisterRequest.FromString(blob)
-        except DecodeError as e:
-            raise InvalidInput(f"the request cannot be decoded: {e}") from e
-        self._count(request.resource_name)
+    def _refused(self, request: pb.RegisterRequest, error: DevletError) -> None:
+        """Plugins retry for as long as they run, so the same refusal is a warning only once."""
+        socket = self._directory / request.endpoint if _is_name(request.endpoint) else None
+        is_new = self._refusals.add(TYPE, request.resource_name, socket, str(error))
+        about = facts(type=TYPE, plugin=request.resource_name[:_SHOWN], endpoint=request.endpoint[:_SHOWN], err=error)
+        log.log(logging.WARNING if is_new else logging.DEBUG, "plugin not registered", extra=about)
+
+    def _offer(self, request: pb.RegisterRequest, apis: Sequence[Api]) -> Offer:
         api = _api(request.version, apis)
         resource_names.check(request.resource_name)
         return Offer(ResourceName(request.resource_name), self._socket(request.endpoint), api)
@@ -135,12 +152,24 @@ class RegistrationServer:
     def _socket(self, endpoint: str) -> Path:
         """Where the plugin listens. Nothing a plugin sends leads out of the directory, or back to us."""
         path = self._directory / endpoint
-        if not endpoint or "/" in endpoint or "\0" in endpoint or endpoint in (".", "..", SOCKET):
+        if not _is_name(endpoint):
             raise InvalidInput(f"the endpoint {_quoted(endpoint)} is not the name of a socket in {self._directory}")
         if socket_paths.length(path) > socket_paths.MAX_BYTES:
             limit = f"{path} would have more than {socket_paths.MAX_BYTES} bytes"
             raise InvalidInput(f"the endpoint {_quoted(endpoint)} is too long for a socket: {limit}")
         return path
+
+
+def _decode(blob: bytes, request: pb.RegisterRequest) -> None:
+    try:
+        request.ParseFromString(blob)
+    except DecodeError as e:
+        raise InvalidInput(f"the request cannot be decoded: {e}") from e
+
+
+def _is_name(endpoint: str) -> bool:
+    """Return True if the endpoint is the name of a file, other than our own socket."""
+    return bool(endpoint) and "/" not in endpoint and "\0" not in endpoint and endpoint not in (".", "..", SOCKET)
 
 
 def remove_sockets(directory: Path) -> int:

@@ -27,7 +27,7 @@ from typing import Self
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from devlet.daemon.root import DEVICE_PLUGINS, REGISTRY
+from devlet.daemon.root import DEVICE_PLUGINS, REGISTRY, lay_out
 from devlet.errors import InvalidInput
 from devlet.kit import dir_watch, socket_paths
 from devlet.kit.clock import Clock, SystemClock
@@ -69,7 +69,10 @@ class FaultyWire:
     async def between(
         cls, node_root: Path, root: Path | None = None, faults: Faults | None = None, clock: Clock = SystemClock()
     ) -> AsyncIterator[Self]:
-        """For the duration of a block. Without a `root` the driver gets one below the node's."""
+        """For the duration of a block. Without a `root` the driver gets one below the node's.
+
+        The node may start later: its directories are created here."""
+        await anyio.to_thread.run_sync(lay_out, node_root)
         made = root or Path(await anyio.to_thread.run_sync(partial(tempfile.mkdtemp, prefix=PREFIX, dir=node_root)))
         wire = cls(node_root, made, faults or Faults(), clock)
         async with beside() as tasks:

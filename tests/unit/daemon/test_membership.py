@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from devlet.daemon.membership import DATABASE, FILE, embed, join
+from devlet.daemon.membership import FILE, embed, join
+from devlet.daemon.root import DATABASE
 from devlet.errors import InvalidInput
 
 SERVER = "https://192.0.2.1:6443"

@@ -54,6 +54,27 @@ def test_a_root_of_somebody_else_is_refused(root: Path) -> None:
         prepare(root)
 
 
+def test_a_directory_with_other_content_is_not_a_root(root: Path) -> None:
+    (root / "passwd").touch()
+    with pytest.raises(InvalidInput, match=r"is not empty and was not created by devlet \(it contains 'passwd'\)"):
+        prepare(root)
+    assert os.listdir(root) == ["passwd"]
+
+
+@pytest.mark.parametrize("sign", ["devlet.lock", "cluster.db", "device-plugins", "plugins_registry", "pod-resources"])
+def test_the_root_of_a_devlet_or_a_kubelet_is_accepted(root: Path, sign: str) -> None:
+    (root / sign).mkdir()
+    (root / "pods").mkdir()
+    prepare(root)
+
+
+def test_a_configuration_a_log_and_cdi_specs_may_be_in_a_new_root(root: Path) -> None:
+    (root / "cdi").mkdir()
+    (root / "devlet.yaml").touch()
+    (root / "up.log").touch()
+    prepare(root)
+
+
 def test_a_file_is_not_a_root(root: Path) -> None:
     (root / "f").touch()
     with pytest.raises(InvalidInput, match="is not a directory"):

@@ -22,7 +22,8 @@ from devlet.testing.processes import process, socket_accepts
 from devlet.testing.waiting import deadline, until
 
 A, B = Path("/r/a.sock"), Path("/r/b.sock")
-QUICK = Settings(greeting=introduction.Settings(dial=0.2, get_info=0.2, notify=0.2))
+PATIENT = Settings(greeting=introduction.Settings(dial=60, get_info=60, notify=60))
+LEFT_BEHIND = Settings(greeting=introduction.Settings(dial=2, get_info=60, notify=60))  # for sockets without a listener
 
 
 def test_when_everything_seen_is_registered_there_is_nothing_to_do() -> None:
@@ -95,7 +96,7 @@ class Bench:
         self.directory = root / "registry"
         self.clock = FakeClock()
         self.handler = Recorder()
-        self.watcher = self.make(QUICK)
+        self.watcher = self.make(PATIENT)
 
     def make(self, settings: Settings) -> PluginWatcher:
         handlers = {"DevicePlugin": self.handler, "DRAPlugin": Recorder()}
@@ -396,17 +397,18 @@ async def test_a_socket_that_is_listened_on_a_moment_after_it_was_made_is_regist
 async def test_a_plugin_that_is_killed_is_deregistered_although_its_socket_stays(root: Path, bench: Bench) -> None:
     command = [sys.executable, "-m", "devlet.testing.fake_device_plugin", "--resource", "vendor.com/a"]
     where = ["--directory", str(bench.directory), "--registry", str(bench.directory), "--socket", "a.sock"]
+    bench.watcher = bench.make(LEFT_BEHIND)
     async with running(bench.watcher.run):
         ready = socket_accepts(bench.directory / "a.sock")
         async with process([*command, *where], log=root / "log", ready=ready) as program:
             await bench.settled(("a", True))
-            await bench.clock.advance(QUICK.check)
+            await bench.clock.advance(PATIENT.check)
             assert bench.handler.verbs == ["validate", "register"]
             os.kill(program.pid, signal.SIGKILL)
             with deadline():
                 await program.wait()
         assert (bench.directory / "a.sock").is_socket()
-        await bench.clock.advance(QUICK.check)
+        await bench.clock.advance(PATIENT.check)
         await bench.handler.until("deregister")
         await bench.clock.sleeping(2)
         [watched] = await bench.settled(("a", False))
@@ -420,6 +422,7 @@ async def test_a_plugin_that_is_killed_is_deregistered_although_its_socket_stays
 @pytest.mark.spec("DP-9.26")
 async def test_a_listener_that_comes_back_on_the_same_socket_is_registered_again(root: Path, bench: Bench) -> None:
     path = bench.directory / "a.sock"
+    bench.watcher = bench.make(LEFT_BEHIND)
     async with running(bench.watcher.run), FakeDevicePlugin(root, "vendor.com/a", registry=root) as plugin:
         with socket.socket(socket.AF_UNIX) as first:
             first.bind(str(path))
@@ -454,10 +457,10 @@ async def test_a_plugin_that_is_too_busy_to_accept_stays_registered(root: Path, 
                 await bench.settled(("a", True))
                 await plugin.until_registered()
             with crowded(path):
-                await bench.clock.advance(QUICK.check)
+                await bench.clock.advance(PATIENT.check)
                 await bench.settled(("a", True))
                 assert bench.handler.verbs == ["validate", "register"]
-        await bench.clock.advance(QUICK.check)
+        await bench.clock.advance(PATIENT.check)
         await bench.handler.until("deregister")
 
 

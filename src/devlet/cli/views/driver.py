@@ -17,6 +17,7 @@ MOST = 50  # claims; more of them are for `devlet get`
 _MEANING = {
     "Disconnected": "its connection ended; it is called again as soon as it is back",
     "Standby": "another instance is called; it takes over if that one goes",
+    "Refused": "it could not register; it is registered as soon as its next attempt succeeds",
 }
 
 

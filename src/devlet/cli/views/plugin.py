@@ -16,6 +16,7 @@ _MEANING = {
     "Silent": "connected, but it has not listed its devices yet",
     "Disconnected": "its connection ended; its devices are no longer given to anybody",
     "Standby": "a newer one serves the resource; it takes over if that one goes",
+    "Refused": "it could not register; it is registered as soon as its next attempt succeeds",
     "Awaited": "known from before devlet was started, not back yet",
 }
 

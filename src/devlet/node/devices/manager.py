@@ -193,12 +193,7 @@ class DeviceManager:
         """Connect to a plugin and follow it. Its predecessor on the same socket is dropped only when this succeeds."""
         if self._tasks is None:
             raise Unavailable("the device manager is not running")
-        try:
-            await self._tasks.start(self._follow, offer)
-        except PluginError as e:
-            message = f"plugin {offer.resource} at {offer.socket} could not be registered: {e.message}"
-            self._report(Report("Warning", "DevicePluginRegistrationFailed", message))
-            raise
+        await self._tasks.start(self._follow, offer)
 
     def deregister(self, offer: Offer) -> None:
         """Its socket is gone. Other instances of the plugin are not touched."""

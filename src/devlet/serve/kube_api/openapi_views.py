@@ -72,6 +72,7 @@ _PLUGIN = _object(
         "What it said of itself.",
         resource=_text("The resource that it offers."),
         socket=_text("Where it listens; absent while it is awaited after a restart."),
+        type=_text("The type of a plugin that could not register, as it calls itself."),
         api=_text("The version of the device plugin API it speaks."),
         options=_object(
             "Which of the optional calls it wants.",
@@ -81,7 +82,7 @@ _PLUGIN = _object(
     ),
     status=_object(
         "How it is.",
-        state=_text("Connected, Silent, Disconnected, Standby or Awaited."),
+        state=_text("Connected, Silent, Disconnected, Standby, Awaited, or Refused if it could not register."),
         since=_time("When that state began."),
         healthy=_number("How many of its devices are healthy."),
         unhealthy=_number("How many are not."),
@@ -165,13 +166,17 @@ _DRIVER = _object(
         "What it said of itself.",
         driver=_text("Its name; further instances of the same driver have ~2 and so on after it in their own."),
         endpoint=_text("Where it listens; absent if it is not registered, as all below."),
+        socket=_text("The socket of a driver that could not register."),
         service=_text("The version of the API by which it is called."),
         advertised=_list("The services that it has."),
         healthService=_text("The service by which it tells of the health of its devices; absent if it does not."),
     ),
     status=_object(
         "How it is.",
-        state=_text("Connected, Disconnected, Standby if another instance is called, or Missing if there is none."),
+        state=_text(
+            "Connected, Disconnected, Standby if another instance is called, Refused if it could not register, or"
+            " Missing if there is none."
+        ),
         since=_time("When that state began."),
         registered=_time("When it registered."),
         slices=_number("How many slices it publishes for this node; absent if the cluster cannot be asked."),

@@ -349,7 +349,6 @@ async def test_a_failed_registration_leaves_the_old_instance_at_work(node: Node)
         with pytest.raises(PluginUnavailable):
             await manager.register(Offer(GPU, node.directory / "nobody.sock"))
         assert manager.capacity().allocatable == {GPU: 2}
-        assert [report.reason for report in node.reports] == ["DevicePluginRegistrationFailed"]
         await plugin.stop()
         await listed(manager, 0, 2)
 
