@@ -227,7 +227,7 @@ def test_a_damaged_or_foreign_file_is_refused_and_left_as_it_is(path: Path, dama
     assert str(path) in str(refused.value)
     assert path.read_bytes() == before
     beside = {entry.name: entry.stat().st_size for entry in path.parent.iterdir() if entry != path}
-    assert beside.keys() <= {"cluster.db-shm", "cluster.db-wal"}  # SQLite's, and with nothing in them
+    assert beside.keys() <= {"cluster.db-shm", "cluster.db-wal", "cluster.db-mark"}  # SQLite's are empty
     assert not beside.get("cluster.db-wal")
 
 
