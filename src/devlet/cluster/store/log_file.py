@@ -133,6 +133,7 @@ class LogFile:
         self._writer: sqlite3.Connection | None = None
         self._mark_file: MarkFile | None = None
         self._holds: Mark | None = None  # what a mark has to say about the rows
+        self._mark_behind = False
         self._frozen = False
 
     def rows(self) -> Iterator[Row]:
@@ -219,8 +220,11 @@ class LogFile:
         self.mark = self._holds = mark
         try:
             self._mark_file.write(mark)
+            self._mark_behind = False
         except OSError as e:
-            log.warning("high-water mark not written", extra=facts(path=database_files.mark(self.path), err=e))
+            if not self._mark_behind:  # once is enough: commits may be many
+                log.warning("high-water mark not written", extra=facts(path=database_files.mark(self.path), err=e))
+            self._mark_behind = True
 
     def read(self, versions: Sequence[int]) -> dict[int, Row]:
         """The rows of these versions, as far as they have not been compacted away."""
