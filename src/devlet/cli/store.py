@@ -37,8 +37,8 @@ _root = click.option("--root", metavar="DIR", help="The root of the devlet. [def
 def check(root: str | None) -> None:
     """Say whether the database is sound, and if not, what is lost.
 
-    Nothing is changed. A write that was cut off by a crash and never acknowledged is not damage. The exit code is 1 if
-    something is damaged."""
+    The database is only read; a repair that was interrupted is finished first. A write that was cut off by a crash and
+    never acknowledged is not damage. The exit code is 1 if something is damaged."""
     from devlet.cluster.store import repair
 
     with _database(root) as path:
