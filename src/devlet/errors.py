@@ -163,4 +163,9 @@ class InUse(DevletError):
 
 
 class StateCorrupt(DevletError):
-    """A file on this node is damaged, or was written by something else. It is left untouched."""
+    """A file on this node is damaged, or was written by something else. It is left untouched. `problem` is what is
+    wrong, without the file's name and what to do."""
+
+    def __init__(self, message: str, *, problem: str = "") -> None:
+        super().__init__(message)
+        self.problem = problem or message

@@ -25,6 +25,7 @@ COMMANDS = {
     "play": "Serve a captured file as virtual drivers.",
     "sanity": "Check that a driver keeps its contract with Kubernetes.",
     "simulate": "Allocate devices offline: what fits where.",
+    "store": "Check and repair the database of an embedded cluster.",
     "token": "Make credentials for a driver or for another node.",
     "up": "Run the daemon.",
     "version": "Print the version.",

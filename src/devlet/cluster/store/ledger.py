@@ -16,14 +16,15 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from devlet.cluster.store import log_file
+from devlet.cluster.store import database_files, high_water_mark, log_file
 from devlet.cluster.store.committer import Committer
+from devlet.cluster.store.high_water_mark import first_version
 from devlet.cluster.store.log_file import LogFile, Row
 from devlet.cluster.store.owners import Owners
 from devlet.cluster.store.records import Change, Key, Record, Table
 from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.watchers import Update, Watchers
-from devlet.errors import DevletError, StateCorrupt, TooLarge
+from devlet.errors import DevletError, TooLarge
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document
@@ -86,7 +87,7 @@ class Ledger:
             try:
                 _ = record.head  # decoded now, so that damage shows now
             except msgspec.DecodeError as e:
-                raise StateCorrupt(f"{self._file.path} is damaged: version {row.version}: {e}") from e
+                raise log_file.damaged(self._file.path, f"version {row.version}: {e}") from e
             self._put(row, record)
         for table in self._tables.values():
             table.forget(self.compacted)
@@ -226,8 +227,16 @@ class Ledger:
 
 
 def open_file(path: Path, clock: Clock) -> LogFile:
-    """The log at `path`, made if there is none. Versions of a new one start at the clock, in microseconds: whoever
-    still remembers a version of a cluster that was here before must not take ours for older ones."""
-    if not path.exists():
-        log_file.create(path, int(clock.now().timestamp() * 1_000_000))
-    return LogFile(path)
+    """Open the log at `path`, or create it. The files of a database that was moved away are kept under other names."""
+    with log_file.translated(path):
+        database_files.finish_repair(path)
+        if not path.exists():
+            if database_files.log(path).exists():
+                database_files.keep_copies(path, clock.now())
+                database_files.remove_log(path)
+            mark = high_water_mark.read(database_files.mark(path))
+            log_file.create(path, first_version(mark, clock.now()))
+    file = LogFile(path)
+    if file.mark is None and database_files.mark(path).exists():
+        log.warning("high-water mark is damaged and starts over", extra=facts(path=database_files.mark(path)))
+    return file

@@ -4,24 +4,37 @@ Each write appends one row, so the newest row of a key is the object, the older 
 deletion is a row like any other. Nothing is ever changed in place; `compact` removes what nobody can ask for
 any more. All functions block: the store calls them from threads.
 
-A file that is damaged or not ours is never written to: it is checked through a read-only connection first.
+A file that is damaged or not ours is never written to: it is checked through a read-only connection first. The check
+includes the high-water mark beside the file: what was acknowledged must still be there.
 """
 
+import logging
 import os
+import shlex
 import sqlite3
 import struct
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from devlet.cluster.store import database_files, high_water_mark, wal_tail
+from devlet.cluster.store.high_water_mark import Mark, MarkFile
+from devlet.cluster.store.wal_tail import Tail
 from devlet.errors import StateCorrupt, Unavailable
+from devlet.kit import atomic_file
+from devlet.kit.facts import facts
+
+log = logging.getLogger(__name__)
 
 APPLICATION_ID = 0x64766C74  # "dvlt"
-_COLUMNS = "version, at, kind, namespace, name, deleted, previous, body, checksum"
+_INSERT = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+COLUMNS = "version, at, kind, namespace, name, deleted, previous, body, checksum"
 _MAGIC = b"SQLite format 3\x00"
+_PAGE_BYTES = 8192
 
 
 class Row(NamedTuple):
@@ -58,29 +71,24 @@ def _create_log(db: sqlite3.Connection) -> None:
 MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (_create_log,)
 
 
-def create(path: Path, first_version: int) -> None:
-    """Make an empty log whose versions start above `first_version`. Appears whole or not at all."""
+def create(path: Path, first_version: int, rows: Iterable[Row] = ()) -> None:
+    """Make a log of these rows whose versions continue above `first_version`. Appears whole or not at all."""
     new = path.with_name(path.name + ".new")
-    with _translated(path):
+    with translated(path):
         new.unlink(missing_ok=True)
         os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with closing(sqlite3.connect(new, isolation_level=None)) as db:
-            db.execute("PRAGMA page_size = 8192")
+            db.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             _migrate(db)
+            db.execute("BEGIN")
+            db.executemany(_INSERT, _values(rows))
             db.executemany("INSERT INTO mark VALUES (?, ?, ?)", _marks(first_version, first_version))
-        _put_in_place(new, path)
-
-
-def _put_in_place(new: Path, path: Path) -> None:
-    with open(new, "rb") as file:
-        os.fsync(file.fileno())
-    os.replace(new, path)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+            db.execute("COMMIT")
+        with open(new, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(new, path)
+        atomic_file.sync_directory(path.parent)
 
 
 def _migrate(db: sqlite3.Connection) -> None:
@@ -97,7 +105,7 @@ def _migrate(db: sqlite3.Connection) -> None:
 
 def check_header(path: Path) -> None:
     """Refuse what is not a devlet database, or one of a newer format, by its first bytes."""
-    with _translated(path), open(path, "rb") as file:
+    with translated(path), open(path, "rb") as file:
         header = file.read(100)
     if len(header) < 100 or not header.startswith(_MAGIC):
         raise StateCorrupt(f"{path} is not a database. Move it away to start with an empty cluster.")
@@ -114,78 +122,128 @@ def check_header(path: Path) -> None:
 class LogFile:
     """An open log. One thread may append or compact while others read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, main_only: bool = False) -> None:
+        """`main_only` reads the file as if it had no write-ahead log; it cannot be written then."""
         check_header(path)
         self.path = path
-        with _translated(path):
-            self._reader = _connect(path, "ro")
+        self._main_only = main_only
+        with translated(path):
+            self.mark = high_water_mark.read(database_files.mark(path))
+            self._reader = connect(path, "ro&immutable=1" if main_only else "ro")
         self._writer: sqlite3.Connection | None = None
+        self._mark_file: MarkFile | None = None
+        self._holds: Mark | None = None  # what a mark has to say about the rows
+        self._mark_behind = False
         self._frozen = False
 
     def rows(self) -> Iterator[Row]:
-        """All rows by version. Raises StateCorrupt at the first damaged one."""
-        with _translated(self.path):
-            for columns in self._reader.execute(f"SELECT {_COLUMNS} FROM log ORDER BY version"):
-                yield self._row(columns)
+        """All rows by version. Raises StateCorrupt at the first damaged one, or at the end if rows are missing that
+        the mark counts."""
+        contents = self._contents()
+        until = self.mark.version if self.mark else 0
+        older: list[int] = []  # checksums of the rows that the mark counts
+        newer: list[int] = []
+        with translated(self.path):
+            for columns in self._reader.execute(f"SELECT {COLUMNS} FROM log ORDER BY version"):
+                (older if columns[0] <= until else newer).append(columns[-1])
+                yield to_row(self.path, columns)
+        marked = Mark(0, contents.compacted).added(until, older)
+        if problem := _contradiction(self.mark, marked):
+            raise damaged(self.path, problem)
+        self._holds = marked.added(contents.last, newer)
 
     def contents(self) -> Contents:
-        with _translated(self.path):
+        """Where the file starts. StateCorrupt if its structure is damaged or acknowledged versions are missing."""
+        with translated(self.path):
             # Rows have checksums; that none is missing, only the structure of the pages can tell.
             (verdict,) = self._reader.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise damaged(self.path, verdict)
+        contents = self._contents()
+        if problem := _loss(contents, self.mark, self.tail()):
+            raise damaged(self.path, problem)
+        return contents
+
+    def _contents(self) -> Contents:
+        with translated(self.path):
             marks = self._reader.execute("SELECT name, version, checksum FROM mark").fetchall()
             newest = self._reader.execute("SELECT max(version) FROM log").fetchone()[0]
-        if verdict != "ok":
-            raise StateCorrupt(f"{self.path} is damaged: {verdict}")
         versions = {name: version for name, version, _ in marks}
         if sorted(marks) != _marks(versions.get("compacted", 0), versions.get("last", 0)):
-            raise StateCorrupt(f"{self.path} is damaged: its marks are missing or do not match their checksums.")
+            raise damaged(self.path, "its marks are missing or do not match their checksums")
         return Contents(versions["compacted"], max(versions["last"], newest or 0))
+
+    def tail(self) -> Tail:
+        """What the write-ahead log holds beyond the last commit that counts."""
+        if self._main_only:
+            return Tail()
+        with translated(self.path):
+            return wal_tail.inspect(self.path.resolve(), _PAGE_BYTES)
 
     def start_writing(self) -> None:
         """From here on the file may change. Call it after the contents were read without an error."""
-        with _translated(self.path):
-            writer = _connect(self.path, "rw")
+        if self._holds is None:
+            deque(self.rows(), maxlen=0)
+        assert self._holds is not None
+        with translated(self.path):
+            writer = connect(self.path, "rw")
+            self._writer = writer
             _migrate(writer)
             writer.execute("PRAGMA journal_mode = WAL")
             writer.execute("PRAGMA synchronous = FULL")
             writer.execute("PRAGMA wal_autocheckpoint = 4000")
-            self._writer = writer
+            self._mark_file = MarkFile(database_files.mark(self.path))
+        self._advance(self._holds)
 
     def append(self, rows: Sequence[Row]) -> None:
         """Durable when this returns; none of them if it raises."""
+        values = _values(rows)
         with self._transaction() as db:
-            db.executemany(
-                "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [(*row, _checksum(row)) for row in rows],
-            )
+            db.executemany(_INSERT, values)
+        assert self._holds is not None
+        self._advance(self._holds.added(rows[-1].version, [value[-1] for value in values]))
 
     def compact(self, to: int, last: int, superseded: Iterable[int]) -> None:
         """Forget the given versions, and with them what was before `to`."""
+        checksums: list[int] = []
         with self._transaction() as db:
-            db.executemany("DELETE FROM log WHERE version = ?", [(version,) for version in superseded])
+            for version in superseded:
+                checksums += db.execute("SELECT checksum FROM log WHERE version = ?", (version,)).fetchone() or ()
+                db.execute("DELETE FROM log WHERE version = ?", (version,))
             db.executemany("REPLACE INTO mark VALUES (?, ?, ?)", _marks(to, last))
+        assert self._holds is not None
+        self._advance(self._holds.removed(to, checksums))
+
+    def _advance(self, mark: Mark) -> None:
+        """Note what is durable now. If that fails, the mark stays behind, which is allowed."""
+        assert self._mark_file is not None
+        self.mark = self._holds = mark
+        try:
+            self._mark_file.write(mark)
+            self._mark_behind = False
+        except OSError as e:
+            if not self._mark_behind:  # once is enough: commits may be many
+                log.warning("high-water mark not written", extra=facts(path=database_files.mark(self.path), err=e))
+            self._mark_behind = True
 
     def read(self, versions: Sequence[int]) -> dict[int, Row]:
         """The rows of these versions, as far as they have not been compacted away."""
         found: dict[int, Row] = {}
-        with _translated(self.path), closing(_connect(self.path, "ro")) as db:
+        with translated(self.path), closing(connect(self.path, "ro")) as db:
             for version in versions:
-                columns = db.execute(f"SELECT {_COLUMNS} FROM log WHERE version = ?", (version,)).fetchone()
+                columns = db.execute(f"SELECT {COLUMNS} FROM log WHERE version = ?", (version,)).fetchone()
                 if columns is not None:
-                    found[version] = self._row(columns)
+                    found[version] = to_row(self.path, columns)
         return found
-
-    def _row(self, columns: tuple[Any, ...]) -> Row:
-        version, at, kind, namespace, name, deleted, previous, body, checksum = columns
-        row = Row(version, at, kind, namespace, name, bool(deleted), previous, body)
-        if not isinstance(body, bytes) or _checksum(row) != checksum:
-            raise StateCorrupt(f"{self.path} is damaged: version {version} does not match its checksum.")
-        return row
 
     def close(self) -> None:
         self._reader.close()
         if self._writer is not None:
             self._writer.close()
+        if self._mark_file is not None:
+            with suppress(OSError):
+                self._mark_file.sync()
+            self._mark_file.close()
 
     def freeze(self) -> None:
         """Refuse every write that has not begun yet, for good: what a process would leave that is killed now."""
@@ -196,7 +254,7 @@ class LogFile:
         assert self._writer is not None, "start_writing() comes first"
         if self._frozen:
             raise Unavailable(f"{self.path} takes no more writes")
-        with _translated(self.path):
+        with translated(self.path):
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
@@ -205,6 +263,19 @@ class LogFile:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
                 raise
+
+
+def to_row(path: Path, columns: tuple[Any, ...]) -> Row:
+    """Raises StateCorrupt if the columns do not match their checksum."""
+    version, at, kind, namespace, name, deleted, previous, body, checksum = columns
+    row = Row(version, at, kind, namespace, name, bool(deleted), previous, body)
+    if not isinstance(body, bytes) or _checksum(row) != checksum:
+        raise damaged(path, f"version {version} does not match its checksum")
+    return row
+
+
+def _values(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
+    return [(*row, _checksum(row)) for row in rows]
 
 
 def _checksum(row: Row) -> int:
@@ -218,7 +289,42 @@ def _marks(compacted: int, last: int) -> list[tuple[str, int, int]]:
     return [(name, version, crc32(f"{name} {version}".encode())) for name, version in versions.items()]
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
+def _loss(contents: Contents, mark: Mark | None, tail: Tail) -> str:
+    """What is missing at the end of the log, or an empty string."""
+    if mark and contents.last < mark.version:
+        return (
+            f"it ends at version {contents.last}, but versions up to {mark.version} were acknowledged:"
+            f" {contents.last + 1} to {mark.version} are lost"
+        )
+    if tail.lost:
+        return f"its write-ahead log is broken after version {contents.last}; acknowledged versions above that are lost"
+    return ""
+
+
+def _contradiction(mark: Mark | None, found: Mark) -> str:
+    """What does not match the mark in the rows up to its version, or an empty string. After a newer compaction the mark
+    says nothing about them."""
+    if mark is None or found.compacted > mark.compacted:
+        return ""
+    if found.compacted < mark.compacted:
+        return f"it was compacted up to version {mark.compacted}, and that is undone"
+    if (found.rows, found.total) == (mark.rows, mark.total):
+        return ""
+    return f"its {found.rows} rows up to version {mark.version} are not the {mark.rows} that were acknowledged"
+
+
+def damaged(path: Path, problem: str) -> StateCorrupt:
+    """The error for a damaged database, with advice that works as it stands."""
+    root = shlex.quote(str(path.parent))
+    return StateCorrupt(
+        f"{path} is damaged: {problem}. Run `devlet store repair --root {root}` to keep what can be read,"
+        f" or move {path} away to start with an empty cluster.",
+        problem=problem,
+    )
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    """`mode` is `ro` or `rw`, and may have more parameters of a URI behind it."""
     db = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=10
     )
@@ -227,7 +333,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 @contextmanager
-def _translated(path: Path) -> Iterator[None]:
+def translated(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as e:
@@ -236,6 +342,4 @@ def _translated(path: Path) -> Iterator[None]:
         # The disk or another process is in the way; SQLITE_ERROR is about a schema that is not ours.
         if isinstance(e, sqlite3.OperationalError) and e.sqlite_errorcode != sqlite3.SQLITE_ERROR:
             raise Unavailable(f"{path}: {e}") from e
-        raise StateCorrupt(
-            f"{path} is damaged: {e}. Restore it, or move it away to start with an empty cluster."
-        ) from e
+        raise damaged(path, str(e)) from e

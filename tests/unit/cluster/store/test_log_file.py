@@ -1,3 +1,4 @@
+import errno
 import os
 import random
 import sqlite3
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from devlet.cluster.store import log_file
+from devlet.cluster.store import database_files, high_water_mark, log_file
+from devlet.cluster.store.high_water_mark import Mark
 from devlet.cluster.store.log_file import LogFile, Row
 from devlet.errors import StateCorrupt, Unavailable
 
@@ -121,6 +123,51 @@ def test_the_newest_version_is_remembered_when_its_row_is_gone(path: Path) -> No
         assert file.contents() == log_file.Contents(102, 102)
 
 
+def test_the_mark_follows_each_commit_without_a_sync_of_its_own(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_file.create(path, 100)
+    with opened(path, writing=True) as file:
+        assert high_water_mark.read(database_files.mark(path)) == Mark(100, 100)
+        with monkeypatch.context() as patch:
+            patch.delattr(os, "fsync")
+            patch.delattr(os, "fdatasync")
+            file.append([row(101), row(102)])
+            file.append([row(103)])
+        appended = high_water_mark.read(database_files.mark(path))
+        file.compact(102, 103, [101, 999])
+        compacted = high_water_mark.read(database_files.mark(path))
+    assert appended is not None
+    assert (appended.version, appended.compacted, appended.rows) == (103, 100, 3)
+    assert compacted is not None
+    assert (compacted.version, compacted.compacted, compacted.rows) == (103, 102, 2)
+    assert contents(path) == [row(102), row(103)]
+
+
+def test_a_failed_append_does_not_move_the_mark(path: Path) -> None:
+    made(path)
+    with opened(path, writing=True) as file:
+        before = high_water_mark.read(database_files.mark(path))
+        with pytest.raises(StateCorrupt):
+            file.append([row(500), row(101)])
+        assert high_water_mark.read(database_files.mark(path)) == before
+
+
+def test_a_mark_that_cannot_be_written_stays_behind_and_fails_no_write(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    log_file.create(path, 100)
+    with opened(path, writing=True) as file:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "pwrite", full)
+            file.append([row(101)])
+            file.append([row(102)])
+    assert [record.message for record in caplog.records] == ["high-water mark not written"]
+    assert high_water_mark.read(database_files.mark(path)) == Mark(100, 100)
+    assert contents(path) == [row(101), row(102)]
+
+
 def test_readers_see_what_is_committed_while_another_appends(path: Path) -> None:
     log_file.create(path, 100)
     with opened(path, writing=True) as file:
@@ -227,7 +274,7 @@ def test_a_damaged_or_foreign_file_is_refused_and_left_as_it_is(path: Path, dama
     assert str(path) in str(refused.value)
     assert path.read_bytes() == before
     beside = {entry.name: entry.stat().st_size for entry in path.parent.iterdir() if entry != path}
-    assert beside.keys() <= {"cluster.db-shm", "cluster.db-wal"}  # SQLite's, and with nothing in them
+    assert beside.keys() <= {"cluster.db-shm", "cluster.db-wal", "cluster.db-mark"}  # SQLite's are empty
     assert not beside.get("cluster.db-wal")
 
 
