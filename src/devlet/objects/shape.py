@@ -26,6 +26,7 @@ __all__ = [
     "Conformed",
     "Plan",
     "conform",
+    "conform_any",
     "is_always_written",
     "keeps_zero",
     "plan",
@@ -51,6 +52,23 @@ def conform(document: Document, message: Message, base: Document | None = None) 
     except Mismatch as wrong:
         raise BadRequest(f"{_subject(message)}: {wrong.text()}") from None
     return Conformed(made, tuple(islice(_unknown_in(document, message, base), MOST_UNKNOWN)) if unknown else ())
+
+
+def conform_any(document: Document) -> Document:
+    """A copy of a document that has no message. BadRequest if a value in it is not JSON or is nested too deeply."""
+    kind = document["kind"]
+    try:
+        return {leaves.key(key): _anything_at(key, value) for key, value in document.items()}
+    except Mismatch as wrong:
+        raise BadRequest(f"{document['apiVersion']} {kind} cannot be handled as a {kind}: {wrong.text()}") from None
+
+
+def _anything_at(key: str, value: Any) -> Any:
+    try:
+        return leaves.anything(value, [])
+    except Mismatch as wrong:
+        wrong.path.append(f".{key}")
+        raise
 
 
 def _subject(message: Message) -> str:
