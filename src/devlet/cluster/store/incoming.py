@@ -11,7 +11,7 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 from devlet.objects.schema import Message, message_of
 from devlet.objects.schema import message as message_named
-from devlet.objects.shape import conform, conform_any
+from devlet.objects.shape import conform, conform_any, conform_kind
 
 
 def accept(
@@ -49,9 +49,17 @@ def _accepted(
     if options.shaped:
         return convert(document, resource.kind.storage_version)
     conformed = conform(document, message, live)
-    if conformed.unknown:
-        _report(resource, document, conformed.unknown, options, patched)
-    return convert(conformed.document, resource.kind.storage_version)
+    if not conformed.unknown:
+        return convert(conformed.document, resource.kind.storage_version)
+    _report(resource, document, conformed.unknown, options, patched)
+    return _converted(resource, conformed.document)
+
+
+def _converted(resource: Resource, document: Document) -> Document:
+    """In the storage version, which may know, and type, a field that the version of the document does not."""
+    version, kind = resource.kind.storage_version, resource.kind.kind
+    made = convert(document, version)
+    return made if document["apiVersion"] == version else conform_kind(made, version, kind)
 
 
 def _untabled(resource: Resource, document: Document) -> Document:
