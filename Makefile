@@ -27,7 +27,7 @@ demo: .venv/.run ## a node with two drivers, pods and claims on this machine, li
 
 .PHONY: test
 test: .venv/.dev ## the tests, without those that need the Go programs
-	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not peers and not long" $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not peers and not long and not fuzz" $(ARGS)
 
 .PHONY: check
 check: check-types check-format check-lint check-imports check-tests check-runs check-lock check-wire ## style, types, layers, locks
@@ -71,6 +71,10 @@ test-peers: .venv/.dev peers ## the tests against the Go programs
 test-crash: .venv/.dev ## kill -9 at random points, DEVLET_CRASH_ROUNDS times (10), and the tests that take long
 	@DEVLET_CRASH_ROUNDS=$${DEVLET_CRASH_ROUNDS:-10} $(PYTEST) -n $(WAITING) --dist worksteal \
 		--ignore=tests/peers -m "(crash or long) and not peers" $(ARGS)
+
+.PHONY: fuzz
+fuzz: .venv/.dev ## random requests for DEVLET_FUZZ_SECONDS (120); DEVLET_FUZZ_SEED repeats a run
+	@$(PYTEST) -s tests/fuzz $(ARGS)
 
 .PHONY: soak soak-crash soak-sanity soak-chaos
 soak: .venv/.dev ## what takes too long for every change: 200 rounds of kill -9, sanity in full, ten minutes of chaos

@@ -286,11 +286,40 @@ NAMES = {
     ),
     "a method for another place": Bad("PUT", MAPS, MAP, JSON, 405, "MethodNotAllowed", "does not allow this method"),
 }
+WRONG = ("BadRequest", "cannot unmarshal")
+TYPES = {
+    "metadata that is not an object, applied": patch(
+        {**MAP, "metadata": 5}, APPLY_PATCH, 400, "BadRequest", "metadata is number, not an object", "?fieldManager=m"
+    ),
+    "audiences that are not a list": post(
+        {"spec": {"audiences": 1.5}},
+        "number into field spec.audiences of type array",
+        path="/api/v1/namespaces/default/serviceaccounts/default/token",
+    ),
+    "an integer that no type holds": post(
+        {**MAP, "immutable": 10**300}, "number into field immutable of type bool", path=MAPS
+    ),
+    "an unknown field that no type holds": post(
+        b'{"metadata":{"name":"new"},"foo":' + b"9" * 5000 + b"}", "out of range", path=MAPS
+    ),
+    "a value that an older version does not know": post(
+        {
+            "apiVersion": "resource.k8s.io/v1beta1",
+            "metadata": {"name": "new"},
+            "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c", "count": "x"}}]}},
+        },
+        "string into field spec.devices.requests[0].exactly.count of type int64",
+        path="/apis/resource.k8s.io/v1beta1/namespaces/default/resourceclaims",
+    ),
+    "options of a deletion": Bad("DELETE", f"{MAPS}/old", {"dryRun": True}, JSON, 400, *WRONG),
+    "a precondition that is not an object": Bad("DELETE", f"{MAPS}/old", {"preconditions": "x"}, JSON, 400, *WRONG),
+    "a policy that is not a string": Bad("DELETE", f"{MAPS}/old", {"propagationPolicy": 1.5}, JSON, 400, *WRONG),
+}
 ALL = [
     pytest.param(bad, id=f"{group}: {name}")
     for group, cases in (
         *(("body", BODIES), ("kind", KINDS), ("update", UPDATES)),
-        *(("selector", SELECTORS), ("patch", PATCHES), ("name", NAMES)),
+        *(("selector", SELECTORS), ("patch", PATCHES), ("name", NAMES), ("type", TYPES)),
     )
     for name, bad in cases.items()
 ]
@@ -306,6 +335,17 @@ def test_bad_input_is_answered_with_a_status_that_says_what_is_wrong(api: Api, b
     assert bad.text in status["message"]
     if bad.field:
         assert status["details"]["causes"][0]["field"] == bad.field
+
+
+def test_a_secret_with_a_null_value_has_an_empty_one(api: Api) -> None:
+    secret = {"metadata": {"name": "null"}, "data": {"k": None}, "stringData": {"s": None}}
+    answer = api.call("POST", "/api/v1/namespaces/default/secrets", secret)
+    assert (answer.code, answer.document["data"]) == (201, {"k": "", "s": ""})
+
+
+def test_an_unknown_integer_that_64_bits_cannot_hold_is_kept_as_a_float(api: Api) -> None:
+    answer = api.call("POST", MAPS, {**MAP, "metadata": {"name": "large"}, "foo": 10**30})
+    assert (answer.code, answer.document["foo"]) == (201, 1e30)
 
 
 @pytest.mark.spec("KA-6.1")

@@ -3,6 +3,9 @@
 `Informer` is what control loops read instead of asking the cluster again and again: objects by key, by index, and a
 stream of what changed. It lists once, watches from there, and starts over when the cluster no longer remembers its
 version; consumers then hear of the differences only. Objects are shared: read them, never change them.
+
+One object must not stop the others. An object that cannot be decoded is left out; a listener that fails is still called
+with the next change. Both are reported to the quarantine.
 """
 
 import logging
@@ -11,12 +14,12 @@ from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
 import anyio
-import msgspec
 from anyio.abc import TaskStatus
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from msgspec import Struct
 
 from devlet.cluster.client import Cluster, EventType, ListOptions, WatchEvent, WatchOptions
+from devlet.cluster.quarantine import Quarantine
 from devlet.errors import DevletError, Expired
 from devlet.kit.backoff import Backoff
 from devlet.kit.chance import random
@@ -66,7 +69,9 @@ class Informer(Generic[T]):
         indexes: Mapping[str, Indexer[T]] | None = None,
         backoff: Backoff = Backoff(0.8, 10.0),  # client-go's 30 s are as long a blindness after each outage
         clock: Clock = SystemClock(),
+        quarantine: Quarantine | None = None,
     ) -> None:
+        self._quarantine = quarantine or Quarantine()
         self._cluster = cluster
         self._resource = resource
         self._decode = decode
@@ -83,6 +88,7 @@ class Informer(Generic[T]):
         self._ended = clock.monotonic()  # when there was none any more
         self._settles = 0.0  # when a watch that goes on where another broke off will have told what was missed
         self._entries: dict[Key, _Entry[T]] = {}
+        self._unreadable: dict[Key, str] = {}  # the version of each that could not be decoded
         self._readers: set[MemoryObjectSendStream[Changed[T]]] = set()
         self._listeners: list[Callable[[Changed[T]], None]] = []
         self.version = ""  # how far the copy has come
@@ -113,10 +119,10 @@ class Informer(Generic[T]):
 
     def on_change(self, listener: Callable[[Changed[T]], None]) -> None:
         """Call it with the present objects as if they were new, then with each change, at once: when somebody hears of
-        a change, all listeners have. It must not wait, and not raise."""
+        a change, all listeners have. It must not wait. If it fails, the object is reported."""
         self._listeners.append(listener)
         for key, entry in list(self._entries.items()):
-            listener(Changed(key, None, entry.object))
+            self._call(listener, Changed(key, None, entry.object), entry.version)
 
     @asynccontextmanager
     async def changes(self) -> AsyncIterator[MemoryObjectReceiveStream[Changed[T]]]:
@@ -172,8 +178,8 @@ class Informer(Generic[T]):
             if not page.continue_:
                 break
             options = ListOptions(self._labels, self._fields, limit=_PAGE, continue_=page.continue_)
-        for key in self._entries.keys() - found.keys():
-            self._remove(key)
+        for key in (self._entries.keys() | self._unreadable.keys()) - found.keys():
+            self._gone(key)
         for document in found.values():
             self._put(document)
         self.version = page.resource_version
@@ -204,45 +210,65 @@ class Informer(Generic[T]):
             case EventType.ADDED | EventType.MODIFIED:
                 self._put(event.object)
             case EventType.DELETED:
-                self._remove(_key(event.object))
+                self._gone(_key(event.object))
         self.version = event.object["metadata"]["resourceVersion"]
 
     def _put(self, document: Document) -> None:
         key, version = _key(document), document["metadata"]["resourceVersion"]
         old = self._entries.get(key)
-        if old is not None and old.version == version:
+        if version in (old.version if old else "", self._unreadable.get(key)):
             return
+        self._quarantine.remove(self._resource, key, version)
+        self._unreadable.pop(key, None)
         try:
             new = _Entry(version, self._decode(document))
-        except msgspec.ValidationError as e:
-            log.error("object left out", extra=facts(resource=self._resource.name, object="/".join(key), err=e))
+            after = self._index_values(new.object)
+        except Exception as e:  # whatever is wrong with this object, the others are kept up to date
+            self._unreadable[key] = version
+            self._quarantine.add(self._resource, document, e)
             return self._remove(key)
         self._entries[key] = new
-        self._reindex(key, old.object if old else None, new.object)
-        self._tell(Changed(key, old.object if old else None, new.object))
+        self._reindex(key, old.object if old else None, after)
+        self._tell(Changed(key, old.object if old else None, new.object), version)
+
+    def _gone(self, key: Key) -> None:
+        self._quarantine.remove(self._resource, key)
+        self._unreadable.pop(key, None)
+        self._remove(key)
 
     def _remove(self, key: Key) -> None:
         if (old := self._entries.pop(key, None)) is not None:
-            self._reindex(key, old.object, None)
-            self._tell(Changed(key, old.object, None))
+            self._reindex(key, old.object, {})
+            self._tell(Changed(key, old.object, None), old.version)
 
-    def _reindex(self, key: Key, old: T | None, new: T | None) -> None:
-        for name, indexer in self._indexers.items():
-            index = self._indexed[name]
-            before = set(indexer(old)) if old is not None else set()
-            after = set(indexer(new)) if new is not None else set()
-            for value in before - after:
+    def _index_values(self, object: T) -> dict[str, set[str]]:
+        return {name: set(indexer(object)) for name, indexer in self._indexers.items()}
+
+    def _reindex(self, key: Key, old: T | None, values: Mapping[str, set[str]]) -> None:
+        before = self._index_values(old) if old is not None else {}
+        for name, index in self._indexed.items():
+            was, now = before.get(name, set()), values.get(name, set())
+            for value in was - now:
                 index[value].discard(key)
                 if not index[value]:
                     del index[value]
-            for value in after - before:
+            for value in now - was:
                 index.setdefault(value, set()).add(key)
 
-    def _tell(self, change: Changed[T]) -> None:
+    def _tell(self, change: Changed[T], version: str) -> None:
         for listener in self._listeners:
-            listener(change)
+            self._call(listener, change, version)
         for reader in self._readers:
             reader.send_nowait(change)
+
+    def _call(self, listener: Callable[[Changed[T]], None], change: Changed[T], version: str) -> None:
+        try:
+            listener(change)
+        except Exception as e:  # one object that breaks a listener must not end the loops that share this copy
+            namespace, name = change.key
+            metadata = {"namespace": namespace, "name": name, "resourceVersion": version}
+            handler = getattr(listener, "__qualname__", type(listener).__name__)
+            self._quarantine.add(self._resource, {"metadata": metadata}, e, handler=handler)
 
 
 def _key(document: Document) -> Key:

@@ -1,6 +1,7 @@
 """Custom resources come and go with their definitions.
 
 A definition that is stored makes its kind known to the catalogue; one that is deleted waits until its objects are gone.
+A definition that cannot be served is set aside, and the others are served.
 """
 
 import logging
@@ -10,7 +11,8 @@ from anyio.abc import TaskStatus
 
 from devlet.cluster.client import Cluster, ListOptions, MergePatch
 from devlet.cluster.informer import Changed, Informer
-from devlet.errors import DevletError, NotFound
+from devlet.cluster.quarantine import Quarantine
+from devlet.errors import Conflict, DevletError, NotFound
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.custom_resources import CLEANUP, DEFINITION, established, kind_of
@@ -24,11 +26,16 @@ RETRY = 0.2  # seconds until objects that are being deleted are looked for again
 
 
 class CustomResourceController:
-    def __init__(self, cluster: Cluster, catalogue: Catalogue, clock: Clock) -> None:
+    def __init__(
+        self, cluster: Cluster, catalogue: Catalogue, clock: Clock, quarantine: Quarantine | None = None
+    ) -> None:
+        self._quarantine = quarantine or Quarantine()
         self._cluster = cluster
         self._catalogue = catalogue
         self._clock = clock
-        self._definitions: Informer[Document] = Informer(cluster, DEFINITIONS, lambda document: document)
+        self._definitions: Informer[Document] = Informer(
+            cluster, DEFINITIONS, lambda found: found, quarantine=quarantine
+        )
         self._kinds: dict[str, Kind] = {}
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -36,7 +43,7 @@ class CustomResourceController:
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._definitions.run)
             for definition in self._definitions.all():
-                self._serve(definition)
+                self._try_to_serve(definition)
             async with self._definitions.changes() as changes:
                 task_status.started()
                 async for change in changes:
@@ -57,16 +64,36 @@ class CustomResourceController:
                 await self._settle(change.new)
         except DevletError as e:
             log.warning("definition not settled", extra=facts(resource=name, err=e))
+        except Exception as e:  # the other definitions are still served
+            self._quarantine.add(DEFINITIONS, change.new, e, handler=self._changed.__qualname__)
+
+    def _try_to_serve(self, definition: Document) -> None:
+        """At the start; what goes wrong is reported when the change is handled."""
+        try:
+            self._serve(definition)
+        except Exception as e:
+            log.debug("definition not served", extra=facts(resource=definition["metadata"]["name"], err=e))
 
     def _serve(self, definition: Document) -> None:
         name, kind = definition["metadata"]["name"], kind_of(definition)
         if (before := self._kinds.get(name)) == kind:
             return
+        self._check_names(kind)
         if before is not None:
             self._catalogue.remove(before)
         self._catalogue.add(kind)
         self._kinds[name] = kind
         log.info("custom resource served", extra=facts(resource=name, versions=list(kind.api_versions)))
+
+    def _check_names(self, kind: Kind) -> None:
+        """Raise Conflict if another resource of the group already has the kind."""
+        for api_version in kind.api_versions:
+            try:
+                other = self._catalogue.of_kind(api_version, kind.kind)
+            except NotFound:
+                continue
+            if other.kind.key != kind.key:
+                raise Conflict(f'"{kind.kind}" is already in use by {other.kind.key}: choose another kind')
 
     async def _settle(self, definition: Document) -> None:
         """Say so in the status, and take care that a deletion waits for us."""
@@ -80,11 +107,11 @@ class CustomResourceController:
             await self._cluster.patch(DEFINITIONS, name, MergePatch({"status": status}), subresource="status")
 
     async def _clean_up(self, definition: Document) -> None:
-        kind = self._kinds.get(definition["metadata"]["name"]) or kind_of(definition)
-        resource = Resource(kind, kind.storage_version)
-        while (await self._cluster.list(resource, options=ListOptions(limit=1))).items:
-            await self._cluster.delete_collection(resource)
-            await self._clock.sleep(RETRY)
+        if (kind := self._kinds.get(definition["metadata"]["name"])) is not None:
+            resource = Resource(kind, kind.storage_version)
+            while (await self._cluster.list(resource, options=ListOptions(limit=1))).items:
+                await self._cluster.delete_collection(resource)
+                await self._clock.sleep(RETRY)
         left = [f for f in definition["metadata"].get("finalizers") or () if f != CLEANUP]
         try:
             await self._cluster.patch(

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from devlet.cluster.client import Cluster
 from devlet.cluster.informer import Indexer, Informer
+from devlet.cluster.quarantine import Quarantine
 from devlet.kit.parts import running
 from devlet.objects import kinds
 from devlet.objects.claim import ResourceClaim
@@ -37,22 +38,23 @@ T = TypeVar("T")
 class Informers:
     """Templates are documents, because what is in them is copied. With `rules` False the API has no taint rules."""
 
-    def __init__(self, cluster: Cluster, *, rules: bool = True) -> None:
-        self.pods = _informer(
-            cluster,
+    def __init__(self, cluster: Cluster, *, rules: bool = True, quarantine: Quarantine | None = None) -> None:
+        shared = quarantine or Quarantine()
+        informer = partial(_make, cluster, shared)
+        self.pods = informer(
             kinds.PODS,
             Pod,
             {BY_CLAIM: _claims_of, BY_TEMPLATE: _templates_of, BY_NODE: lambda pod: (pod.spec.node_name,)},
         )
-        self.claims = _informer(
-            cluster, kinds.RESOURCE_CLAIMS, ResourceClaim, {BY_OWNER: _owners_of, BY_CONSUMER: _consumers_of}
+        self.claims = informer(kinds.RESOURCE_CLAIMS, ResourceClaim, {BY_OWNER: _owners_of, BY_CONSUMER: _consumers_of})
+        self.templates: Informer[Document] = Informer(
+            cluster, kinds.RESOURCE_CLAIM_TEMPLATES, lambda found: found, quarantine=shared
         )
-        self.templates: Informer[Document] = Informer(cluster, kinds.RESOURCE_CLAIM_TEMPLATES, lambda found: found)
-        self.nodes = _informer(cluster, kinds.NODES, Node)
-        self.namespaces = _informer(cluster, kinds.NAMESPACES, Namespace)
-        self.slices = _informer(cluster, kinds.RESOURCE_SLICES, ResourceSlice)
-        self.classes = _informer(cluster, kinds.DEVICE_CLASSES, DeviceClass)
-        self.rules = _informer(cluster, kinds.DEVICE_TAINT_RULES, DeviceTaintRule)
+        self.nodes = informer(kinds.NODES, Node)
+        self.namespaces = informer(kinds.NAMESPACES, Namespace)
+        self.slices = informer(kinds.RESOURCE_SLICES, ResourceSlice)
+        self.classes = informer(kinds.DEVICE_CLASSES, DeviceClass)
+        self.rules = informer(kinds.DEVICE_TAINT_RULES, DeviceTaintRule)
         self._all: list[Informer[Any]] = [self.nodes, self.slices, self.classes, self.namespaces, self.templates]
         self._all += [self.claims, self.pods, *([self.rules] if rules else [])]
 
@@ -71,10 +73,14 @@ class Informers:
                 await each.until_following(within)
 
 
-def _informer(
-    cluster: Cluster, resource: Resource, type_: type[T], indexes: Mapping[str, Indexer[T]] | None = None
+def _make(
+    cluster: Cluster,
+    quarantine: Quarantine,
+    resource: Resource,
+    type_: type[T],
+    indexes: Mapping[str, Indexer[T]] | None = None,
 ) -> Informer[T]:
-    return Informer(cluster, resource, partial(view, type_), indexes=indexes)
+    return Informer(cluster, resource, partial(view, type_), indexes=indexes, quarantine=quarantine)
 
 
 def _claims_of(pod: Pod) -> Iterable[str]:

@@ -13,6 +13,7 @@ from anyio.abc import TaskStatus
 
 from devlet.cluster.client import Cluster, ListOptions
 from devlet.cluster.informer import Informer
+from devlet.cluster.quarantine import Quarantine
 from devlet.errors import AlreadyExists, Conflict, DevletError, NotFound
 from devlet.kit.backoff import Backoff
 from devlet.kit.chance import random
@@ -32,12 +33,20 @@ class Settings:
 
 
 class NamespaceController:
-    def __init__(self, cluster: Cluster, catalogue: Catalogue, clock: Clock, settings: Settings = Settings()) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        catalogue: Catalogue,
+        clock: Clock,
+        settings: Settings = Settings(),
+        quarantine: Quarantine | None = None,
+    ) -> None:
+        self._quarantine = quarantine or Quarantine()
         self._cluster = cluster
         self._catalogue = catalogue
         self._clock = clock
         self._settings = settings
-        self._namespaces = Informer(cluster, NAMESPACES, lambda document: document)
+        self._namespaces = Informer(cluster, NAMESPACES, lambda document: document, quarantine=quarantine)
         self._busy: set[str] = set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -61,6 +70,8 @@ class NamespaceController:
                         return
                 except DevletError as e:
                     log.warning("namespace not settled", extra=facts(namespace=name, err=e))
+                except Exception as e:  # the other namespaces are still looked after
+                    self._quarantine.add(NAMESPACES, namespace, e, handler=self._sync.__qualname__)
                 await self._clock.sleep(self._settings.retry.delay(attempt, random.random))
                 attempt += 1
         finally:

@@ -14,6 +14,7 @@ from anyio.abc import TaskStatus
 
 from devlet.cluster.client import Cluster, StrategicMergePatch
 from devlet.cluster.informer import Changed, Informer
+from devlet.cluster.quarantine import Quarantine
 from devlet.errors import NotFound
 from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock
@@ -39,12 +40,16 @@ class Settings:
 
 
 class NodeLifecycle:
-    def __init__(self, cluster: Cluster, clock: Clock, settings: Settings = Settings()) -> None:
+    def __init__(
+        self, cluster: Cluster, clock: Clock, settings: Settings = Settings(), quarantine: Quarantine | None = None
+    ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._settings = settings
-        self._nodes: Informer[Node] = Informer(cluster, NODES, lambda found: view(Node, found))
-        self._leases: Informer[Document] = Informer(cluster, LEASES, lambda found: found, namespace=NODE_LEASES)
+        self._nodes: Informer[Node] = Informer(cluster, NODES, lambda found: view(Node, found), quarantine=quarantine)
+        self._leases: Informer[Document] = Informer(
+            cluster, LEASES, lambda found: found, namespace=NODE_LEASES, quarantine=quarantine
+        )
         self._seen: dict[str, float] = {}  # when each lease was renewed last, as far as we know
         self._queue: WorkQueue[str] = WorkQueue(self._sync, clock, workers=8, backoff=settings.retry)
         self._leases.on_change(self._lease_changed)

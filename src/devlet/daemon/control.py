@@ -14,6 +14,7 @@ from anyio.abc import TaskStatus
 
 from devlet.cluster.client import Cluster
 from devlet.cluster.events import Recorder
+from devlet.cluster.quarantine import Quarantine
 from devlet.control.claims.controller import ClaimController
 from devlet.control.informers import Informers
 from devlet.control.scheduler.scheduler import Scheduler
@@ -36,7 +37,8 @@ Part = Callable[..., Coroutine[Any, Any, None]]
 class ControlLoops:
     """`controllers` are the names of those that run; others are left alone. `all_placed`: pods that were put on a node
     have their claims allocated whatever scheduler they name. `rules`: the API has device taint rules. `workloads`: pods
-    may have claims by their pod group. Runs once: make another one to run again."""
+    may have claims by their pod group. `quarantine` is made here if there is none yet. Runs once: make another one to
+    run again."""
 
     def __init__(
         self,
@@ -50,9 +52,13 @@ class ControlLoops:
         all_placed: bool = False,
         rules: bool = True,
         workloads: bool = False,
+        quarantine: Quarantine | None = None,
     ) -> None:
-        self._informers = Informers(cluster, rules=rules)
         self._recorders: list[Recorder] = []
+        if quarantine is None:
+            self._recorders.append(Recorder(cluster, "devlet-control", host, clock))
+            quarantine = Quarantine(self._recorders[0].record)
+        self._informers = Informers(cluster, rules=rules, quarantine=quarantine)
         self._parts: dict[str, Part] = {}
 
         def shared(component: str) -> tuple[Cluster, Informers, Recorder, Clock, Registry]:

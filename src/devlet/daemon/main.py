@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from devlet.cluster.client import Cluster
+from devlet.cluster.quarantine import Quarantine
 from devlet.cluster.store.store import Store, open_store
 from devlet.control import namespace_controller
 from devlet.control.custom_resource_controller import CustomResourceController
@@ -75,6 +76,10 @@ async def embedded_parts(
     async with open_store(config.root / DATABASE, settings, clock, kinds=kinds, rules=rules) as store:
         log.info("store opened", extra=facts(path=config.root / DATABASE, version=store.version))
         opened()
+        root.lay_out(config.root)
+        metrics = Registry()
+        node = NodeAgent(store, config, clock, metrics)
+        quarantine = node.quarantine
         namespaces = NamespaceController(
             store,
             store.catalogue,
@@ -83,24 +88,24 @@ async def embedded_parts(
                 default_service_accounts="serviceaccount" in config.controllers,
                 finalize="namespace" in config.controllers,
             ),
+            quarantine,
         )
-        definitions = CustomResourceController(store, store.catalogue, clock)
-        metrics = Registry()
-        root.lay_out(config.root)
-        node = NodeAgent(store, config, clock, metrics)
+        definitions = CustomResourceController(store, store.catalogue, clock, quarantine)
         async with (
             running(definitions.run),
             running(namespaces.run),
             serving(store, config, clock, views=node.views, metrics=metrics, checks=node.checks()),
             node.running(),  # before the scheduler: drivers of the previous run must not count as registered
-            _control(store, config, clock, metrics),
-            _node_lifecycle(store, config, clock),
+            _control(store, config, clock, metrics, quarantine),
+            _node_lifecycle(store, config, clock, quarantine),
         ):
             yield Embedded(store, node)
 
 
 @asynccontextmanager
-async def _control(cluster: Cluster, config: Config, clock: Clock, metrics: Registry) -> AsyncIterator[None]:
+async def _control(
+    cluster: Cluster, config: Config, clock: Clock, metrics: Registry, quarantine: Quarantine
+) -> AsyncIterator[None]:
     """The control loops, unless somebody else is to decide."""
     wanted = config.controllers & frozenset(controllers.CONTROL)
     if not wanted:
@@ -108,17 +113,27 @@ async def _control(cluster: Cluster, config: Config, clock: Clock, metrics: Regi
         return
     from devlet.daemon.control import ControlLoops  # who has none of them needs no compiler and no allocator
 
-    loops = ControlLoops(cluster, clock, metrics, controllers=wanted, host=config.node_name, all_placed=True)
+    loops = ControlLoops(
+        cluster,
+        clock,
+        metrics,
+        controllers=wanted,
+        host=config.node_name,
+        all_placed=True,
+        quarantine=quarantine,
+    )
     async with running(loops.run):
         yield
 
 
 @asynccontextmanager
-async def _node_lifecycle(cluster: Cluster, config: Config, clock: Clock) -> AsyncIterator[None]:
+async def _node_lifecycle(
+    cluster: Cluster, config: Config, clock: Clock, quarantine: Quarantine
+) -> AsyncIterator[None]:
     if controllers.NODE_LIFECYCLE not in config.controllers:
         yield
         return
-    async with running(NodeLifecycle(cluster, clock).run):
+    async with running(NodeLifecycle(cluster, clock, quarantine=quarantine).run):
         yield
 
 

@@ -15,6 +15,7 @@ import anyio
 
 from devlet.cluster.client import Cluster
 from devlet.cluster.events import WARNING, Recorder
+from devlet.cluster.quarantine import Quarantine
 from devlet.daemon.config import Config
 from devlet.daemon.node_claims import NodeClaims
 from devlet.daemon.node_settings import NodeSettings
@@ -79,6 +80,7 @@ class NodeAgent:
         where = _machine(settings)
         counters = DeviceMetrics(metrics)
         self.recorder = Recorder(cluster, COMPONENT, config.node_name, clock)
+        self.quarantine = Quarantine(self.recorder.record, metrics)
         self.devices = DeviceManager(
             self._directories.device_plugins,
             clock,
@@ -138,6 +140,7 @@ class NodeAgent:
             node=self.status.node,
             claim_health=self.claims.statuses,
             static=self._static_pods(cluster, name, settings.static_pod_path, clock),
+            quarantine=self.quarantine,
         )
         refusals = Refusals(clock, self._refused)
         self.views = views.NodeViews(

@@ -112,8 +112,8 @@ class Catalogue:
     def remove(self, kind: Kind) -> None:
         del self._kinds[kind.key]
         for api_version in kind.api_versions:
-            del self._resources[api_version, kind.plural]
-            del self._by_kind[api_version, kind.kind]
+            self._resources.pop((api_version, kind.plural), None)
+            self._by_kind.pop((api_version, kind.kind), None)
 
     def stored(self, key: str) -> Kind | None:
         """The kind with this storage key."""

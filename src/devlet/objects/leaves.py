@@ -21,6 +21,7 @@ ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)  # in Go: no time is set
 MAX_DEPTH = 100  # of values that have no schema
 
 _STRINGS = {str}
+_INT64 = 1 << 63
 
 
 class Mismatch(Exception):
@@ -71,7 +72,7 @@ def int32(value: Any, _: Unknown) -> int:
 
 
 def int64(value: Any, _: Unknown) -> int:
-    return _integer(value, "int64", 1 << 63)
+    return _integer(value, "int64", _INT64)
 
 
 def _integer(value: Any, name: str, bound: int) -> int:
@@ -149,9 +150,19 @@ def _copy(value: Any, depth: int) -> Any:
         return {key(k): _copy(v, depth - 1) for k, v in value.items()}
     if isinstance(value, list):
         return [_copy(v, depth - 1) for v in value]
+    if isinstance(value, int) and not -_INT64 <= value < 2 * _INT64:
+        return _as_float(value)
     if value is None or isinstance(value, str | int | float):
         return value
     raise Mismatch(value, "JSON")
+
+
+def _as_float(value: int) -> float:
+    """As Go reads a whole number that 64 bits cannot hold."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise Mismatch(value, "float64", problem="the number is out of range for") from None
 
 
 def key(value: Any) -> str:

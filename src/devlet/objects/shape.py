@@ -19,13 +19,15 @@ from devlet.objects import leaves
 from devlet.objects.documents import Document
 from devlet.objects.leaves import Convert, Mismatch, Unknown
 from devlet.objects.omission import is_always_written, keeps_zero
-from devlet.objects.schema import Field, Message
+from devlet.objects.schema import Field, Message, message_of
 from devlet.objects.typed_lists import WORTH_IT, shaped
 
 __all__ = [
     "Conformed",
     "Plan",
     "conform",
+    "conform_any",
+    "conform_kind",
     "is_always_written",
     "keeps_zero",
     "plan",
@@ -51,6 +53,31 @@ def conform(document: Document, message: Message, base: Document | None = None) 
     except Mismatch as wrong:
         raise BadRequest(f"{_subject(message)}: {wrong.text()}") from None
     return Conformed(made, tuple(islice(_unknown_in(document, message, base), MOST_UNKNOWN)) if unknown else ())
+
+
+def conform_kind(document: Document, api_version: str, kind: str) -> Document:
+    """The document in the shape of a kind that is in the schema table. Raises as `conform` does."""
+    message = message_of(api_version, kind)
+    if message is None:
+        raise BadRequest(f"{kind} in version {api_version} is not known")
+    return conform(document, message).document
+
+
+def conform_any(document: Document) -> Document:
+    """A copy of a document that has no message. BadRequest if a value in it is not JSON or is nested too deeply."""
+    kind = document["kind"]
+    try:
+        return {leaves.key(key): _anything_at(key, value) for key, value in document.items()}
+    except Mismatch as wrong:
+        raise BadRequest(f"{document['apiVersion']} {kind} cannot be handled as a {kind}: {wrong.text()}") from None
+
+
+def _anything_at(key: str, value: Any) -> Any:
+    try:
+        return leaves.anything(value, [])
+    except Mismatch as wrong:
+        wrong.path.append(f".{key}")
+        raise
 
 
 def _subject(message: Message) -> str:
@@ -139,8 +166,13 @@ def _zero(field: Field) -> Callable[[], Any]:
     return _zero_value(field)
 
 
+def _zero_element(field: Field) -> Callable[[], Any]:
+    """What is written for a null in a list or a map. Bytes pass through protobuf, where null and empty are the same."""
+    return str if field.type == "bytes" else _zero_value(field)
+
+
 def _zero_value(field: Field) -> Callable[[], Any]:
-    """What is written for a value that is not set, as for a null in a list."""
+    """What is written for a value that is not set."""
     if field.is_message:
         message = field.message()
         return lambda: plan(message).complete({})
@@ -152,10 +184,10 @@ def _convert(field: Field) -> Convert:
     convert = plan(field.message()).convert if field.is_message else leaves.CONVERT[field.special or field.type]
     match field.label:
         case "repeated":
-            one_by_one = leaves.list_of(convert, _zero_value(field), of_strings=field.type == "string")
+            one_by_one = leaves.list_of(convert, _zero_element(field), of_strings=field.type == "string")
             return _in_bulk(field.message(), one_by_one) if field.is_message else one_by_one
         case "map":
-            return leaves.map_of(convert, _zero_value(field), of_strings=field.type == "string")
+            return leaves.map_of(convert, _zero_element(field), of_strings=field.type == "string")
     return convert
 
 

@@ -11,6 +11,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 
 from devlet.cluster.client import Cluster, ListOptions, MergePatch, ObjectList, WatchEvent, WatchOptions
 from devlet.cluster.informer import Changed, Informer
+from devlet.cluster.quarantine import Quarantine
 from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.store import Store, open_store
 from devlet.errors import Expired, Unavailable
@@ -398,3 +399,56 @@ async def test_an_object_that_cannot_be_read_is_left_out_and_the_others_stay(sto
                 while copy.get("b", "default") is None:
                     await changes.receive()
         assert copy.get("a", "default") is None
+
+
+def picky(document: Document) -> Document:
+    if document["data"]["k"] == "broken":
+        raise TypeError("k is broken")
+    return document
+
+
+async def test_an_object_that_cannot_be_decoded_is_set_aside_and_the_others_are_followed(store: Store) -> None:
+    await store.create(CONFIG_MAPS, config_map("bad", data={"k": "broken"}), "default")
+    await store.create(CONFIG_MAPS, config_map("good", data={"k": "1"}), "default")
+    aside = Quarantine()
+    copy = Informer(store, CONFIG_MAPS, picky, namespace="default", indexes={"value": value}, quarantine=aside)
+    async with running(copy.run), copy.changes() as changes:
+        assert copy.get("bad", "default") is None
+        assert [*aside.entries] == [("configmaps", "default", "bad")]
+        await put(store, "good", "broken")
+        await put(store, "bad", "2")
+        assert await until(changes, "bad", "2") == [("good", None, "1"), ("good", "1", None), ("bad", None, "2")]
+        assert [*aside.entries] == [("configmaps", "default", "good")]
+        await store.delete(CONFIG_MAPS, "good", "default")
+        await put(store, "bad", "3")
+        await until(changes, "bad", "3")
+        assert not aside.entries
+
+
+async def test_an_index_that_fails_on_an_object_sets_it_aside(store: Store) -> None:
+    await store.create(CONFIG_MAPS, config_map("no-data"), "default")
+    aside = Quarantine()
+    copy = Informer(store, CONFIG_MAPS, lambda d: d, indexes={"value": lambda d: [d["nothing"]]}, quarantine=aside)
+    async with running(copy.run):
+        assert ("configmaps", "default", "no-data") in aside.entries
+
+
+async def test_a_listener_that_fails_is_called_with_the_next_change(store: Store) -> None:
+    await store.create(CONFIG_MAPS, config_map("a", data={"k": "broken"}), "default")
+    aside, heard, others = Quarantine(), list[str](), list[str]()
+
+    def listener(change: Changed[Document]) -> None:
+        heard.append(change.key[1])
+        picky(change.new or {})
+
+    copy = Informer(store, CONFIG_MAPS, lambda d: d, namespace="default", quarantine=aside)
+    copy.on_change(listener)
+    copy.on_change(lambda change: others.append(change.key[1]))
+    async with running(copy.run), copy.changes() as changes:
+        assert "listener failed on this object" in aside.entries["configmaps", "default", "a"].problem
+        await store.create(CONFIG_MAPS, config_map("b", data={"k": "1"}), "default")
+        await until(changes, "b", "1")
+        assert heard == others == ["a", "b"]
+        await put(store, "a", "1")
+        await until(changes, "a", "1")
+        assert not aside.entries

@@ -5,6 +5,7 @@ import anyio
 import pytest
 
 from devlet.cluster.client import WatchOptions
+from devlet.cluster.quarantine import Quarantine
 from devlet.cluster.store.store import Store, open_store
 from devlet.control.custom_resource_controller import DEFINITIONS, CustomResourceController
 from devlet.errors import NotFound
@@ -69,3 +70,48 @@ async def test_a_definition_takes_its_objects_along(root: Path) -> None:
                 await store.delete(DEFINITIONS, "widgets.example.com")
             with pytest.raises(NotFound):
                 await store.get(widgets, "w", "default")
+
+
+async def stored_as_it_is(store: Store, document: dict[str, Any]) -> None:
+    """As release 0.1 stored it, which did not check the types."""
+    whole = {"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", **document}
+    whole["metadata"] = {**document["metadata"], "uid": document["metadata"]["name"]}
+    await store._ledger.write(DEFINITION, ("", document["metadata"]["name"]), whole).durable()
+
+
+@pytest.mark.parametrize("subresources", [True, 5])
+async def test_a_definition_that_cannot_be_served_is_set_aside_and_the_others_are_served(
+    root: Path, subresources: Any
+) -> None:
+    aside = Quarantine()
+    bad = definition()
+    bad["metadata"]["name"] = "gadgets.example.com"
+    bad["spec"]["versions"][0]["subresources"] = subresources
+    async with open_store(root / "c.db", kinds=KINDS) as store:
+        await stored_as_it_is(store, bad)
+        unreadable = {"metadata": {"name": "x.example.com", "finalizers": [CLEANUP]}, "spec": True}
+        await stored_as_it_is(store, unreadable)
+        async with running(CustomResourceController(store, store.catalogue, SystemClock(), aside).run):
+            await store.create(DEFINITIONS, definition())
+            await until(store, established=True)
+            assert store.catalogue.resource("example.com/v1", "widgets").kind.kind == "Widget"
+            assert store.table(DEFINITIONS).get(("", "x.example.com")) is not None
+            assert [name for _, _, name in aside.entries] == ["gadgets.example.com", "x.example.com"]
+            await store.delete(DEFINITIONS, "gadgets.example.com")
+            await store.delete(DEFINITIONS, "x.example.com")
+
+
+async def test_a_kind_belongs_to_one_definition(root: Path) -> None:
+    second = definition()
+    second["metadata"]["name"] = "gadgets.example.com"
+    second["spec"]["names"] = {"plural": "gadgets", "kind": "Widget"}
+    async with open_store(root / "c.db", kinds=KINDS) as store:
+        async with running(CustomResourceController(store, store.catalogue, SystemClock()).run):
+            await store.create(DEFINITIONS, definition())
+            await until(store, established=True)
+            await store.create(DEFINITIONS, second)
+            await store.delete(DEFINITIONS, "gadgets.example.com")
+            assert store.catalogue.of_kind("example.com/v1", "Widget").plural == "widgets"
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(lambda: until(store, gone=True))
+                await store.delete(DEFINITIONS, "widgets.example.com")

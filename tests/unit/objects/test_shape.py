@@ -12,7 +12,7 @@ from devlet.objects import documents
 from devlet.objects.documents import Document
 from devlet.objects.patches import merge_patch
 from devlet.objects.schema import Field, Message, kinds, message, message_of
-from devlet.objects.shape import Conformed, conform
+from devlet.objects.shape import Conformed, conform, conform_any, conform_kind
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "kube_protobuf.json").read_text(encoding="utf-8"))
 SAMPLES = VECTORS["vectors"] + VECTORS["recorded_requests"]
@@ -363,3 +363,24 @@ def test_parts_of_a_base_are_taken_as_they_are_with_what_is_unknown_in_them() ->
     changed = conform({**base, "metadata": {**base["metadata"], "other": 1}}, layout, base)
     assert changed.unknown == ("metadata.other",)
     assert changed.document["metadata"] == {"name": "p", "novelty": 1, "other": 1}
+
+
+def test_a_body_is_brought_into_the_shape_of_its_kind() -> None:
+    assert conform_kind({"dryRun": ["All"], "preconditions": None}, "v1", "DeleteOptions") == {"dryRun": ["All"]}
+    for wrong, kind in (({"dryRun": True}, "DeleteOptions"), ({}, "Nonsense")):
+        with pytest.raises(BadRequest):
+            conform_kind(wrong, "v1", kind)
+
+
+def test_a_document_without_a_message_is_copied_within_limits() -> None:
+    sent: Document = {"kind": "Thing", "apiVersion": "example.com/v1", "spec": {"a": [1]}}
+    made = conform_any(sent)
+    assert made == sent and made["spec"] is not sent["spec"]
+    with pytest.raises(BadRequest, match="field spec of type JSON"):
+        conform_any({**sent, "spec": {1, 2}})
+
+
+def test_a_null_in_a_map_of_bytes_is_empty() -> None:
+    message = message_of("v1", "Secret")
+    assert message is not None
+    assert conform({"data": {"k": None}}, message).document["data"] == {"k": ""}

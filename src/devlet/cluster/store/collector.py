@@ -126,6 +126,10 @@ class Collector:
                     await anyio.sleep(e.retry_after)
                 elif isinstance(e, Conflict):  # somebody wrote meanwhile, and that need not be a change that matters
                     self._add(item)
+            except Exception as e:  # the other objects are still collected
+                log.error(
+                    "object not collected", exc_info=e, extra=facts(resource=item[0], name="/".join(item[1]), err=e)
+                )
 
     def _add(self, item: Item) -> None:
         self._todo[item] = None

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from devlet.cluster.client import FieldValidation, WriteOptions
 from devlet.errors import BadRequest, Cause, InvalidObject
 from devlet.objects.conversion import convert
-from devlet.objects.documents import Document, copy
+from devlet.objects.custom_resources import DEFINITION
+from devlet.objects.definition import check_types
+from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 from devlet.objects.schema import Message, message_of
 from devlet.objects.schema import message as message_named
-from devlet.objects.shape import conform
+from devlet.objects.shape import conform, conform_any, conform_kind
 
 
 def accept(
@@ -42,15 +44,31 @@ def _accepted(
 ) -> Document:
     document = _typed(resource, document)
     message = message_of(document["apiVersion"], document["kind"])
-    if message is None:  # a custom resource: of its members only the metadata is known
-        metadata = conform(document.get("metadata") or {}, _metadata_message())
-        return convert({**copy(document), "metadata": metadata.document}, resource.kind.storage_version)
+    if message is None:
+        return convert(_untabled(resource, document), resource.kind.storage_version)
     if options.shaped:
         return convert(document, resource.kind.storage_version)
     conformed = conform(document, message, live)
-    if conformed.unknown:
-        _report(resource, document, conformed.unknown, options, patched)
-    return convert(conformed.document, resource.kind.storage_version)
+    if not conformed.unknown:
+        return convert(conformed.document, resource.kind.storage_version)
+    _report(resource, document, conformed.unknown, options, patched)
+    return _converted(resource, conformed.document)
+
+
+def _converted(resource: Resource, document: Document) -> Document:
+    """In the storage version, which may know, and type, a field that the version of the document does not."""
+    version, kind = resource.kind.storage_version, resource.kind.kind
+    made = convert(document, version)
+    return made if document["apiVersion"] == version else conform_kind(made, version, kind)
+
+
+def _untabled(resource: Resource, document: Document) -> Document:
+    """A definition or a custom resource: the schema table has only their metadata."""
+    metadata = conform(document["metadata"], _metadata_message()).document
+    made = {**conform_any(document), "metadata": metadata}
+    if resource.kind == DEFINITION:
+        check_types(made)
+    return made
 
 
 def _metadata_message() -> Message:

@@ -7,15 +7,14 @@ from devlet.cluster.client import DeleteOptions, Preconditions
 from devlet.errors import BadRequest, Cause, Conflict, InvalidObject, TooManyRequests
 from devlet.objects import label_selectors
 from devlet.objects.documents import Document
-from devlet.objects.schema import message_of
-from devlet.objects.shape import conform
+from devlet.objects.shape import conform_kind
 from devlet.objects.timestamps import format_time
 
 
 def bind(pod: Document, binding: Document, now: datetime) -> Document:
     """The pod on its node. A pod is bound once."""
     name = pod["metadata"]["name"]
-    binding = _shaped(binding, "v1", "Binding")
+    binding = conform_kind(binding, "v1", "Binding")
     metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
     _check_subject(pod, metadata, "Binding")
     _check_target(name, target)
@@ -36,7 +35,7 @@ def bind(pod: Document, binding: Document, now: datetime) -> Document:
 
 def eviction_options(pod: Document, eviction: Document) -> DeleteOptions:
     """Return how the pod is deleted."""
-    eviction = _shaped(eviction, "policy/v1", "Eviction")
+    eviction = conform_kind(eviction, "policy/v1", "Eviction")
     _check_subject(pod, eviction.get("metadata") or {}, "Eviction")
     options = eviction.get("deleteOptions") or {}
     preconditions = options.get("preconditions") or {}
@@ -76,12 +75,6 @@ def mark_evicted(pod: Document, now: datetime) -> Document:
         "message": "Eviction API: evicting",
     }
     return {**pod, "status": with_condition(pod.get("status", {}), condition, now)}
-
-
-def _shaped(body: Document, api_version: str, kind: str) -> Document:
-    """Raises BadRequest if a member is of another type than it should be."""
-    message = message_of(api_version, kind)
-    return conform(body, message).document if message else body
 
 
 def _check_subject(pod: Document, metadata: Document, kind: str) -> None:

@@ -32,6 +32,7 @@ from devlet.kit.clock import Clock
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
+from devlet.objects.leaves import json_type
 from devlet.objects.names import generated_name
 from devlet.objects.patches import apply as server_side_apply
 from devlet.objects.patches import json_patch, managed_fields, merge_patch, strategic_merge
@@ -217,12 +218,15 @@ def _addressed(resource: Resource, document: Document, key: Key) -> Document:
     if not document.get("apiVersion") or not document.get("kind"):
         raise BadRequest("invalid object type: an apply patch needs apiVersion and kind")
     namespace, name = key
-    metadata = dict(document.get("metadata") or {})
+    metadata = {} if document.get("metadata") is None else document["metadata"]
+    if not isinstance(metadata, dict):
+        kind = document["kind"]
+        raise BadRequest(f"{kind} cannot be handled as a {kind}: metadata is {json_type(metadata)}, not an object")
     if not metadata.get("name"):
         raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
     _check_address(metadata, key)
     if namespace:
-        metadata["namespace"] = namespace
+        metadata = {**metadata, "namespace": namespace}
     return {**document, "metadata": metadata}
 
 

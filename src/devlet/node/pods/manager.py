@@ -9,10 +9,12 @@ from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
+from msgspec import ValidationError
 
 from devlet.cluster.client import Cluster
 from devlet.cluster.events import Recorder
 from devlet.cluster.informer import Changed, Informer
+from devlet.cluster.quarantine import Quarantine
 from devlet.errors import DevletError
 from devlet.kit.chance import random
 from devlet.kit.clock import Clock
@@ -54,13 +56,16 @@ class PodManager:
         node: Callable[[], Node],
         claim_health: ClaimHealth = lambda pod, container: (),
         static: StaticPods | None = None,
+        quarantine: Quarantine | None = None,
     ) -> None:
+        self._quarantine = quarantine or Quarantine()
         admission = Admission(devices, topology, node)
         limiter = anyio.CapacityLimiter(settings.at_once)
         self._parts = Parts(
             cluster, devices, claims, claim_health, admission, runtime, recorder, clock, limiter, settings
         )
-        self._pods = Informer(cluster, PODS, lambda document: document, field_selector=f"spec.nodeName={node_name}")
+        of_node = f"spec.nodeName={node_name}"
+        self._pods = Informer(cluster, PODS, lambda document: document, field_selector=of_node)
         self._static = static or StaticPods(cluster, node_name, recorder, clock)
         self._workers: dict[PodUID, PodWorker] = {}
         self._tasks: TaskGroup | None = None
@@ -69,7 +74,7 @@ class PodManager:
         """Ready when the present pods are known and what others left behind was released."""
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._pods.run)
-            present = sorted((each for each in self._pods.all() if not is_mirror(each)), key=_age)
+            present = [each for each in sorted(self._pods.all(), key=_age) if not is_mirror(each) and self._reads(each)]
             static = await self._static.begin(filter(is_mirror, self._pods.all()))
             await self._recover([view(Pod, document) for document in present] + [each.pod for each in static], tasks)
             for document in present:
@@ -84,7 +89,7 @@ class PodManager:
                 async with self._pods.changes() as changes:
                     task_status.started()
                     async for change in changes:
-                        self._apply(change, tasks)
+                        self._try(change, tasks)
             finally:
                 self._tasks = None
 
@@ -175,6 +180,21 @@ class PodManager:
                 waiting.start_soon(self._cancel_after, settings.reconcile, waiting.cancel_scope)
                 await claims.changed(version)
                 waiting.cancel_scope.cancel()
+
+    def _reads(self, document: Document) -> bool:
+        """Whether the pod can be decoded; its worker starts when it can."""
+        try:
+            view(Pod, document)
+        except ValidationError as e:
+            self._quarantine.add(PODS, document, e)
+            return False
+        return True
+
+    def _try(self, change: Changed[Document], tasks: TaskGroup) -> None:
+        try:
+            self._apply(change, tasks)
+        except Exception as e:  # the other pods are still served
+            self._quarantine.add(PODS, change.new or change.old or {}, e, handler=self._apply.__qualname__)
 
     def _apply(self, change: Changed[Document], tasks: TaskGroup) -> None:
         """A pod with a worker stays what it is, whatever somebody writes on it."""

@@ -1,7 +1,9 @@
 """What the definitions of custom resources say about how these are shown: schemas and printer columns."""
 
+from devlet.cluster.store.records import Record
 from devlet.cluster.store.store import Store
-from devlet.objects.custom_resources import DEFINITION, version_of
+from devlet.objects.custom_resources import DEFINITION, kind_of, version_of
+from devlet.objects.definition import is_schema
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource, group_of
 
@@ -13,21 +15,32 @@ class Definitions:
         self._store = store
 
     def schema(self, api_version: str, kind: str) -> Document | None:
-        """The openAPIV3Schema of a custom kind."""
+        """Return the openAPIV3Schema of a custom kind; None if it has none that clients could read."""
         for record in self._store.table(_DEFINITIONS).records.values():
-            definition = record.document()
-            spec = definition["spec"]
-            if spec["group"] == group_of(api_version) and spec["names"]["kind"] == kind:
+            definition = _readable(record)
+            spec = definition["spec"] if definition else {}
+            if definition and spec["group"] == group_of(api_version) and spec["names"]["kind"] == kind:
                 version = version_of(definition, api_version) or {}
                 found = (version.get("schema") or {}).get("openAPIV3Schema")
-                return found if isinstance(found, dict) else None
+                return found if isinstance(found, dict) and is_schema(found) else None
         return None
 
     def columns(self, resource: Resource) -> list[Document] | None:
-        """The additionalPrinterColumns of a custom resource; None for others."""
+        """Return the additionalPrinterColumns of a custom resource; None for others."""
         record = self._store.table(_DEFINITIONS).get(("", resource.kind.key))
-        if record is None:
+        definition = _readable(record) if record else None
+        if definition is None:
             return None
-        version = version_of(record.document(), resource.api_version) or {}
+        version = version_of(definition, resource.api_version) or {}
         columns = version.get("additionalPrinterColumns")
         return columns if isinstance(columns, list) else None
+
+
+def _readable(record: Record) -> Document | None:
+    """The definition, unless it is one that an earlier release accepted although it cannot be served."""
+    definition = record.document()
+    try:
+        kind_of(definition)
+    except (AttributeError, KeyError, StopIteration, TypeError):
+        return None
+    return definition

@@ -28,6 +28,7 @@ from devlet.kit.chance import random
 from devlet.objects.conversion import warning_for
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
+from devlet.objects.shape import conform_kind
 from devlet.objects.statuses import failure
 from devlet.serve.kube_api import answers, bodies, discovery, long_answers, negotiation, options
 from devlet.serve.kube_api.answers import Rejected
@@ -245,6 +246,7 @@ class Handlers:
             body = bodies.decode(blob, call.content_type, api_version="v1", kind="DeleteOptions").document
             if body.get("kind", "DeleteOptions") != "DeleteOptions":
                 raise BadRequest(f"{body['kind']} cannot be handled as DeleteOptions")
+            body = conform_kind(body, "v1", "DeleteOptions")
         wanted = options.delete_options(call.query, body)
         guard = partial(self._admit, call.user, "delete", call.target)
         return GuardedDelete(wanted.grace_period, wanted.propagation, wanted.preconditions, wanted.dry_run, guard)

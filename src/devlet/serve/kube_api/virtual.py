@@ -6,6 +6,7 @@ from devlet.cluster.store.store import Store
 from devlet.errors import BadRequest, Forbidden
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, PODS
+from devlet.objects.shape import conform_kind
 from devlet.serve.kube_api import answers, bodies, node_rules, reviews, token_requests
 from devlet.serve.kube_api.gate import Gate
 from devlet.serve.kube_api.handlers import Call, method_not_allowed
@@ -27,6 +28,7 @@ class Virtual:
         body = bodies.decode(await call.body(), call.content_type, api_version=api_version, kind=kind).document
         if body.get("kind", kind) != kind:
             raise BadRequest(f"{body.get('kind')} cannot be handled as a {kind}")
+        conform_kind(body, api_version, kind)  # what is of the wrong type or too deep is refused here
         answer = await (self._token(call, body) if token else self._answer(call, body))
         return answers.document(answer, code=201, pretty=call.pretty)
 

@@ -3,6 +3,7 @@ import pytest
 from devlet.cluster.client import FieldValidation, WriteOptions
 from devlet.cluster.store.incoming import accept
 from devlet.errors import BadRequest, InvalidObject
+from devlet.objects.custom_resources import DEFINITION
 from devlet.objects.documents import Document
 from devlet.objects.kinds import CONFIG_MAPS, RESOURCE_CLAIMS, Kind, Resource
 from devlet.testing.cluster_contract.specimens import CLAIMS_V1BETA1, claim
@@ -70,3 +71,20 @@ def test_metadata_is_always_there(document: Document) -> None:
     assert isinstance(accept(CONFIG_MAPS, document, WriteOptions())["metadata"], dict)
     assert isinstance(accept(RESOURCE_CLAIMS, document, WriteOptions())["metadata"], dict)
     assert isinstance(accept(THINGS, document, WriteOptions())["metadata"], dict)
+
+
+def test_a_definition_with_a_value_of_the_wrong_type_is_a_bad_request() -> None:
+    definitions = Resource(DEFINITION, DEFINITION.storage_version)
+    document = {"metadata": {"name": "a"}, "spec": {"versions": [{"name": "v1", "subresources": True}]}}
+    with pytest.raises(BadRequest, match=r"field spec.versions\[0\].subresources"):
+        accept(definitions, document, WriteOptions())
+
+
+def test_a_custom_resource_holds_any_json_within_limits() -> None:
+    assert accept(THINGS, {"metadata": {"name": "a"}, "spec": [1, 10**30]}, WriteOptions())["spec"] == [1, 1e30]
+    deep: Document = {}
+    for _ in range(500):
+        deep = {"a": deep}
+    for wrong, text in ((deep, "nested deeper than 100 levels"), (10**400, "out of range")):
+        with pytest.raises(BadRequest, match=text):
+            accept(THINGS, {"metadata": {"name": "a"}, "spec": wrong}, WriteOptions())

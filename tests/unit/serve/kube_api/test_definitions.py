@@ -36,3 +36,18 @@ async def test_definitions_say_how_their_kind_is_shown(served: "Served") -> None
     assert definitions.schema("example.com/v1", "Widget") == SCHEMA
     assert definitions.schema("example.com/v1", "Gadget") is None
     assert definitions.columns(PODS) is None
+
+
+async def test_a_schema_that_clients_cannot_read_is_not_shown(served: "Served") -> None:
+    resource = Resource(DEFINITION, DEFINITION.storage_version)
+    whole = {"kind": "CustomResourceDefinition", "apiVersion": resource.api_version}
+    bad = definition()
+    bad["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": {"type": "object", "properties": {"a": {"type": 5}}}}
+    bad["spec"]["names"]["kind"] = "Bad"
+    unreadable = {"metadata": {"name": "unreadable.example.com"}, "spec": True}
+    for name, stored in (("bad.example.com", bad), ("a.example.com", unreadable)):
+        await served.store._ledger.write(DEFINITION, ("", name), {**whole, **stored}).durable()
+    await served.store.create(resource, definition())
+    definitions = Definitions(served.store)
+    assert definitions.schema("example.com/v1", "Bad") is None
+    assert definitions.schema("example.com/v1", "Widget") == SCHEMA
