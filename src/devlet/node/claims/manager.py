@@ -29,6 +29,7 @@ from devlet.node.claims.metrics import PREPARE, UNPREPARE
 from devlet.node.claims.preparing import prepare
 from devlet.node.claims.progress import Progress
 from devlet.node.claims.records import ClaimKey, ClaimRecord, ContainerClaim, PodWait
+from devlet.node.claims.releasing import release
 from devlet.node.claims.tombstones import Tombstones
 from devlet.node.claims.unpreparing import unprepare
 from devlet.node.reports import Report
@@ -186,6 +187,12 @@ class ClaimManager:
         # One of its drivers may have unprepared a claim that the others still have.
         changed = [key for key, entry in before.items() if key in gone or self._is_gone(key, entry)]
         self._wake_those_who_wait_for(changed)
+
+    async def release(self, key: ClaimKey, *, force: bool) -> None:
+        """Unprepare the claim, whose pods are over. With `force`, forget it even if its drivers do not: they are asked
+        once more. NotFound if it is not prepared here; NotPrepared says why it was not released."""
+        await release(key, self._desk, force=force, report=self._report)
+        self._wake_those_who_wait_for([key])
 
     async def reconcile(self, keep: Collection[PodUID], spare: Collection[ClaimKey] = ()) -> None:
         """Unprepare what pods that are not among these have left behind: they went while devlet was down. Claims in
