@@ -126,11 +126,13 @@ class NotAllocated(DevletError):
 
 
 class NotPrepared(DevletError):
-    """The claims of a pod cannot be prepared, or unprepared, as things are. `drivers` are those that it is due to."""
+    """The claims of a pod cannot be prepared, or unprepared, as things are. `drivers` are those that it is due to,
+    `holders` the claims that still have its devices, as NAMESPACE/NAME."""
 
-    def __init__(self, message: str, *, drivers: Iterable[str] = ()) -> None:
+    def __init__(self, message: str, *, drivers: Iterable[str] = (), holders: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.drivers = frozenset(drivers)
+        self.holders = frozenset(holders)
 
 
 class NotCreated(DevletError):

@@ -47,7 +47,7 @@ async def others(node: ClaimNode, good: FakeDraDriver) -> AsyncIterator[Check]:
     before, asked = await node.pod("bystander"), len(good.calls)
 
     async def check() -> None:
-        await node.run_pod("another", good.name, device="dev-1")
+        await node.run_pod("another", good.name)
         await node.delete("another")
         assert await node.pod("bystander") == before
         assert await node.failures("bystander") == await node.failures("another") == []
@@ -211,7 +211,12 @@ ANSWERS: dict[str, tuple[Callable[[FakeDraDriver], None], str]] = {
     "an endless name": (devices(device(name="x" * 5000)), "has a name of 5000 characters"),
     "a device without pool": (devices(device(pool="")), "a device without pool"),
     "a device without name": (devices(device(name="")), "a device without name"),
-    "a request that is not there": (devices(device(request="other")), "'other', which the claim does not have"),
+    "a request that is not there": (
+        devices(device(request="other")),
+        "'other', for which the claim has no device of this driver",
+    ),
+    "a device that is not allocated": (devices(device(name="other")), "device pool/other, which is not allocated"),
+    "another pool": (devices(device(pool="other")), "which is not allocated to the claim"),
     "too many devices": (devices(*(device(name=f"dev-{n}") for n in range(2000))), "2000 devices"),
     "garbage": (lambda driver: driver.answer(PREPARE, GARBAGE), "cannot be decoded"),
     "17 MB": (lambda driver: driver.answer(PREPARE, large_answer(17 << 20)), "larger than"),

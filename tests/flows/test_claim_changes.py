@@ -5,6 +5,7 @@ A pod that waits takes what there is then; one that runs keeps what it has until
 import pytest
 from tests.flows.conftest import NO_RETRY
 
+from devlet.errors import Conflict
 from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod, container, given
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
 from devlet.testing.node_drivers import NodeDrivers
@@ -156,3 +157,25 @@ async def test_one_bad_claim_of_a_pod_is_named_and_the_good_ones_are_kept(
     assert set(asked[0]) == {"bad", "good"}
     assert set(asked[1:]) == {("bad",)}
     assert len(nic.asked(PREPARE)) == 1
+
+
+async def test_the_device_of_a_pod_deleted_by_force_is_not_prepared_again_before_it_is_unprepared_or_released(
+    node: ClaimNode, gpu: FakeDraDriver
+) -> None:
+    await node.run_pod("first", gpu.name, device="dev-0")
+    gpu.fail(UNPREPARE, "INTERNAL", "stuck")
+    await node.ask_to_delete("first", force=True)
+    await gpu.until_asked(UNPREPARE)
+    await node.add_claim("second", given(gpu.name, "dev-0"))
+    await node.add_pod(claim_pod("second", "second", restart="Never"))
+    text = "is still prepared for ResourceClaim default/first, whose pod is gone"
+    assert "devlet claim release default/first --force" in await node.until_failed("second", text)
+    assert [call.names for call in gpu.asked(PREPARE)] == [("first",)]
+    view = "/apis/devlet.dev/v1alpha1/namespaces/default/preparedclaims/first"
+    with pytest.raises(Conflict, match="stuck"):
+        await node.call("DELETE", view)
+    await node.call("DELETE", f"{view}?gracePeriodSeconds=0")
+    await node.until_phase("second", "Running")
+    assert '"claim released by force" claim="default/first"' in node.log
+    gpu.recover()
+    gpu.prepared.remove((await node.call("GET", f"{CLAIMS}/first"))["metadata"]["uid"])

@@ -71,7 +71,7 @@ class Team:
             await _unless_there(node.call("POST", PODS, claim_pod(pod, *self.claims(pod))))
         users = {pod: await node.call("GET", f"{PODS}/{pod}") for pod in self.pods}
         for claim, drivers in self.drivers.items():
-            results = [given(driver, request="req") for driver in drivers]
+            results = [given(driver, f"dev-{claim}") for driver in drivers]
             reserved = [_consumer(users[pod]) for pod in self.pods if claim in self.claims(pod)]
             status = {"allocation": {"devices": {"results": results}}, "reservedFor": reserved}
             await node.call("PATCH", f"{CLAIMS}/{claim}/status", {"status": status}, MERGE)
@@ -133,7 +133,7 @@ class Siege:
         self.teams: list[Team] = []
 
     async def start_driver(self, name: str) -> None:
-        driver = dra_driver_process(self._node.root, name)
+        driver = dra_driver_process(self._node.root, name, "--pool", "pool")
         self._drivers[name] = await self._stack.enter_async_context(driver)
 
     async def create(self, names: list[str]) -> None:

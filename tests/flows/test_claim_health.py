@@ -85,7 +85,7 @@ async def test_after_a_lost_connection_a_new_pod_is_prepared_and_its_health_is_k
     await until_health(node, "first", "Unknown")
     await gpu.start_service()
     await node.until_connected(gpu)
-    await node.run_pod("second", gpu.name, device="dev-1")
+    await node.run_pod("second", gpu.name)
     await until_health(node, "second", "Unhealthy")
     await until_health(node, "first", "Healthy")
     assert gpu.connections > 1
@@ -94,8 +94,8 @@ async def test_after_a_lost_connection_a_new_pod_is_prepared_and_its_health_is_k
 @pytest.mark.spec("DN-9.2.33")
 async def test_the_health_of_devices_of_three_pods_at_once_is_told_to_each(node: ClaimNode, gpu: FakeDraDriver) -> None:
     pods = ("a", "b", "c")
-    for number, name in enumerate(pods):
-        await node.add_claim(name, given(gpu.name, f"dev-{number}"))
+    for name in pods:
+        await node.add_claim(name, given(gpu.name, f"dev-{name}"))
         await node.add_pod(claim_pod(name, name))
     for health in (("Healthy", "Unhealthy", "Unknown"), ("Unhealthy", "Healthy", "Healthy")):
         gpu.health.set([report(f"dev-{name}", each) for name, each in zip(pods, health, strict=True)])
@@ -107,7 +107,7 @@ async def test_the_health_of_devices_of_three_pods_at_once_is_told_to_each(node:
 async def test_all_shares_of_a_device_are_as_healthy_as_the_device(node: ClaimNode, gpu: FakeDraDriver) -> None:
     for name, share in zip(("a", "b"), SHARES, strict=True):
         gpu.set_devices(name, [PreparedDevice("pool", "dev-0", share, requests=("req",))])
-        await node.add_claim(name, given(gpu.name, share=share))
+        await node.add_claim(name, given(gpu.name, "dev-0", share=share))
         await node.add_pod(claim_pod(name, name))
     for health in ("Healthy", "Unhealthy", "Healthy"):
         gpu.health.set([report("dev-0", health)])

@@ -30,7 +30,7 @@ async def allocated(store: Store, name: str, driver: str, pod: Document) -> None
     spec = {"devices": {"requests": [{"name": "req", "exactly": {"deviceClassName": "any"}}]}}
     document = await store.create(RESOURCE_CLAIMS, {"metadata": {"name": name}, "spec": spec}, "default")
     users = [{"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}]
-    document["status"] = {"allocation": {"devices": {"results": [given(driver, name)]}}, "reservedFor": users}
+    document["status"] = {"allocation": {"devices": {"results": [given(driver, f"dev-{name}")]}}, "reservedFor": users}
     await store.update(RESOURCE_CLAIMS, document, subresource="status")
 
 

@@ -174,7 +174,7 @@ async def test_what_claim_and_class_say_to_the_driver_arrives_in_the_container(
     gpu.prepared.environment = lambda claim, device: values
     await node.add_claim("train")
     config = [parameters("FromClass", a="1"), parameters("FromClaim", a="2", b="3")]
-    allocation = {"devices": {"results": [given(gpu.name)], "config": config}}
+    allocation = {"devices": {"results": [given(gpu.name, "dev-train")], "config": config}}
     await node.set_status("train", {"allocation": allocation})
     await node.add_pod(claim_pod("train", "train"))
     await node.until_phase("train", "Running")

@@ -112,7 +112,7 @@ async def test_shares_of_a_device_are_prepared_kept_and_unprepared(
     node: ClaimNode, gpu: FakeDraDriver, shares: tuple[str | None, ...]
 ) -> None:
     gpu.set_devices("train", [PreparedDevice("pool", "dev-0", share, requests=("req",)) for share in shares])
-    await node.add_claim("train", *(given(gpu.name, share=share or "") for share in shares))
+    await node.add_claim("train", *(given(gpu.name, "dev-0", share=share or "") for share in shares))
     await node.add_pod(claim_pod("train", "train", restart="Never"))
     await node.until_phase("train", "Running")
     [driver] = (await node.prepared())["train"]["drivers"]

@@ -11,7 +11,7 @@ import pytest
 from devlet.objects.documents import Document
 from devlet.testing.claim_node import CLAIMS, SLICES, ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_cluster import slice_of
-from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
+from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver, PreparedDevice
 from devlet.testing.node_drivers import NodeDrivers, node_drivers
 from devlet.testing.node_process import NODE
 from devlet.testing.waiting import until
@@ -207,6 +207,7 @@ async def test_a_pod_waits_while_its_driver_is_gone_and_is_placed_when_it_is_bac
     async with ClaimNode(root, configuration, control=True) as node, node_drivers(node) as drivers:
         gpu = await drivers.start("gpu")
         await publish(node, gpu.name)
+        gpu.set_devices("train", [PreparedDevice(NODE, "dev-0")])
         await node.call("POST", "/apis/resource.k8s.io/v1/deviceclasses", device_class(gpu.name))
         await until(lambda: drivers_of(node), lambda found: bool(found) and "registeredSince" in found[0])
         if restarted:

@@ -12,6 +12,7 @@ COMMANDS = {
     "capture": "Write what a node's drivers publish to a file.",
     "cel": "Evaluate selectors on devices, and check them.",
     "checkpoint": "Look at, check, convert and repair checkpoints of devices.",
+    "claim": "Release claims that drivers do not unprepare.",
     "control": "Run our scheduler and controllers for another cluster.",
     "delete": "Delete objects.",
     "demo": "Show on this machine what devlet does; no root, no network.",

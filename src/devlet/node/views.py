@@ -1,4 +1,6 @@
-"""Devices, plugins and holders as documents: what this node shows of itself in the API, to be read and never written.
+"""Devices, plugins and holders as documents: what this node shows of itself in the API.
+
+They are read and never written; a prepared claim can be released.
 
     Device   VENDOR:NAME:ID         one device of a plugin, and who has it
     Plugin   VENDOR:NAME[~N]        one plugin instance; N from 2 for more than one of a resource
@@ -15,13 +17,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from devlet.errors import NotFound
 from devlet.node import claim_views, holder_views
-from devlet.node.claims.records import ClaimRecord, PodWait
+from devlet.node.claims.records import ClaimKey, ClaimRecord, PodWait
 from devlet.node.devices.records import DeviceRecord, PluginRecord, PluginState
 from devlet.node.holder_views import Holders, NoClaims, NoRuntime
 from devlet.node.view_documents import API_VERSION, REFUSED, by_name, document, escaped, moment
 from devlet.objects.documents import Document
-from devlet.objects.identifiers import ContainerName, DeviceID, DriverName, PodUID, ResourceName
+from devlet.objects.identifiers import ClaimName, ContainerName, DeviceID, DriverName, PodUID, ResourceName
 from devlet.objects.pod import Pod
 from devlet.plugins.dra import DriverRecord
 from devlet.plugins.dra_registry import TYPE as DRA_DRIVER
@@ -42,6 +45,8 @@ class Claims(holder_views.Claims, Protocol):
     def records(self) -> Sequence[ClaimRecord]: ...
 
     def waits(self) -> Sequence[PodWait]: ...
+
+    async def release(self, key: ClaimKey, *, force: bool) -> None: ...
 
 
 class Drivers(Protocol):
@@ -97,6 +102,12 @@ class NodeViews:
         known = claim_views.Known(claims, waits, slices, self._slices.records() if self._slices else None)
         refused = [each for each in self._refusals() if each.type == DRA_DRIVER]
         return claim_views.driver_documents(self._drivers.records() if self._drivers else (), known, refused)
+
+    async def release_claim(self, namespace: str, name: str, *, force: bool) -> None:
+        """As `ClaimManager.release`."""
+        if self._claims is None:
+            raise NotFound(f"ResourceClaim {namespace}/{name} is not prepared on this node", name=name)
+        await self._claims.release(ClaimKey(namespace, ClaimName(name)), force=force)
 
     def prepared_claims(self) -> list[Document]:
         if self._claims is None:

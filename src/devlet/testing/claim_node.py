@@ -10,10 +10,13 @@ A pod is made without a node, its claims are reserved for it, and then it is bou
 unless a test wants that (`create`, with `on_node`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from devlet.node.claims.manager import CHECKPOINT
 from devlet.objects.documents import Document
+from devlet.objects.prepared import PreparedDevice
+from devlet.plugins.dra import ClaimRef
 from devlet.runtime.none import EXIT_CODE
 from devlet.state import claim_checkpoint
 from devlet.state.claim_entry import ClaimEntry, by_name
@@ -28,8 +31,9 @@ CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 NOT_PREPARED = "FailedPrepareDynamicResources"
 
 
-def given(driver: str, device: str = "dev-0", request: str = "req", *, share: str = "") -> Document:
-    """One device of an allocation. A `request` may be `request/subrequest`."""
+def given(driver: str, device: str = "", request: str = "req", *, share: str = "") -> Document:
+    """One device of an allocation: by default the one that `FakeDraDriver` prepares by default, `dev-<claim>`. A
+    `request` may be `request/subrequest`."""
     found = {"request": request, "driver": driver, "pool": "pool", "device": device}
     return {**found, **({"shareID": share} if share else {})}
 
@@ -55,6 +59,10 @@ def on_node(document: Document) -> Document:
 
 
 class ClaimNode(NodeProcess):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._allocations: dict[str, list[Document]] = {}  # by claim
+
     # What a scheduler does
 
     async def add_claim(
@@ -77,8 +85,11 @@ class ClaimNode(NodeProcess):
         """Give the claim these devices, on the nodes that the term `selector` matches. Without devices, deallocate it
         and remove its reservations."""
         where = {"nodeSelector": {"nodeSelectorTerms": [selector]}} if selector else {}
+        self._allocations.pop(claim, None)
         if results:
-            await self.set_status(claim, {"allocation": {"devices": {"results": list(results)}, **where}})
+            named = [{**each, "device": each["device"] or f"dev-{claim}"} for each in results]
+            self._allocations[claim] = named
+            await self.set_status(claim, {"allocation": {"devices": {"results": named}, **where}})
         else:
             await self.set_status(claim, {"allocation": None, "reservedFor": None})
 
@@ -125,11 +136,21 @@ class ClaimNode(NodeProcess):
         binding = {"kind": "Binding", "apiVersion": "v1", "metadata": {"name": name}, "target": {"name": NODE}}
         await self.call("POST", f"{PODS}/{name}/binding", binding)
 
-    async def run_pod(self, name: str, driver: str, *more: str, device: str = "dev-0") -> Document:
+    async def run_pod(self, name: str, driver: str, *more: str, device: str = "") -> Document:
         """Have a pod run that has a claim of the same name, with a device of each of these drivers."""
         await self.add_claim(name, *(given(each, device) for each in (driver, *more)))
         await self.add_pod(claim_pod(name, name, restart="Never"))
         return await self.until_phase(name, "Running")
+
+    def allocated(self, driver: str) -> Callable[[ClaimRef], Sequence[PreparedDevice] | None]:
+        """For `FakeDraDriver.handler`: answer with what this has allocated, as real drivers do. A single device is for
+        all requests, as by default."""
+
+        def answer(asked: ClaimRef) -> Sequence[PreparedDevice] | None:
+            results = [each for each in self._allocations.get(asked.name, ()) if each["driver"] == driver]
+            return [_prepared(each, len(results)) for each in results] or None
+
+        return answer
 
     # Ends of pods
 
@@ -187,6 +208,11 @@ class ClaimNode(NodeProcess):
             return (self.claim_checkpoint().keys() | (await self.prepared()).keys()) & set(claims)
 
         await until(left, lambda names: not names)
+
+
+def _prepared(result: Document, count: int) -> PreparedDevice:
+    requests = (result["request"],) if count > 1 else None
+    return PreparedDevice(result["pool"], result["device"], result.get("shareID"), requests)
 
 
 def _requests(names: Sequence[str]) -> list[Document]:

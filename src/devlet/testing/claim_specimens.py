@@ -47,9 +47,21 @@ def claim(
     owner: str = "",
     requests: Sequence[str] = ("req",),
     devices: str = "dev",
+    device: str = "",
+    share: str = "",
+    admin: bool = False,
 ) -> ResourceClaim:
+    """Allocated a device of each of `drivers`: `dev-<name>`, and `dev-<name>-1`, … for a driver named repeatedly. With
+    `device`, that one, or a share of it."""
     results = [
-        {"request": requests[min(i, len(requests) - 1)], "driver": driver, "pool": "pool", "device": f"{devices}-{i}"}
+        {
+            "request": requests[min(i, len(requests) - 1)],
+            "driver": driver,
+            "pool": "pool",
+            "device": device or f"{devices}-{name}{_number(list(drivers)[:i].count(driver))}",
+            **({"shareID": share} if share else {}),
+            **({"adminAccess": True} if admin else {}),
+        }
         for i, driver in enumerate(drivers)
     ]
     owners = [{"apiVersion": "v1", "kind": "Pod", "name": owner, "uid": owner, "controller": True}] if owner else []
@@ -60,6 +72,10 @@ def claim(
         "status": {"allocation": {"devices": {"results": results}}, "reservedFor": reserved} if allocated else {},
     }
     return view(ResourceClaim, document)
+
+
+def _number(earlier: int) -> str:
+    return f"-{earlier}" if earlier else ""
 
 
 def device(name: str, *cdi: str, requests: tuple[str, ...] | None = None, share: str | None = None) -> PreparedDevice:

@@ -22,7 +22,7 @@ __all__ = ["NodeDrivers", "node_drivers"]
 
 
 class NodeDrivers:
-    """Made by `node_drivers`. Options are those of `FakeDraDriver`."""
+    """Made by `node_drivers`. Options are those of `FakeDraDriver`. Drivers answer with what was allocated."""
 
     def __init__(self, node: ClaimNode, stack: AsyncExitStack, keep: Collection[str] = ()) -> None:
         self.all: list[FakeDraDriver] = []
@@ -33,6 +33,7 @@ class NodeDrivers:
     async def add(self, name: str, **options: Any) -> FakeDraDriver:
         """`NAME.example.com`, which is not started before it is told to."""
         driver = FakeDraDriver(self._node.root, f"{name}.example.com", autostart=False, **options)
+        driver.handler = self._node.allocated(driver.name)
         self.all.append(await self._stack.enter_async_context(driver))
         return driver
 

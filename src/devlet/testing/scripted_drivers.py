@@ -36,11 +36,13 @@ class Claims:
 
 
 class ScriptedDriver:
-    """`answers` and `problems` are by claim name. What it has prepared is in `prepared`, by claim UID."""
+    """Answers with what `claims` say was allocated (without them, with `dev-<claim>`), unless `answers` or `problems`
+    say otherwise, by claim name. What it has prepared is in `prepared`, by claim UID."""
 
-    def __init__(self, name: DriverName, service: Service = Service.V1) -> None:
+    def __init__(self, name: DriverName, service: Service = Service.V1, *, claims: Claims | None = None) -> None:
         self.name = name
         self.service = service
+        self._claims = claims
         self.calls: list[tuple[str, tuple[str, ...]]] = []
         self.references: list[ClaimRef] = []
         self.answers: dict[str, tuple[PreparedDevice, ...]] = {}
@@ -62,10 +64,17 @@ class ScriptedDriver:
                 found[each.uid] = ClaimProblem(problem)
             else:
                 self.prepared.add(each.uid)
-                found[each.uid] = self.answers.get(
-                    each.name, (device(f"dev-{each.name}", f"{self.name}/c={each.uid}"),)
-                )
+                found[each.uid] = self.answers[each.name] if each.name in self.answers else self._allocated(each)
         return found
+
+    def _allocated(self, claim: ClaimRef) -> tuple[PreparedDevice, ...]:
+        """Each device with a CDI device of its own, which has the claim's UID in its name."""
+        found = self._claims.objects.get(key(claim.name)) if self._claims else None
+        names = [result.device for result in found.results if result.driver == self.name] if found else []
+        return tuple(
+            device(name, f"{self.name}/c={claim.uid}{f'-{i}' if i else ''}")
+            for i, name in enumerate(names or [f"dev-{claim.name}"])
+        )
 
     async def unprepare(self, claims: Sequence[ClaimRef]) -> dict[ClaimUID, ClaimProblem | None]:
         await self._hear("unprepare", claims)

@@ -74,6 +74,9 @@ class Claims:
         self.waits = node.waits
         self.records = lambda: node.claims
 
+    async def release(self, key: ClaimKey, *, force: bool) -> None:
+        raise AssertionError("nothing is released here")
+
     def container_claims(self, pod: Pod, container: Container) -> Sequence[ContainerClaim]:
         return []
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from devlet.cluster.client import MergePatch
 from devlet.cluster.store.store import Store, open_store
 from devlet.daemon import feature_gates
 from devlet.daemon.config import Config, load
@@ -15,16 +16,16 @@ from devlet.objects.documents import Document, view
 from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
 from devlet.objects.pod import Pod
 from devlet.objects.prepared import PreparedDevice
-from devlet.testing.allocate import allocate
 from devlet.testing.claim_specimens import GPU, device
 from devlet.testing.fake_dra_driver import DeviceReport, FakeDraDriver, HealthService
 from devlet.testing.waiting import until
 
 pytestmark = pytest.mark.anyio
 
+SHARE = "0b4d3a1e-5f55-4a3a-9c0e-6a9a3c1d2e4f"
 DEVICES = [
     device("a", f"{GPU}/c=a", f"{GPU}/c=both", requests=("one",)),
-    PreparedDevice("pool", "b", "share", ("two",), (f"{GPU}/c=b",)),
+    PreparedDevice("pool", "b", SHARE, ("two",), (f"{GPU}/c=b",)),
 ]
 
 
@@ -48,6 +49,16 @@ def made(store: Store, config: Config, registry: Registry | None = None) -> Node
     )
 
 
+async def _allocate(store: Store, devices: list[tuple[str, str, str | None]], pod: Pod) -> None:
+    results = [
+        {"request": request, "driver": GPU, "pool": "pool", "device": name, **({"shareID": share} if share else {})}
+        for request, name, share in devices
+    ]
+    user = {"resource": "pods", "name": pod.name, "uid": pod.uid}
+    status = {"allocation": {"devices": {"results": results}}, "reservedFor": [user]}
+    await store.patch(RESOURCE_CLAIMS, "claim", MergePatch({"status": status}), "default", subresource="status")
+
+
 async def prepared(claims: NodeClaims, driver: FakeDraDriver, store: Store, uses: list[Document]) -> Pod:
     """A pod whose container uses a claim of two requests, each with a device of its own."""
     requests = [{"name": name, "exactly": {"deviceClassName": "gpu"}} for name in ("one", "two")]
@@ -57,7 +68,7 @@ async def prepared(claims: NodeClaims, driver: FakeDraDriver, store: Store, uses
     entry = {"name": "gpu", "resourceClaimName": "claim"}
     document = {"metadata": {"name": "p"}, "spec": {"containers": [container], "resourceClaims": [entry]}}
     made = view(Pod, await store.create(PODS, document, "default"))
-    await allocate(store, "claim", [f"one={GPU}/pool/a", f"two={GPU}/pool/b"], ["p"])
+    await _allocate(store, [("one", "a", None), ("two", "b", SHARE)], made)
     driver.set_devices("claim", DEVICES)
     await claims.drivers.register(GPU, driver.path, ["v1.DRAPlugin", HealthService.V1])
 
@@ -78,8 +89,8 @@ def config(root: Path, **gates: bool) -> Config:
 @pytest.mark.parametrize(
     ("uses", "expected"),
     [
-        ({"name": "gpu", "request": "two"}, [("b", (f"{GPU}/c=b",), "share")]),
-        ({"name": "gpu"}, [("a", (f"{GPU}/c=a", f"{GPU}/c=both"), None), ("b", (f"{GPU}/c=b",), "share")]),
+        ({"name": "gpu", "request": "two"}, [("b", (f"{GPU}/c=b",), SHARE)]),
+        ({"name": "gpu"}, [("a", (f"{GPU}/c=a", f"{GPU}/c=both"), None), ("b", (f"{GPU}/c=b",), SHARE)]),
     ],
 )
 async def test_pod_resources_hears_of_each_device_its_own_names_and_of_the_requests_of_the_container(

@@ -230,6 +230,9 @@ class Claims:
     def waits(self) -> list[PodWait]:
         return [wait("u1", "d")]
 
+    async def release(self, key: ClaimKey, *, force: bool) -> None:
+        raise AssertionError("nothing is released here")
+
     def container_claims(self, pod: Pod, container: Container) -> list[ContainerClaim]:
         return []
 

@@ -19,7 +19,7 @@ def test_pods_and_devices_are_as_the_api_has_them() -> None:
         "request": "req",
         "driver": "gpu.example.com",
         "pool": "pool",
-        "device": "dev-0",
+        "device": "",
         "shareID": SHARE,
     }
     document = claim_pod("train", "a", run_for="1s")
@@ -62,6 +62,7 @@ async def test_a_claim_has_the_requests_of_its_devices_and_may_be_made_for_a_pod
             given(gpu.name, "dev-1", "b/big"),
             given(gpu.name, "dev-2", "b/small"),
         ]
+        gpu.handler = node.allocated(gpu.name)
         uid = await node.add_pod(document, {"one": results})
         made = await node.call("GET", f"{CLAIMS}/train-one")
         assert made["metadata"]["ownerReferences"][0]["uid"] == uid

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import structs
 
+from devlet.node.claims.holdings import Allocated, Holdings
 from devlet.node.claims.records import ClaimKey, DriverPart
 from devlet.objects.claim import DeviceResult
 from devlet.objects.identifiers import ClaimName, ClaimUID, DeviceIdentity, DeviceName, DriverName, PodUID, PoolName
@@ -31,6 +32,8 @@ class Book:
         self._pods: dict[PodUID, set[ClaimKey]] = {}
         self._confirmed: dict[ClaimKey, dict[DriverName, Results]] = {}
         self._doubtful: set[ClaimKey] = set()
+        self._allocated: dict[ClaimKey, Allocated] = {}
+        self.holdings = Holdings()
         self._encoder = Encoder()
         self._is_new = True
 
@@ -63,9 +66,16 @@ class Book:
         return driver in self._confirmed.get(key, {})
 
     def is_outdated(self, key: ClaimKey, results: Mapping[DriverName, Results]) -> bool:
-        """Whether a driver has confirmed other devices than the claim has now."""
+        """Whether a driver has prepared other devices than the claim has now, be it before a restart."""
         confirmed = self._confirmed.get(key, {})
-        return any(known != results.get(driver) for driver, known in confirmed.items())
+        if any(known != results.get(driver) for driver, known in confirmed.items()):
+            return True
+        now = {result.identity for driver in results.values() for result in driver}
+        return any(each.device and each not in now for each in identities(self._entries[key]))
+
+    def knows_allocation(self, key: ClaimKey) -> bool:
+        """Whether it is known what was allocated to the claim when it was prepared."""
+        return key in self._allocated
 
     def users(self, devices: Iterable[DeviceIdentity]) -> frozenset[PodUID]:
         """Pods that have one of these devices, or a share of it."""
@@ -88,6 +98,11 @@ class Book:
             return False
         self._put(key, ClaimEntry(uid, key.name, key.namespace, pods | {pod}, {**known, **missing}))
         return True
+
+    def allocate(self, key: ClaimKey, results: Mapping[DriverName, Results]) -> None:
+        """These devices are about to be prepared for the claim, or were before a restart."""
+        self._allocated[key] = dict(results)
+        self.holdings.put(key, self._entries[key], self._allocated[key])
 
     def unrefer(self, key: ClaimKey, pod: PodUID) -> None:
         """Without its last pod the entry is gone as well."""
@@ -127,11 +142,14 @@ class Book:
         entry = self._entries.pop(key)
         self._confirmed.pop(key, None)
         self._doubtful.discard(key)
+        self._allocated.pop(key, None)
+        self.holdings.remove(key)
         self._index(key, entry.pods or _NOBODY, frozenset())
 
     def _put(self, key: ClaimKey, entry: ClaimEntry) -> None:
         before = self._entries.get(key)
         self._entries[key] = entry
+        self.holdings.put(key, entry, self._allocated.get(key, {}))
         self._index(key, (before.pods or _NOBODY) if before else frozenset(), entry.pods or _NOBODY)
         self._is_new = False
 

@@ -11,7 +11,7 @@ from devlet.objects.identifiers import ClaimUID, DriverName
 from devlet.objects.pod import Pod
 from devlet.objects.pod_claims import is_made_for, is_reserved_for
 
-__all__ = ["Usable", "check"]
+__all__ = ["Usable", "check", "main", "results_of"]
 
 
 class Usable(Struct, frozen=True):
@@ -38,11 +38,16 @@ def check(claim: ResourceClaim, one: Wanted, pod: Pod, *, workloads: bool = Fals
 
 
 def _usable(claim: ResourceClaim) -> Usable:
+    named = {request.name for request in claim.spec.devices.requests}
+    return Usable(claim.uid, results_of(claim), frozenset(named | {main(result.request) for result in claim.results}))
+
+
+def results_of(claim: ResourceClaim) -> Mapping[DriverName, tuple[DeviceResult, ...]]:
+    """The devices that are allocated to the claim, by driver."""
     results: dict[DriverName, tuple[DeviceResult, ...]] = {}
     for result in claim.results:
         results[result.driver] = (*results.get(result.driver, ()), result)
-    named = {request.name for request in claim.spec.devices.requests}
-    return Usable(claim.uid, results, frozenset(named | {main(result.request) for result in claim.results}))
+    return results
 
 
 def main(request: str) -> str:

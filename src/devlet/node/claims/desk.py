@@ -77,6 +77,7 @@ class Desk:
     locks: KeyLocks[ClaimKey]
     misplaced: Misplaced = lambda claim: ""
     unsaved: set[PodUID] = field(default_factory=set)  # that their claims were let go may not be in the file
+    ending: set[PodUID] = field(default_factory=set)  # they are over, and their claims are not unprepared yet
 
     def unusable(self, name: DriverName) -> str:
         """Why the driver cannot be called now; empty if it can."""

@@ -10,7 +10,7 @@ What went well is kept, whatever went wrong beside it: the next try asks only th
 a driver is seen through, also when its pod is deleted meanwhile; otherwise unprepare could overtake prepare."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from devlet.node.claims.metrics import PREPARE, UNPREPARE
 from devlet.node.claims.preparing import prepare
 from devlet.node.claims.progress import Progress
 from devlet.node.claims.records import ClaimKey, ClaimRecord, ContainerClaim, PodWait
+from devlet.node.claims.releasing import release
 from devlet.node.claims.tombstones import Tombstones
 from devlet.node.claims.unpreparing import unprepare
 from devlet.node.reports import Report
@@ -137,7 +138,7 @@ class ClaimManager:
 
     def _wake_those_who_wait_for(self, claims: Collection[ClaimKey]) -> None:
         for wait in self._progress.waits():
-            if not set(claims).isdisjoint(wait.claims):
+            if not (set(claims).isdisjoint(wait.claims) and wait.holders.isdisjoint(map(str, claims))):
                 self._wake(wait.pod)
 
     # Prepare
@@ -171,13 +172,27 @@ class ClaimManager:
 
     async def _unprepare(self, pod: PodUID) -> None:
         before = {key: self._book[key] for key in self._book.claims_of(pod)}
+        self._desk.ending.add(pod)
         try:
             await unprepare(pod, self._desk)
         finally:
-            left = self._book.claims_of(pod)
-            if gone := {key: entry for key, entry in before.items() if key not in left}:
-                self._tombstones.add(pod, gone)
-                self._wake_those_who_wait_for(gone)  # whatever became of the rest
+            self._note_end(pod, before)
+
+    def _note_end(self, pod: PodUID, before: Mapping[ClaimKey, ClaimEntry]) -> None:
+        left = self._book.claims_of(pod)
+        if not left:
+            self._desk.ending.discard(pod)
+        if gone := {key: entry for key, entry in before.items() if key not in left}:
+            self._tombstones.add(pod, gone)
+        # One of its drivers may have unprepared a claim that the others still have.
+        changed = [key for key, entry in before.items() if key in gone or self._is_gone(key, entry)]
+        self._wake_those_who_wait_for(changed)
+
+    async def release(self, key: ClaimKey, *, force: bool) -> None:
+        """Unprepare the claim, whose pods are over. With `force`, forget it even if its drivers do not: they are asked
+        once more. NotFound if it is not prepared here; NotPrepared says why it was not released."""
+        await release(key, self._desk, force=force, report=self._report)
+        self._wake_those_who_wait_for([key])
 
     async def reconcile(self, keep: Collection[PodUID], spare: Collection[ClaimKey] = ()) -> None:
         """Unprepare what pods that are not among these have left behind: they went while devlet was down. Claims in
@@ -261,8 +276,8 @@ class ClaimManager:
         try:
             yield
         except DevletError as e:
-            drivers = e.drivers if isinstance(e, NotPrepared) else frozenset[str]()
-            self._progress.waits_for(pod, claims, str(e), drivers)
+            error = e if isinstance(e, NotPrepared) else NotPrepared(str(e))
+            self._progress.waits_for(pod, claims, str(e), error.drivers, error.holders)
             self._watch(pod, claims)
             raise
         self._stop_waiting(pod)

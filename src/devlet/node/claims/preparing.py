@@ -12,21 +12,24 @@ import anyio
 from devlet.errors import DevletError, NotFound, NotPrepared, PluginError
 from devlet.kit.facts import facts
 from devlet.kit.key_locks import Held
-from devlet.node.claims import answers, checks, wanted
+from devlet.node.claims import answers, checks, overlaps, wanted
 from devlet.node.claims.checks import Usable
-from devlet.node.claims.desk import Batches, Desk, at_once
+from devlet.node.claims.desk import Batches, Desk, Driver, at_once
+from devlet.node.claims.overlaps import Overlap
 from devlet.node.claims.problems import Problem, raise_for, text_for
 from devlet.node.claims.records import ClaimKey, ClaimState
 from devlet.node.claims.unpreparing import let_go
 from devlet.node.claims.wanted import Wanted
 from devlet.objects.identifiers import DriverName, PodUID
 from devlet.objects.pod import Pod
+from devlet.objects.prepared import PreparedDevice
 from devlet.plugins.dra import ClaimProblem
 
 __all__ = ["prepare"]
 
 log = logging.getLogger(__name__)
 
+Answer = tuple[PreparedDevice, ...] | ClaimProblem
 Claims = Mapping[ClaimKey, Usable]
 
 
@@ -37,7 +40,9 @@ async def prepare(pod: Pod, desk: Desk) -> None:
         return
     async with desk.locks.hold(one.key for one in claims) as held:
         usable = await _usable(pod, claims, desk)
+        await _learn(usable, desk)
         todo = _todo(usable, desk)
+        _refuse_overlaps(usable, desk)  # nothing waits between this and what is written down
         saved = await _write_down(pod.uid, usable, desk)
         with anyio.CancelScope(shield=True):
             problems = await _Calls(usable, held, desk).prepare(todo)
@@ -122,10 +127,42 @@ def _todo(claims: Claims, desk: Desk) -> Batches:
     return todo
 
 
+async def _learn(claims: Claims, desk: Desk) -> None:
+    """What other claims hold since before a restart. One that is gone, or is another by now, stays unclear."""
+    for key in overlaps.to_learn(claims, desk.book):
+        try:
+            claim = await desk.read(key)
+        except DevletError:
+            continue
+        entry = desk.book.get(key)
+        if entry is not None and entry.uid == claim.uid and claim.status.allocation is not None:
+            desk.book.allocate(key, checks.results_of(claim))
+
+
+def _refuse_overlaps(claims: Claims, desk: Desk) -> None:
+    """A device that another claim on this node has is not prepared a second time."""
+    if found := list(overlaps.overlaps(claims, desk.book)):
+        texts = dict.fromkeys(_overlap(each, desk) for each in found)
+        raise NotPrepared("; ".join(texts), holders=(str(other) for _, _, other in found))
+
+
+def _overlap(found: Overlap, desk: Desk) -> str:
+    key, device, other = found
+    what = f"ResourceClaim {key.name}: device {device} is still prepared for ResourceClaim {other}"
+    if (entry := desk.book.get(other)) is None or not set(entry.pods or ()) <= desk.ending:
+        return f"{what}; it is retried when that is unprepared"
+    return (
+        f"{what}, whose pod is gone but whose driver has not unprepared it. It is retried when that is done; to give"
+        f" up on that, run `devlet claim release {other} --force`"
+    )
+
+
 async def _write_down(pod: PodUID, claims: Claims, desk: Desk) -> bool:
     """Whether there was anything to write."""
     before = {key: desk.book.get(key) for key in claims}
     new = [key for key, claim in claims.items() if desk.book.refer(key, claim.uid, claim.results, pod)]
+    for key, claim in claims.items():
+        desk.book.allocate(key, claim.results)
     if not new:
         return False
     try:
@@ -179,12 +216,18 @@ class _Calls:
         problems = []
         for key in batch:
             claim = self._claims[key]
-            answer = found[claim.uid]
-            if not isinstance(answer, ClaimProblem):
-                answer = answers.checked(answer, name, claim, legacy=driver.service.is_legacy)
+            answer = self._checked(found[claim.uid], driver, name, key)
             if isinstance(answer, ClaimProblem):
                 problems.append(Problem(name, key, answer.message))
             else:
                 self._desk.book.confirm(key, name, answer, claim.results[name])
                 log.info("claim prepared", extra=facts(claim=str(key), driver=name, devices=len(answer)))
         return problems
+
+    def _checked(self, answer: Answer, driver: Driver, name: DriverName, key: ClaimKey) -> Answer:
+        if not isinstance(answer, ClaimProblem):
+            answer = answers.checked(answer, name, self._claims[key], legacy=driver.service.is_legacy)
+        if isinstance(answer, ClaimProblem):
+            return answer
+        foreign = overlaps.foreign_cdi(key, name, answer, self._desk.book)
+        return ClaimProblem(foreign) if foreign else answer

@@ -37,10 +37,18 @@ class Progress:
     def forget(self, key: ClaimKey) -> None:
         self._notes.pop(key, None)
 
-    def waits_for(self, pod: PodUID, claims: Sequence[ClaimKey], message: str, drivers: Collection[str] = ()) -> None:
+    def waits_for(
+        self,
+        pod: PodUID,
+        claims: Sequence[ClaimKey],
+        message: str,
+        drivers: Collection[str] = (),
+        holders: Collection[str] = (),
+    ) -> None:
         before = self._waits.get(pod)
         since = before.since if before else self._clock.now()
-        self._waits[pod] = PodWait(pod, tuple(claims), since, message, tuple(map(DriverName, sorted(drivers))))
+        names = tuple(map(DriverName, sorted(drivers)))
+        self._waits[pod] = PodWait(pod, tuple(claims), since, message, names, frozenset(holders))
 
     def forget_pod(self, pod: PodUID) -> None:
         self._waits.pop(pod, None)

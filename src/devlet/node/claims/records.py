@@ -58,10 +58,12 @@ class ContainerClaim(Struct, frozen=True):
 
 
 class PodWait(Struct, frozen=True):
-    """A pod that cannot start because its claims are not prepared. `drivers` are those it waits for."""
+    """A pod that cannot start because its claims are not prepared. `drivers` are those it waits for,
+    `holders` the claims of others, as NAMESPACE/NAME, that still have its devices."""
 
     pod: PodUID
     claims: tuple[ClaimKey, ...]
     since: datetime
     message: str
     drivers: tuple[DriverName, ...] = ()
+    holders: frozenset[str] = frozenset()

@@ -55,7 +55,7 @@ def verbs(kind: Kind) -> tuple[str, ...]:
     if VIRTUAL.stored(kind.key) is kind:
         return ("create",)
     if is_view(kind):
-        return ("get", "list")
+        return ("delete", "get", "list") if kind.plural == "preparedclaims" else ("get", "list")
     if kind.key == "namespaces":  # each has to be emptied first
         return tuple(verb for verb in _ALL if verb != "deletecollection")
     return _ALL

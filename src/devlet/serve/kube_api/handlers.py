@@ -240,14 +240,7 @@ class Handlers:
         return answers.document(shown, pretty=call.pretty)
 
     async def _delete_options(self, call: Call) -> DeleteOptions:
-        blob = await call.body()
-        body: Document | None = None
-        if blob:
-            body = bodies.decode(blob, call.content_type, api_version="v1", kind="DeleteOptions").document
-            if body.get("kind", "DeleteOptions") != "DeleteOptions":
-                raise BadRequest(f"{body['kind']} cannot be handled as DeleteOptions")
-            body = conform_kind(body, "v1", "DeleteOptions")
-        wanted = options.delete_options(call.query, body)
+        wanted = await delete_options(call)
         guard = partial(self._admit, call.user, "delete", call.target)
         return GuardedDelete(wanted.grace_period, wanted.propagation, wanted.preconditions, wanted.dry_run, guard)
 
@@ -349,3 +342,15 @@ def _check_address(target: Target, document: Document) -> None:
 
 def _with_name(selector: str, name: str) -> str:
     return f"{selector},metadata.name={name}" if selector else f"metadata.name={name}"
+
+
+async def delete_options(call: Call) -> DeleteOptions:
+    """Those of the body and of the query."""
+    blob = await call.body()
+    body: Document | None = None
+    if blob:
+        body = bodies.decode(blob, call.content_type, api_version="v1", kind="DeleteOptions").document
+        if body.get("kind", "DeleteOptions") != "DeleteOptions":
+            raise BadRequest(f"{body['kind']} cannot be handled as DeleteOptions")
+        body = conform_kind(body, "v1", "DeleteOptions")
+    return options.delete_options(call.query, body)

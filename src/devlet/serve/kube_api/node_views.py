@@ -1,4 +1,6 @@
-"""The node's views in the API, from devices to prepared claims, which can be got and listed and nothing else.
+"""The node's views in the API, from devices to prepared claims, which can be got and listed.
+
+A prepared claim can also be deleted: it is unprepared, and with a grace period of 0 forgotten even if that fails.
 
 They are made when they are asked for and stored nowhere, so there is no version of a list to watch from. The rest of
 the API sees them as resources like others: discovery, OpenAPI, tables, authorization."""
@@ -8,14 +10,15 @@ from typing import Protocol
 
 from aiohttp import web
 
-from devlet.errors import BadRequest, NotFound
+from devlet.errors import BadRequest, Conflict, NotFound, NotPrepared
 from devlet.objects import field_selectors, label_selectors
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 from devlet.objects.statuses import failure
 from devlet.serve.kube_api import answers
 from devlet.serve.kube_api.answers import Rejected
-from devlet.serve.kube_api.handlers import Call, method_not_allowed
+from devlet.serve.kube_api.discovery import verbs
+from devlet.serve.kube_api.handlers import Call, delete_options, method_not_allowed
 from devlet.serve.kube_api.partial_metadata import partial_metadata, partial_metadata_list
 from devlet.serve.kube_api.tables import include_object, table
 
@@ -37,20 +40,36 @@ class Views(Protocol):
 
     def prepared_claims(self) -> Sequence[Document]: ...
 
+    async def release_claim(self, namespace: str, name: str, *, force: bool) -> None: ...
+
 
 class NodeViews:
     def __init__(self, views: Views) -> None:
         self._views = views
 
     async def handle(self, call: Call, verb: str) -> web.StreamResponse:
-        if verb not in ("get", "list"):
+        if verb not in verbs(call.resource.kind):
             raise method_not_allowed()
+        if verb == "delete":
+            return await self._release(call)
         if refusal := call.format.refusal(is_list=verb == "list"):
             raise Rejected(failure(406, "NotAcceptable", refusal))
         documents = await self._documents(call.resource.plural)
         if verb == "list":
             return _list(call, _selected(call, documents))
         return _object(call, _found(call, documents))
+
+    async def _release(self, call: Call) -> web.Response:
+        wanted = await delete_options(call)
+        found = _found(call, self._views.prepared_claims())
+        if wanted.dry_run:
+            return _object(call, found)
+        try:
+            force = wanted.grace_period == 0
+            await self._views.release_claim(call.target.namespace, call.target.name, force=force)
+        except NotPrepared as e:
+            raise Conflict(str(e), resource=call.resource.name, name=call.target.name) from e
+        return _object(call, found)
 
     async def _documents(self, plural: str) -> Sequence[Document]:
         views = self._views

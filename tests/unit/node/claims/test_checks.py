@@ -16,8 +16,8 @@ def test_a_claim_says_who_it_is_and_which_devices_of_which_driver_it_has() -> No
     usable = check(claim(drivers=(GPU, NIC, GPU), requests=("a", "b/sub")), DIRECT, pod())
     assert usable.uid == "uid-claim" and usable.requests == {"a", "b"}
     assert {name: [r.device for r in results] for name, results in usable.results.items()} == {
-        GPU: ["dev-0", "dev-2"],
-        NIC: ["dev-1"],
+        GPU: ["dev-claim", "dev-claim-1"],
+        NIC: ["dev-claim"],
     }
     assert check(claim(drivers=()), DIRECT, pod()).results == {}
 

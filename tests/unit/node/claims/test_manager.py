@@ -1,7 +1,7 @@
 import json
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from devlet.node.claims.records import ClaimState
 from devlet.node.reports import Report
 from devlet.objects.claim import AllocationResult, DeviceAllocation, ResourceClaim
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, PodUID, PoolName
+from devlet.objects.prepared import PreparedDevice
 from devlet.plugins.dra import Service
 from devlet.state import claim_checkpoint
 from devlet.state.checkpoint_file import CheckpointFile
@@ -52,9 +53,9 @@ class Bench:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.clock = FakeClock()
-        self.gpu, self.nic = ScriptedDriver(GPU), ScriptedDriver(NIC)
-        self.drivers = ScriptedDrivers(self.gpu, self.nic)
         self.claims = Claims(claim())
+        self.gpu, self.nic = ScriptedDriver(GPU, claims=self.claims), ScriptedDriver(NIC, claims=self.claims)
+        self.drivers = ScriptedDrivers(self.gpu, self.nic)
         self.file = File(root / CHECKPOINT)
         self.observed: list[tuple[str, bool]] = []
         self.watched: dict[str, tuple[Any, ...]] = {}
@@ -320,12 +321,154 @@ async def test_what_an_earlier_try_of_a_pod_has_left_of_its_claim_does_not_stand
     assert ("unprepare", ("claim",)) in bench.gpu.calls and bench.on_disk()["claim"].uid == then.uid
 
 
-@pytest.mark.spec("DN-10.M14")
-async def test_a_share_is_kept(bench: Bench) -> None:
-    bench.gpu.answers["claim"] = (device("d", share="s"),)
+# One device, one holder
+
+
+def two_claims(bench: Bench, **more: Any) -> tuple[Any, Any]:
+    """Pods with a claim each, both of which were allocated one device."""
+    bench.claims.put(claim("a", device="d", pods=("pod-1",), **more))
+    bench.claims.put(claim("b", device="d", pods=("pod-2",), **more))
+    return pod(claims={"gpu": "a"}), pod("pod-2", claims={"gpu": "b"})
+
+
+async def test_a_device_that_another_claim_holds_is_not_prepared_until_that_is_unprepared(bench: Bench) -> None:
+    first, second = two_claims(bench)
+    async with bench.manager() as manager:
+        await manager.prepare(first)
+        text = await refused(manager, second)
+        assert text == (
+            f"ResourceClaim b: device {GPU}/pool/d is still prepared for ResourceClaim default/a; it is retried"
+            " when that is unprepared"
+        )
+        assert bench.gpu.calls == [("prepare", ("a",))] and not manager.holds(PodUID("pod-2"))
+        assert bench.woken == []
+        await manager.unprepare(POD)
+        assert bench.woken == ["pod-2"]
+        await manager.prepare(second)
+    assert bench.on_disk().keys() == {"b"}
+
+
+async def test_a_device_whose_pod_is_gone_names_the_command_that_forces_it(bench: Bench) -> None:
+    first, second = two_claims(bench)
+    async with bench.manager() as manager:
+        await manager.prepare(first)
+        bench.gpu.error = PluginUnavailable(GPU, "no answer")
+        await manager.reconcile(())
+        bench.gpu.error = None
+        text = await refused(manager, second)
+        assert "whose pod is gone" in text and "`devlet claim release default/a --force`" in text
+        await manager.reconcile(())
+        await manager.prepare(second)
+
+
+async def test_a_device_is_held_while_it_is_being_prepared_and_after_that_failed(bench: Bench) -> None:
+    first, second = two_claims(bench)
+    bench.gpu.block()
+    bench.gpu.problems["a"] = "no"
+    async with bench.manager() as manager:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(refused, manager, first)
+            await bench.gpu.called.wait()
+            assert "is still prepared for ResourceClaim default/a" in await refused(manager, second)
+            bench.gpu.gate.set()
+        assert "is still prepared for ResourceClaim default/a" in await refused(manager, second)
+
+
+@pytest.mark.parametrize("answered", [True, False])
+async def test_who_holds_a_device_is_known_after_a_restart(bench: Bench, answered: bool) -> None:
+    first, second = two_claims(bench)
+    bench.claims.put(claim("other", pods=("pod-3",)))
+    if not answered:
+        bench.gpu.error = PluginUnavailable(GPU, "gone")
+    async with bench.manager() as manager:
+        with pytest.raises(NotPrepared) if not answered else nullcontext():
+            await manager.prepare(first)
+    bench.gpu.error = None
+    async with bench.manager() as manager:
+        assert "is still prepared for ResourceClaim default/a" in await refused(manager, second)
+        await manager.prepare(pod("pod-3", claims={"gpu": "other"}))
+        await manager.reconcile([PodUID("pod-3")])
+        await manager.prepare(second)
+
+
+async def test_a_claim_that_is_gone_and_was_not_answered_may_hold_every_device_of_its_driver(bench: Bench) -> None:
+    first, _ = two_claims(bench)
+    bench.claims.put(claim("other", pods=("pod-3",)))
+    bench.gpu.error = PluginUnavailable(GPU, "gone")
+    async with bench.manager() as manager:
+        await refused(manager, first)
+    bench.gpu.error = None
+    del bench.claims.objects[key("a")]
+    async with bench.manager() as manager:
+        assert "for ResourceClaim default/a" in await refused(manager, pod("pod-3", claims={"gpu": "other"}))
+        await manager.reconcile(())
+        await manager.prepare(pod("pod-3", claims={"gpu": "other"}))
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+async def test_admin_access_is_prepared_beside_the_holder_and_does_not_keep_it_waiting(
+    bench: Bench, restarted: bool
+) -> None:
+    two_claims(bench)
+    bench.claims.put(claim("admin", device="d", admin=True))
+    bench.gpu.answers["admin"] = (device("d", f"{GPU}/c=admin"),)
+    async with bench.manager() as manager:
+        await manager.prepare(pod(claims={"gpu": "admin"}))
+        if not restarted:
+            await manager.prepare(pod("pod-2", claims={"gpu": "b"}))
+    async with bench.manager() as manager:
+        await manager.prepare(pod("pod-2", claims={"gpu": "b"}))
+    assert bench.on_disk().keys() == {"admin", "b"}
+
+
+async def test_a_driver_that_unprepared_its_part_frees_its_devices_alone(bench: Bench) -> None:
+    first, second = two_claims(bench)
+    bench.claims.put(claim("a", device="d", drivers=(GPU, NIC)))
+    async with bench.manager() as manager:
+        await manager.prepare(first)
+        await refused(manager, second)
+        bench.nic.error = PluginUnavailable(NIC, "gone")
+        await manager.reconcile(())
+        assert bench.woken == ["pod-2"]
+        await manager.prepare(second)
+
+
+async def test_a_claim_that_was_reallocated_while_devlet_was_down_is_refused_to_others(bench: Bench) -> None:
     async with bench.manager() as manager:
         await manager.prepare(pod())
-    assert bench.on_disk()["claim"].drivers == {GPU: (device("d", share="s"),)}
+    bench.claims.put(claim(devices="other", pods=("pod-2",)))
+    async with bench.manager() as manager:
+        assert "got other devices while it is prepared" in await refused(manager, pod("pod-2"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (device("dev-a"), "its answer has device pool/dev-a, which is not allocated to the claim"),
+        (
+            device("dev-b", f"{GPU}/c=uid-a"),
+            f"has the CDI device {GPU}/c=uid-a, which belongs to ResourceClaim default/a",
+        ),
+    ],
+)
+async def test_an_answer_with_what_another_claim_has_is_refused_with_the_name_of_the_driver(
+    bench: Bench, answer: PreparedDevice, text: str
+) -> None:
+    bench.claims = Claims(claim("a"), claim("b", pods=("pod-2",)))
+    bench.gpu.answers["b"] = (answer,)
+    async with bench.manager() as manager:
+        await manager.prepare(pod(claims={"gpu": "a"}))
+        found = await refused(manager, pod("pod-2", claims={"gpu": "b"}))
+    assert found.startswith(f"claim b: driver {GPU}: ") and text in found
+
+
+@pytest.mark.spec("DN-10.M14")
+async def test_a_share_is_kept(bench: Bench) -> None:
+    bench.claims.put(claim(share="s"))
+    bench.gpu.answers["claim"] = (device("dev-claim", share="s"),)
+    async with bench.manager() as manager:
+        await manager.prepare(pod())
+    assert bench.on_disk()["claim"].drivers == {GPU: (device("dev-claim", share="s"),)}
 
 
 @pytest.mark.spec("DN-11.20")

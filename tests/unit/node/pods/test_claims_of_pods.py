@@ -50,7 +50,7 @@ async def create(node: "NodeHarness", make_pod: MakePod, **spec: Any) -> PodUID:
     target = {"kind": "Node", "name": document["spec"].pop("nodeName")}
     await node.store.create(RESOURCE_CLAIMS, CLAIM, "default")
     uid = await node.create(document)
-    await allocate(node.store, "gpu", [f"{NAME}/pool/gpu-0"], ["p"])
+    await allocate(node.store, "gpu", [f"{NAME}/pool/dev-gpu"], ["p"])
     binding = {"metadata": {"name": "p"}, "target": target}
     await node.store.create(PODS, binding, "default", name="p", subresource="binding")
     return PodUID(uid)

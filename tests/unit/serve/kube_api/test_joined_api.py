@@ -49,6 +49,9 @@ class Views:
     def prepared_claims(self) -> Sequence[Document]:
         return []
 
+    async def release_claim(self, namespace: str, name: str, *, force: bool) -> None:
+        raise KeyError("a bug")
+
 
 async def upstream(request: web.BaseRequest) -> web.StreamResponse:
     return web.Response(text=f"upstream {request.path}")

@@ -3,6 +3,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from devlet.errors import NotPrepared
 from devlet.objects.documents import Document
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ def device(resource: str, id: str, state: str) -> Document:
 
 
 class Views:
+    def __init__(self) -> None:
+        self.released: list[tuple[str, str, bool]] = []
+        self.refusal = ""
+
     def devices(self) -> list[Document]:
         return [device("a.com/gpu", "0", "Held"), device("a.com/gpu", "g1", "Free"), device("a.com/nic", "0", "Free")]
 
@@ -44,6 +49,11 @@ class Views:
 
     def prepared_claims(self) -> list[Document]:
         return [view("PreparedClaim", "c", "ns", spec={"uid": "u"}, status={"state": "Prepared"})]
+
+    async def release_claim(self, namespace: str, name: str, *, force: bool) -> None:
+        if self.refusal:
+            raise NotPrepared(self.refusal)
+        self.released.append((namespace, name, force))
 
 
 @pytest.fixture
@@ -63,7 +73,7 @@ async def test_without_views_there_is_no_such_group(served: "Served") -> None:
     assert (await served.request("GET", f"{BASE}/devices"))[0] == 404
 
 
-async def test_discovery_says_that_they_can_be_read(viewed: "Served") -> None:
+async def test_discovery_says_what_can_be_done_to_them(viewed: "Served") -> None:
     _, listed = await viewed.request("GET", BASE)
     shown = {each["name"]: (each["kind"], each["namespaced"], each["verbs"]) for each in listed["resources"]}
     verbs = ["get", "list"]
@@ -72,7 +82,7 @@ async def test_discovery_says_that_they_can_be_read(viewed: "Served") -> None:
         "drivers": ("Driver", False, verbs),
         "holders": ("Holder", True, verbs),
         "plugins": ("Plugin", False, verbs),
-        "preparedclaims": ("PreparedClaim", True, verbs),
+        "preparedclaims": ("PreparedClaim", True, ["delete", *verbs]),
     }
     assert [each["shortNames"] for each in listed["resources"] if "shortNames" in each] == [["pclaims"]]
     _, groups = await viewed.request("GET", "/apis")
@@ -149,6 +159,22 @@ async def test_they_come_as_tables_and_as_bare_metadata(viewed: "Served") -> Non
     _, shown = await viewed.request("GET", f"{BASE}/plugins", headers={"Accept": PARTIAL})
     assert [item["metadata"] for item in shown["items"]] == [{"name": "a.com:gpu"}]
     assert (await viewed.request("GET", f"{BASE}/plugins/a.com:gpu", headers={"Accept": PARTIAL}))[0] == 406
+
+
+async def test_a_prepared_claim_is_released_by_deleting_it(serve: "Serve") -> None:
+    views, path = Views(), f"{BASE}/namespaces/ns/preparedclaims"
+    async with serve(views=views) as api:
+        assert (await api.request("DELETE", f"{path}/c?dryRun=All"))[0] == 200 and not views.released
+        code, answer = await api.request("DELETE", f"{path}/c")
+        assert (code, answer["kind"], answer["metadata"]["name"]) == (200, "PreparedClaim", "c")
+        force = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+        assert (await api.request("DELETE", f"{path}/c", json=force))[0] == 200
+        assert views.released == [("ns", "c", False), ("ns", "c", True)]
+        assert (await api.request("DELETE", f"{path}/other"))[0] == 404
+        assert (await api.request("DELETE", path))[0] == 405
+        views.refusal = "its pod runs"
+        code, answer = await api.request("DELETE", f"{path}/c")
+        assert (code, answer["reason"]) == (409, "Conflict") and "its pod runs" in answer["message"]
 
 
 async def test_they_can_be_neither_changed_nor_watched(viewed: "Served") -> None:

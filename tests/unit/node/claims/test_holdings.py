@@ -1,0 +1,61 @@
+from devlet.node.claims.holdings import Holding, Holdings, holdings_of
+from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
+from devlet.objects.prepared import PreparedDevice
+from devlet.state.claim_entry import ClaimEntry
+from devlet.testing.claim_specimens import GPU, NIC, claim, device, key
+
+
+def identity(name: str = "d", driver: DriverName = GPU) -> DeviceIdentity:
+    return DeviceIdentity(driver, PoolName("pool"), DeviceName(name))
+
+
+def entry(**drivers: tuple[PreparedDevice, ...] | None) -> ClaimEntry:
+    by_driver = {"gpu": GPU, "nic": NIC}
+    return ClaimEntry("uid", "c", "default", frozenset({"p"}), {by_driver[name]: it for name, it in drivers.items()})
+
+
+def test_a_device_excludes_itself_unless_it_is_for_admin_access_or_both_have_a_share() -> None:
+    whole, share = Holding(identity()), Holding(identity(), "s")
+    assert whole.excludes(whole) and whole.excludes(share) and share.excludes(whole) and share.excludes(share)
+    assert not share.excludes(Holding(identity(), "t")) and not whole.excludes(Holding(identity("e")))
+    admin = Holding(identity(), admin=True)
+    assert not admin.excludes(whole) and not whole.excludes(admin)
+
+
+def test_an_allocation_says_what_is_a_share_and_what_is_for_admin_access() -> None:
+    assert [*holdings_of(claim(device="d", share="s").results)] == [Holding(identity(), "s")]
+    assert [*holdings_of(claim(device="d", admin=True).results)] == [Holding(identity(), admin=True)]
+
+
+def test_a_device_is_held_from_the_allocation_or_from_the_answer() -> None:
+    found = Holdings()
+    found.put(key("a"), entry(gpu=None), {GPU: claim(device="d").results})
+    found.put(key("b"), entry(gpu=(device("e"),)), {})
+    assert found.holders(Holding(identity())) == {key("a")} and found.holders(Holding(identity("e"))) == {key("b")}
+    assert found.holders(Holding(identity("d", NIC))) == frozenset() == found.unclear(GPU)
+    found.put(key("a"), entry(nic=(device("d"),)), {})
+    found.remove(key("b"))
+    found.remove(key("b"))
+    assert not found.holders(Holding(identity())) and found.holders(Holding(identity("d", NIC))) == {key("a")}
+
+
+def test_what_the_allocation_says_of_a_device_counts_more_than_the_answer() -> None:
+    found = Holdings()
+    found.put(key("a"), entry(gpu=(device("d"),)), {GPU: claim(device="d", share="s").results})
+    assert not found.holders(Holding(identity(), "t"))
+
+
+def test_a_driver_that_named_no_device_may_have_prepared_every_one() -> None:
+    found = Holdings()
+    for answer in (None, (), (PreparedDevice("", "", cdi_devices=("v.com/c=a",)),)):
+        found.put(key("a"), entry(gpu=answer), {})
+        assert found.unclear(GPU) == {key("a")} and not found.unclear(NIC)
+    found.put(key("a"), entry(gpu=None), {GPU: ()})
+    assert not found.unclear(GPU)
+
+
+def test_the_users_of_a_cdi_device_are_known() -> None:
+    found = Holdings()
+    found.put(key("a"), entry(gpu=(device("d", "v.com/c=a"), device("e", "v.com/c=a"))), {})
+    assert found.users_of("v.com/c=a") == {key("a")} and not found.users_of("v.com/c=b")
+    assert found.cdi(key("a")) == {"v.com/c=a": {identity("d"), identity("e")}}
