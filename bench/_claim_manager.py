@@ -51,15 +51,15 @@ def _pod(number: int, claims: int) -> Pod:
 
 
 async def allocate(store: Store, driver: str, pod: Pod) -> None:
-    """What the scheduler leaves behind."""
-    for number, claim in enumerate(pod.spec.resource_claims):
-        device = {"request": "gpu", "driver": driver, "pool": "pool", "device": f"{pod.name}-{number}"}
+    """What the scheduler leaves behind. The devices are those with which the driver answers."""
+    for claim in pod.spec.resource_claims:
+        document = claim_document(0) | {"metadata": {"name": claim.name, "namespace": NAMESPACE}}
+        uid = (await store.create(RESOURCE_CLAIMS, document, NAMESPACE))["metadata"]["uid"]
+        device = {"request": "gpu", "driver": driver, "pool": "pool", "device": f"device-{uid}"}
         status = {
             "allocation": {"devices": {"results": [device]}},
             "reservedFor": [{"resource": "pods", "name": pod.name, "uid": pod.uid}],
         }
-        document = claim_document(0) | {"metadata": {"name": claim.name, "namespace": NAMESPACE}}
-        await store.create(RESOURCE_CLAIMS, document, NAMESPACE)
         await store.patch(RESOURCE_CLAIMS, claim.name, MergePatch({"status": status}), NAMESPACE, subresource="status")
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.flows.test_api_bad_input import Api, running
 
 from devlet.cluster.store.store import open_store
-from devlet.daemon.main import DATABASE
+from devlet.daemon.root import DATABASE
 from devlet.objects.custom_resources import DEFINITION
 from devlet.objects.kinds import BUILT_IN, PODS, Resource
 from devlet.testing.waiting import until

@@ -29,7 +29,7 @@ USER = f"system:node:{NODE}"
 class Site:
     def __init__(self, plane: ControlPlane, root: Path) -> None:
         self.plane = plane
-        self.root = root
+        self.root = root / "node"
         self.manifests = root / "pods"
         self.manifests.mkdir()
         self._lives = 0
@@ -38,7 +38,7 @@ class Site:
         self._lives += 1
         argv = [sys.executable, "-m", "devlet", "up", "--root", str(self.root), "--node-name", NODE]
         argv += ["--kubeconfig", str(self.plane.kubeconfig_of(USER)), "--static-pod-path", str(self.manifests)]
-        log = self.root / f"up-{self._lives}.log"
+        log = self.manifests.parent / f"up-{self._lives}.log"
         return process([*argv, "--node-ip", address], log=log, name="devlet up", ready=line(READY_LINE))
 
     async def get(self, *what: str) -> Document:

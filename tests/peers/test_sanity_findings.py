@@ -56,7 +56,7 @@ def test_the_generic_plugin_keeps_streams_that_were_closed(peers: "Peers", root:
     peers.need("generic-device-plugin")
     said = output(root, "goroutines.py", peers.binaries / "generic-device-plugin")
     before, after = map(int, said.split()[1:])
-    assert after >= before + 100
+    assert after >= before + 90  # of 100 streams: some of those before were of its start and have ended
 
 
 def test_the_sample_plugin_keeps_streams_that_were_closed(peers: "Peers", root: Path) -> None:

@@ -19,7 +19,7 @@ _FORCED = (
 )
 
 
-@click.group()
+@click.group(epilog=_EXAMPLES)
 def command() -> None:
     """Release claims that drivers do not unprepare."""
 

@@ -66,8 +66,7 @@ def repair(root: str | None) -> None:
 def _database(root: str | None) -> Iterator[Path]:
     """Yield the database of the root, which no devlet can start on for the time being."""
     from devlet.daemon.config import load
-    from devlet.daemon.membership import DATABASE
-    from devlet.daemon.root import LOCK_FILE
+    from devlet.daemon.root import DATABASE, LOCK_FILE
     from devlet.kit import file_lock
 
     place = load({"root": root}).root

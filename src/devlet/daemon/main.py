@@ -39,8 +39,6 @@ log = logging.getLogger(__name__)
 
 Parts = Callable[[Config], AbstractAsyncContextManager[None]]
 
-DATABASE = root.DATABASE
-
 
 def _check_selector(expression: str, stored: bool) -> Sequence[Cause]:
     """Loaded with the first selector that somebody writes: most starts need no compiler."""
@@ -73,8 +71,8 @@ async def embedded_parts(
     membership.embed(config.root)
     settings = replace(config.store, collect_garbage="garbage-collector" in config.controllers)
     kinds, rules = (*BUILT_IN, DEFINITION), Rules(check_selector=_check_selector)
-    async with open_store(config.root / DATABASE, settings, clock, kinds=kinds, rules=rules) as store:
-        log.info("store opened", extra=facts(path=config.root / DATABASE, version=store.version))
+    async with open_store(config.root / root.DATABASE, settings, clock, kinds=kinds, rules=rules) as store:
+        log.info("store opened", extra=facts(path=config.root / root.DATABASE, version=store.version))
         opened()
         root.lay_out(config.root)
         metrics = Registry()

@@ -9,9 +9,10 @@
         assert driver.prepared["uid-of-train"].devices[0].device == "gpu-3"
         assert driver.connections == 1
 
-A claim is prepared with one device for all requests, `dev-<claim>` of the driver's pool, unless `set_devices` or
-`handler` says otherwise; what it answers is not checked, so that a test can have it answer anything. Preparing is
-idempotent and leaves a CDI file (`fake_dra_claims`). With `health_services` it also streams the health of its devices:
+A claim is prepared with the devices that it was allocated, if a devlet with an API runs on `root` or on the directory
+above it. Elsewhere the driver cannot know them, and prepares one device for all requests, `dev-<claim>` of its pool.
+`set_devices` and `handler` have it answer otherwise, sensible or not. Preparing is idempotent and leaves a CDI file
+(`fake_dra_claims`). With `health_services` it also streams the health of its devices:
 
     driver.health.set([DeviceReport("pool", "gpu-3", "Unhealthy", message="too hot")])
 
@@ -37,6 +38,9 @@ from typing import Self
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
+from devlet.cluster.remote import client
+from devlet.cluster.remote.connection import at_socket
+from devlet.daemon.kube_api import SOCKET
 from devlet.errors import InvalidInput
 from devlet.objects.identifiers import DriverName
 from devlet.objects.prepared import PreparedDevice
@@ -55,6 +59,7 @@ from devlet.testing.dra_script import (
     DraScript,
 )
 from devlet.testing.fake_dra_claims import FakeDraClaims
+from devlet.testing.fake_dra_cluster import allocated
 from devlet.testing.fake_dra_health import FakeDraHealth
 from devlet.testing.fake_dra_messages import ADVERTISED, large_answer
 from devlet.testing.grpc_socket import GrpcSocket
@@ -115,6 +120,7 @@ class FakeDraDriver(DraScript):
         if {Service.V1ALPHA3, Service.V1ALPHA4} <= set(services):
             raise InvalidInput(f"driver {name}: v1alpha3 and v1alpha4 have the same methods: serve one of them")
         suffix = f"-{instance}" if instance else ""
+        self._root = root
         self.directory = root / "plugins" / name
         self.registry_path = root / "plugins_registry" / f"{name}{suffix}-reg.sock"
         self.path = self.registry_path if one_socket else service_path or self.directory / f"dra{suffix}.sock"
@@ -262,7 +268,14 @@ class FakeDraDriver(DraScript):
                 return self._given[key]
         decided = self.handler(claim)
         answer = await decided if inspect.isawaitable(decided) else decided
-        return [PreparedDevice(self.pool, f"dev-{claim.name}")] if answer is None else answer
+        return await self._allocated(claim) if answer is None else answer
+
+    async def _allocated(self, claim: ClaimRef) -> Answer:
+        for folder in (self._root, self._root.parent):
+            if (path := folder / SOCKET).is_socket():
+                async with client.connected(at_socket(path)) as cluster:
+                    return await allocated(cluster, self.name)(claim)
+        return [PreparedDevice(self.pool, f"dev-{claim.name}")]
 
     def _advertised(self) -> list[str]:
         if self.versions is not None:

@@ -10,7 +10,7 @@ def test_a_pod_has_the_claims_that_are_named_and_its_container_uses_them() -> No
 
 def test_a_claim_has_a_device_of_each_driver_and_is_reserved_for_its_pods() -> None:
     made = claim("c", drivers=(GPU, NIC), pods=("u",))
-    assert [(r.driver, r.device) for r in made.results] == [(GPU, "dev-0"), (NIC, "dev-1")]
+    assert [(r.driver, r.device) for r in made.results] == [(GPU, "dev-c"), (NIC, "dev-c")]
     assert [consumer.uid for consumer in made.status.reserved_for] == ["u"]
     assert claim("c", allocated=False).results == ()
 

@@ -196,7 +196,7 @@ _PREPARED_DEVICE = _object(
     cdiDevices=_list("The CDI devices by which a container gets it."),
 )
 _PREPARED_CLAIM = _object(
-    "A claim that is prepared on this node, or that a pod here waits for. Read only.",
+    "A claim that is prepared on this node, or that a pod here waits for. Deleting it releases it.",
     spec=_object("Which claim it is.", uid=_text("The claim's UID; absent if it was not begun.")),
     status=_object(
         "How it is.",
