@@ -236,7 +236,8 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "no version": ("versions", [], "version"),
     "a bad name": ("resource", "gpu", "gpu"),
     "a relative endpoint": ("endpoint", "../x.sock", "'../x.sock' is not an absolute path"),
-    "an endpoint where nobody is": ("endpoint", "/nonexistent/x.sock", "failed to dial device plugin"),
+    "an endpoint where nobody is": ("endpoint", "ROOT/nonexistent/x.sock", "failed to dial device plugin"),
+    "an endpoint outside of the root": ("endpoint", "/nonexistent/x.sock", "is not below devlet's root"),
 }
 
 
@@ -245,7 +246,7 @@ async def test_a_watched_plugin_is_told_what_is_wrong_with_it(node: NodeProcess,
     attribute, value, text = WRONG[what]
     name = f"bad{next(numbers)}"
     plugin = FakeDevicePlugin(node.registry, f"bad.com/{name}", 2, socket=f"{name}.sock", registry=node.registry)
-    setattr(plugin, attribute, value)
+    setattr(plugin, attribute, value.replace("ROOT", str(node.root)) if isinstance(value, str) else value)
     async with plugin:
         assert text in await plugin.until_refused()
         assert plugin.streams == 0

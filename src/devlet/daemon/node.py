@@ -39,7 +39,7 @@ from devlet.node.topology import machine
 from devlet.node.topology.machine import Machine
 from devlet.node.topology.manager import TopologyManager
 from devlet.objects.identifiers import NodeName, PodUID
-from devlet.plugins import device_plugin
+from devlet.plugins import device_plugin, introduction, registration
 from devlet.plugins.device_plugin_handler import TYPE as DEVICE_PLUGIN
 from devlet.plugins.device_plugin_handler import DevicePluginHandler
 from devlet.plugins.dra_registry import TYPE as DRA_DRIVER
@@ -84,7 +84,7 @@ class NodeAgent:
         self.devices = DeviceManager(
             self._directories.device_plugins,
             clock,
-            _device_settings(settings),
+            _device_settings(settings, config.root),
             machine_nodes=where.nodes,
             hooks=release_hooks.parse(settings.release_hooks, timeout=settings.release_hook),
             on_health=self._health_changed,
@@ -162,7 +162,13 @@ class NodeAgent:
             DEVICE_PLUGIN: DevicePluginHandler(self.devices.register, self.devices.deregister),
             DRA_DRIVER: self.claims.drivers,
         }
-        self.watcher = PluginWatcher(self._directories.registry, handlers, clock=clock, refusals=refusals)
+        self.watcher = PluginWatcher(
+            self._directories.registry,
+            handlers,
+            clock=clock,
+            refusals=refusals,
+            settings=registration.Settings(greeting=introduction.Settings(below=config.root)),
+        )
         show_plugins(metrics, self.watcher.plugins)
         show_name(metrics, config.node_name)
         self.pod_resources = PodResourcesServer(
@@ -241,13 +247,14 @@ def _machine(settings: NodeSettings) -> Machine:
     return machine.simulated(settings.numa_nodes) if settings.numa_nodes else machine.read()
 
 
-def _device_settings(settings: NodeSettings) -> manager.Settings:
+def _device_settings(settings: NodeSettings, root: Path) -> manager.Settings:
     calls = device_plugin.Settings(
         dial=settings.plugin_dial,
         options=settings.plugin_options,
         allocate=settings.plugin_allocate,
         preferred=settings.plugin_preferred,
         pre_start=settings.plugin_pre_start,
+        below=root,
     )
     return manager.Settings(grace=settings.plugin_grace, plugin=calls)
 

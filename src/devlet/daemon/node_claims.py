@@ -26,7 +26,7 @@ from devlet.objects.claim_nodes import unusable_on
 from devlet.objects.container import Container, ResourceStatus
 from devlet.objects.identifiers import DriverName, NodeName, PodUID
 from devlet.objects.pod import Pod
-from devlet.plugins import dra_driver
+from devlet.plugins import dra_driver, kept_connection
 from devlet.plugins.dra import Service
 from devlet.plugins.dra_registry import DraRegistry
 from devlet.serve.pod_resources import ClaimDevice, DynamicResource
@@ -56,7 +56,7 @@ class NodeClaims:
         observed = ClaimMetrics(metrics)
         self.drivers = DraRegistry(
             clock,
-            dra_driver.Settings(call=settings.dra_call),
+            dra_driver.Settings(call=settings.dra_call, connection=kept_connection.Settings(below=config.root)),
             legacy={DriverName(driver): Service(api) for driver, api in settings.legacy_drivers.items()},
             observe=observed.call_took,
         )

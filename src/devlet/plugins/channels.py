@@ -26,7 +26,7 @@ from devlet.errors import PluginError, PluginRefused, PluginUnavailable, PluginU
 from devlet.kit import request_ids, socket_paths
 from devlet.kit.facts import bound_fact, facts
 from devlet.kit.grpc_calls import answered
-from devlet.plugins import socket_files
+from devlet.plugins import endpoints, socket_files
 
 log = logging.getLogger(__name__)
 
@@ -146,11 +146,13 @@ def _metadata() -> tuple[tuple[str, str], ...] | None:
 
 
 @asynccontextmanager
-async def connection(plugin: str, path: Path, *, within: float, max_message: int) -> AsyncIterator[Connection]:
+async def connection(
+    plugin: str, path: Path, *, within: float, max_message: int, below: Path | None = None
+) -> AsyncIterator[Connection]:
     """Connected on entry, closed on exit; what still waits then gets `PluginUnavailable`. Dials until somebody listens
-    and speaks gRPC, for at most `within` seconds. What is not a socket fails at once."""
+    and speaks gRPC, for at most `within` seconds. What is not a socket, or leads out of `below`, fails at once."""
     deadline = anyio.current_time() + within
-    pid = await _listened(plugin, path, deadline, within)
+    pid = await _listened(plugin, path, deadline, within, below)
     channel = grpc.aio.insecure_channel(target(path), options=dial_options(max_message, within))
     dialled = Connection(plugin, path, pid, channel)
     try:
@@ -186,10 +188,10 @@ async def _ready(channel: grpc.aio.Channel) -> None:
         pause = min(2 * pause, _RETRY)
 
 
-async def _listened(plugin: str, path: Path, deadline: float, within: float) -> int | None:
+async def _listened(plugin: str, path: Path, deadline: float, within: float, below: Path | None) -> int | None:
     while True:
         try:
-            _check_kind(plugin, path)
+            _check_kind(plugin, path, below)
             return listener_pid(path)
         except (ConnectionRefusedError, FileNotFoundError, BlockingIOError) as e:  # the last: its backlog is full
             problem = e.strerror
@@ -200,7 +202,7 @@ async def _listened(plugin: str, path: Path, deadline: float, within: float) -> 
         await anyio.sleep(_RETRY)
 
 
-def _check_kind(plugin: str, path: Path) -> None:
+def _check_kind(plugin: str, path: Path, below: Path | None) -> None:
     """connect() tells neither from a socket without listener. A path that does not exist may still come to be."""
     if "\0" in str(path):
         raise PluginUnavailable(plugin, f"{str(path)!r}: a path has no zero bytes")
@@ -209,6 +211,8 @@ def _check_kind(plugin: str, path: Path) -> None:
         raise PluginUnavailable(plugin, f"{path}: {socket_paths.length(path)} bytes are too many, {limit}")
     if path.is_symlink() and not path.exists():
         raise PluginUnavailable(plugin, f"{path}: is a link to {os.readlink(path)}, which does not exist")
+    if below is not None and (elsewhere := endpoints.outside(path, below)):
+        raise PluginUnavailable(plugin, f"{path} {elsewhere}")
     mode = path.stat().st_mode
     if not stat.S_ISSOCK(mode):
         raise PluginUnavailable(plugin, f"{path}: is {socket_files.kind(mode)}, not a socket")

@@ -60,6 +60,7 @@ class Settings:
     max_message: int = 64 << 20  # of a device list, above all
     max_devices: int = 200_000
     max_answer: int = 1 << 20  # to any other call
+    below: Path | None = None  # the only directory in which sockets are called; None: everywhere
 
 
 class DevicePlugin:
@@ -149,7 +150,13 @@ class DevicePlugin:
 async def connected(offer: Offer, settings: Settings = Settings()) -> AsyncIterator[DevicePlugin]:
     """Dial the plugin and ask for its options; both done on entry, or `PluginError` says which failed."""
     async with AsyncExitStack() as stack:
-        dial = connection(offer.resource, offer.socket, within=settings.dial, max_message=settings.max_message)
+        dial = connection(
+            offer.resource,
+            offer.socket,
+            within=settings.dial,
+            max_message=settings.max_message,
+            below=settings.below,
+        )
         with _explained("failed to dial device plugin"):
             dialled = await stack.enter_async_context(dial)
         plugin = DevicePlugin(offer, dialled, settings)

@@ -137,7 +137,7 @@ class DraRegistry:
     def _offer(self, name: str, endpoint: Path, versions: Sequence[str]) -> Offer:
         _check_name(name)
         driver = DriverName(name)
-        if refusal := socket_files.refusal(endpoint):
+        if refusal := socket_files.refusal(endpoint, self._settings.connection.below):
             raise InvalidInput(f"DRA driver {name}: the endpoint {endpoint} {refusal}")
         try:
             services = dra_services.choose(versions, self._legacy.get(driver))

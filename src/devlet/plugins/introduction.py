@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from devlet.errors import InvalidInput, PluginRefused
 from devlet.kit import socket_paths
+from devlet.plugins import endpoints
 from devlet.plugins.channels import Connection, connection
 from devlet.wire.pluginregistration import api_pb2 as pb
 
@@ -34,6 +35,7 @@ class Settings:
     dial: float = 10.0
     get_info: float = 1.0
     notify: float = 5.0
+    below: Path | None = None  # the only directory in which sockets are called; None: everywhere
 
 
 class Introduction(Struct, frozen=True):
@@ -75,6 +77,11 @@ class Greeting:
             raise PluginRefused(self._connection.plugin, f"its answer to GetInfo has more than {limits} in a field")
         return Introduction(info.type, info.name, info.endpoint, tuple(info.supported_versions))
 
+    def served_on(self, said: Introduction) -> Path:
+        """Return where it serves, as a path for us. `InvalidInput` if that cannot be, or must not be called."""
+        announced, below = said.served_on(self._connection.path), self._settings.below
+        return announced if below is None else endpoints.locate(announced, below, self._connection.pid)
+
     async def accept(self) -> None:
         await self._notify(pb.RegistrationStatus(plugin_registered=True))
 
@@ -89,5 +96,7 @@ class Greeting:
 @asynccontextmanager
 async def greeted(socket: Path, settings: Settings = Settings()) -> AsyncIterator[Greeting]:
     """Connected for the block. `PluginUnavailable` if nobody listens who speaks gRPC."""
-    async with connection(os.fspath(socket), socket, within=settings.dial, max_message=_MAX_MESSAGE) as dialled:
+    async with connection(
+        os.fspath(socket), socket, within=settings.dial, max_message=_MAX_MESSAGE, below=settings.below
+    ) as dialled:
         yield Greeting(dialled, settings)

@@ -33,6 +33,7 @@ class Settings:
     dial: float = 10.0  # for one try: somebody may accept and then say nothing
     look: float = 0.05  # between two looks at the connection
     max_message: int = 16 << 20
+    below: Path | None = None  # the only directory in which sockets are called; None: everywhere
 
 
 class KeptConnection(Connection):
@@ -90,7 +91,7 @@ class KeptConnection(Connection):
 
     def problem(self) -> str:
         """Why it is not connected."""
-        if refusal := socket_files.refusal(self.path):
+        if refusal := self._refusal():
             return f"{self.path} {refusal}"
         if self._is_foreign:
             return f"{self.path} was not a socket of root or ours when the connection to it was made"
@@ -99,13 +100,16 @@ class KeptConnection(Connection):
     def _check(self) -> None:
         if not self.connected:
             self._look()
-        if not self.connected and (self._is_foreign or socket_files.refusal(self.path)):
+        if not self.connected and (self._is_foreign or self._refusal()):
             raise PluginUnavailable(self.plugin, self.problem())
+
+    def _refusal(self) -> str:
+        return socket_files.refusal(self.path, self._settings.below)
 
     def _look(self) -> None:
         if self._stopped:
             return
-        fit = self.connected or not socket_files.refusal(self.path)
+        fit = self.connected or not self._refusal()
         is_ready = self._channel.get_state(try_to_connect=fit) is grpc.ChannelConnectivity.READY
         # gRPC dials again by itself, whatever lies there by then. Such a connection does not get better with the file.
         self._is_foreign = is_ready and (self._is_foreign or not fit)

@@ -217,7 +217,7 @@ class PluginWatcher:
         slot.firm = True
         await checkpoint_if_cancelled()
         try:
-            await self._admit(step, said)
+            await self._admit(step, said, plugin)
         except DevletError as e:
             self._refusals.add(said.type, said.name, step.path, str(e))
             await self._refuse(plugin, e)
@@ -231,12 +231,12 @@ class PluginWatcher:
         self._refusals.remove(said.type, said.name)
         log.info("plugin registered", extra=facts(type=said.type, plugin=said.name))
 
-    async def _admit(self, step: Register, said: Introduction) -> None:
+    async def _admit(self, step: Register, said: Introduction, plugin: Greeting) -> None:
         """Written down before the handler registers it, so that a socket that goes meanwhile is not forgotten."""
         if (handler := self._handlers.get(said.type)) is None:
             known = ", ".join(sorted(self._handlers))
             raise InvalidInput(f"no handler for plugin type {said.type!r} of socket {step.path}; there are: {known}")
-        endpoint = said.served_on(step.path)
+        endpoint = plugin.served_on(said)
         handler.validate(said.name, endpoint, said.versions)
         self._registered[step.path] = _Registered(step.generation, handler, said.type, said.name, endpoint)
         try:

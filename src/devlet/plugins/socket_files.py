@@ -9,21 +9,24 @@ import stat
 from pathlib import Path
 
 from devlet.kit import socket_paths
+from devlet.plugins import endpoints
 
 __all__ = ["kind", "refusal"]
 
 _KINDS = {stat.S_IFDIR: "a directory", stat.S_IFREG: "a file", stat.S_IFIFO: "a pipe"}
 
 
-def refusal(path: Path) -> str:
+def refusal(path: Path, below: Path | None = None) -> str:
     """Why nobody is called there, as the rest of a sentence that begins with the path. Empty if nothing speaks against
-    it, now."""
+    it, now. `below` is the only directory in which sockets are called; None: everywhere."""
     if not path.is_absolute():
         return "is not an absolute path"
     if "\0" in str(path):
         return "has a zero byte"
     if (size := socket_paths.length(path)) > socket_paths.MAX_BYTES:
         return f"has {size} bytes, a socket path has at most {socket_paths.MAX_BYTES}"
+    if below is not None and (elsewhere := endpoints.outside(path, below)):
+        return elsewhere
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):

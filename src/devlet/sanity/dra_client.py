@@ -112,7 +112,14 @@ class DraClient:
 
 @asynccontextmanager
 async def connected(
-    driver: str, path: Path, service: str, *, dial: float, answer: float, patience: Patience | None = None
+    driver: str,
+    path: Path,
+    service: str,
+    *,
+    dial: float,
+    answer: float,
+    patience: Patience | None = None,
+    below: Path | None = None,
 ) -> AsyncIterator[DraClient]:
-    async with connection(driver, path, within=dial, max_message=MAX_MESSAGE) as dialled:
+    async with connection(driver, path, within=dial, max_message=MAX_MESSAGE, below=below) as dialled:
         yield DraClient(driver, dialled, service, answer, patience)

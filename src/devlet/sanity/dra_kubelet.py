@@ -11,7 +11,8 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskGroup
 
-from devlet.errors import PluginError, PluginRefused, PluginUnavailable
+from devlet.errors import InvalidInput, PluginError, PluginRefused, PluginUnavailable
+from devlet.plugins import endpoints
 from devlet.plugins.channels import Connection, connection, listener_pid
 from devlet.sanity import registry_watch
 from devlet.sanity.dra_client import SERVICES, DraClient, connected
@@ -34,6 +35,7 @@ class Settings:
     answer: float = 45.0
     info: float = 1.0
     notify: float = 5.0
+    below: Path | None = None  # the only directory in which sockets are called; None: everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +142,8 @@ class DraKubelet:
         try:
             async with self._dialled(path) as dialled:
                 info = await registry_watch.info(dialled, self._settings.info)
-                endpoint = self._endpoint(info.endpoint, path)
-                greeting = Greeting(path, info.type, info.name, info.endpoint, tuple(info.supported_versions), endpoint)
-                greeting, client = await self._registered(greeting)
+                greeting = Greeting(path, info.type, info.name, info.endpoint, tuple(info.supported_versions), path)
+                greeting, client = await self._registered(greeting, dialled.pid)
                 try:
                     await self._notify(dialled, greeting.problem)
                 except PluginError as e:
@@ -156,7 +157,11 @@ class DraKubelet:
         self.drivers[path] = (greeting, client)
         return True
 
-    async def _registered(self, greeting: Greeting) -> tuple[Greeting, DraClient | None]:
+    async def _registered(self, greeting: Greeting, pid: int | None) -> tuple[Greeting, DraClient | None]:
+        try:
+            greeting = replace(greeting, path=self._endpoint(greeting, pid))
+        except InvalidInput as e:
+            return replace(greeting, problem=str(e)), None
         if self.refusals:
             self.refusals -= 1
             return replace(greeting, problem="told to refuse: as a kubelet that cannot take a driver yet"), None
@@ -179,6 +184,7 @@ class DraKubelet:
                 dial=settings.dial,
                 answer=settings.answer,
                 patience=self.patience,
+                below=settings.below,
             )
             client = await stack.enter_async_context(dialled)
             self._connections[greeting.found_at] = stack.pop_all()
@@ -189,16 +195,18 @@ class DraKubelet:
         if stack := self._connections.pop(path, None):
             await stack.aclose()
 
-    def _endpoint(self, endpoint: str, found_at: Path) -> Path:
-        """A relative one leads nowhere in a kubelet; here it is looked for."""
+    def _endpoint(self, greeting: Greeting, pid: int | None) -> Path:
+        """A relative one leads nowhere in a kubelet; here it is looked for. InvalidInput if it must not be called."""
+        endpoint, below = greeting.endpoint, self._settings.below
         if not endpoint:
-            return found_at
+            return greeting.found_at
         if endpoint.startswith("/"):
-            return Path(endpoint)
-        return next(iter(sorted(self._root.rglob(Path(endpoint).name))), found_at.parent / endpoint)
+            return endpoints.locate(Path(endpoint), below, pid) if below else Path(endpoint)
+        return next(iter(sorted(self._root.rglob(Path(endpoint).name))), greeting.found_at.parent / endpoint)
 
     def _dialled(self, path: Path) -> AbstractAsyncContextManager[Connection]:
-        return connection(path.name, path, within=self._settings.dial, max_message=_MESSAGE)
+        settings = self._settings
+        return connection(path.name, path, within=settings.dial, max_message=_MESSAGE, below=settings.below)
 
     async def _notify(self, dialled: Connection, error: str) -> None:
         try:

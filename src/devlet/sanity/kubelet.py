@@ -5,7 +5,7 @@ keeps one ListAndWatch open to each. Unlike a real one it takes a plugin with a 
 finding, and the rest of the plugin can still be looked at.
 """
 
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +14,9 @@ import grpc
 from anyio.abc import TaskGroup
 from google.protobuf.message import DecodeError
 
-from devlet.errors import PluginError, PluginRefused, PluginUnavailable
-from devlet.plugins.channels import connection
+from devlet.errors import InvalidInput, PluginError, PluginRefused, PluginUnavailable
+from devlet.plugins import endpoints
+from devlet.plugins.channels import Connection, connection
 from devlet.plugins.registration_server import SOCKET, remove_sockets
 from devlet.sanity import registry_watch
 from devlet.sanity.journal import Journal
@@ -40,6 +41,7 @@ class Settings:
     answer: float = 10.0
     info: float = 1.0
     notify: float = 5.0
+    below: Path | None = None  # the only directory in which sockets are called; None: everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,13 @@ class Kubelet:
         life, settings = self._life, self._settings
         async with AsyncExitStack() as stack:
             dialled = connected(
-                resource, path, self._tasks, dial=settings.dial, answer=settings.answer, patience=self._patience
+                resource,
+                path,
+                self._tasks,
+                dial=settings.dial,
+                answer=settings.answer,
+                patience=self._patience,
+                below=settings.below,
             )
             client = await stack.enter_async_context(dialled)
             await client.options()
@@ -190,8 +198,9 @@ class Kubelet:
         """Whether it is registered now."""
         settings = self._settings
         try:
-            async with connection(path.name, path, within=settings.dial, max_message=_GREETING) as dialled:
-                registration = await self._introduced(path, await registry_watch.info(dialled, settings.info))
+            async with self._dialled(path) as dialled:
+                info = await registry_watch.info(dialled, settings.info)
+                registration = await self._introduced(path, info, dialled.pid)
                 await registry_watch.notify(dialled, registration.problem, settings.notify)
         except PluginError as e:
             registration = Registration(
@@ -202,16 +211,30 @@ class Kubelet:
 
     async def ask(self, path: Path) -> pb_watcher.PluginInfo:
         """GetInfo, without registering anybody."""
-        async with connection(path.name, path, within=self._settings.dial, max_message=_GREETING) as dialled:
+        async with self._dialled(path) as dialled:
             return await registry_watch.info(dialled, self._settings.answer)
 
     async def _forget(self, path: Path) -> None:
         """A device plugin stays until its connection breaks."""
 
-    async def _introduced(self, path: Path, info: pb_watcher.PluginInfo) -> Registration:
+    def _dialled(self, path: Path) -> AbstractAsyncContextManager[Connection]:
+        settings = self._settings
+        return connection(path.name, path, within=settings.dial, max_message=_GREETING, below=settings.below)
+
+    def _endpoint(self, info: pb_watcher.PluginInfo, path: Path, pid: int | None) -> Path:
+        announced, below = Path(info.endpoint or path), self._settings.below
+        if below is None or not announced.is_absolute():
+            return announced
+        try:
+            return endpoints.locate(announced, below, pid)
+        except InvalidInput as e:
+            raise PluginRefused(info.name, str(e)) from e
+
+    async def _introduced(self, path: Path, info: pb_watcher.PluginInfo, pid: int | None) -> Registration:
         endpoint = Path(info.endpoint or path)
         problem = ""
         try:
+            endpoint = self._endpoint(info, path, pid)
             if self.refusals:
                 self.refusals -= 1
                 raise PluginRefused(info.name, "told to refuse: as a kubelet that cannot take a plugin yet")

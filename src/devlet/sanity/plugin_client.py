@@ -118,8 +118,15 @@ class PluginClient:
 
 @asynccontextmanager
 async def connected(
-    resource: str, path: Path, tasks: TaskGroup, *, dial: float, answer: float, patience: Patience | None = None
+    resource: str,
+    path: Path,
+    tasks: TaskGroup,
+    *,
+    dial: float,
+    answer: float,
+    patience: Patience | None = None,
+    below: Path | None = None,
 ) -> AsyncIterator[PluginClient]:
     """PluginUnavailable if nobody listens there."""
-    async with connection(resource, path, within=dial, max_message=MAX_MESSAGE) as dialled:
+    async with connection(resource, path, within=dial, max_message=MAX_MESSAGE, below=below) as dialled:
         yield PluginClient(resource, dialled, answer, tasks, patience)

@@ -9,7 +9,7 @@ deadlines and statuses. What a newcomer gets wrong: a call is forwarded when its
 which the server speaks first cannot pass. No plugin API has one.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing, suppress
 from functools import partial
 from pathlib import Path
@@ -126,13 +126,13 @@ class _Handler(grpc.GenericRpcHandler):
         self._proxy = proxy
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """Everything is a stream on the wire; a unary method has one message each way."""
-        return grpc.stream_stream_rpc_method_handler(partial(self._serve, handler_call_details.method))
+        """Requests are single messages, as in all protocols of kubelets. A unary answer is a stream of one."""
+        return grpc.unary_stream_rpc_method_handler(partial(self._serve, handler_call_details.method))
 
-    async def _serve(self, path: str, requests: object, context: Context) -> None:
+    async def _serve(self, path: str, request: bytes, context: Context) -> None:
         call = Call(path, self._proxy.front)
         try:
-            await _Exchange(self._proxy, call, context).run()
+            await _Exchange(self._proxy, call, request, context).run()
         except grpc.aio.AbortError:
             raise
         except Exception as e:  # of a predicate, or of a function that corrupts: gRPC tells it to the caller
@@ -147,17 +147,17 @@ class _Handler(grpc.GenericRpcHandler):
 class _Exchange:
     """One call on its way."""
 
-    def __init__(self, proxy: GrpcProxy, call: Call, context: Context) -> None:
+    def __init__(self, proxy: GrpcProxy, call: Call, request: bytes, context: Context) -> None:
         self._proxy = proxy
         self._call = call
+        self._request = request
         self._context = context
-        self._first: bytes | None = None
         self._twice = False
-        self._has_more = True
         self._turns: list[tuple[Rule, Reorder, Turn]] = []
 
     async def run(self) -> None:
-        self._first = await self._read()
+        self._call.requests.append(self._request)
+        self._request = await self._proxy.asking(self._call, self._request)
         self._proxy.faults.calls.append(self._call)
         self._proxy.faults.bell.ring()
         for rule in self._proxy.faults.meeting(self._call, after=False):
@@ -170,8 +170,8 @@ class _Exchange:
 
     async def _before(self, rule: Rule) -> None:
         match rule.act:
-            case Corrupt(change) if self._first is not None:
-                self._first = change(self._first)
+            case Corrupt(change):
+                self._request = change(self._request)
             case Duplicate():
                 self._twice = True
             case Disconnect():
@@ -213,32 +213,14 @@ class _Exchange:
 
     async def _answers(self) -> AsyncGenerator[bytes, None]:
         """Of the server; its error is raised."""
-        method: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = self._proxy.channel.stream_stream(self._call.path)
-        call = method(self._requests(), timeout=self._context.time_remaining(), metadata=self._metadata())
+        method: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self._proxy.channel.unary_stream(self._call.path)
+        call = method(self._request, timeout=self._context.time_remaining(), metadata=self._metadata())
         try:
             while isinstance(message := await call.read(), bytes):
                 yield message
             self._context.set_trailing_metadata(_passed(await call.trailing_metadata()))
         finally:
             call.cancel()
-
-    async def _requests(self) -> AsyncIterator[bytes]:
-        if self._first is None:
-            return
-        yield self._first
-        for message in self._call.requests[1:]:  # if this is the second time
-            yield message
-        while (more := await self._read()) is not None:
-            yield more
-
-    async def _read(self) -> bytes | None:
-        """What the client says next; None: nothing more."""
-        message: object = await self._context.read() if self._has_more else None
-        if not isinstance(message, bytes):  # the mark at the end
-            self._has_more = False
-            return None
-        self._call.requests.append(message)
-        return await self._proxy.asking(self._call, message)
 
     def _metadata(self) -> grpc.aio.Metadata:
         return _passed(self._context.invocation_metadata() or ())

@@ -71,6 +71,19 @@ async def test_a_link_to_a_socket_is_followed(root: Path) -> None:
             assert await connected.call(OPTIONS, b"", timeout=60) == b""
 
 
+async def test_a_socket_outside_of_the_directory_is_not_called_also_through_a_link(root: Path) -> None:
+    (root / "in").mkdir()
+    async with FakeDevicePlugin(root) as plugin:
+        (root / "in" / "link").symlink_to(plugin.path)
+        for path in (plugin.path, root / "in" / "link", root / "in" / ".." / plugin.path.name):
+            with pytest.raises(PluginUnavailable, match="outside of devlet's root"):
+                async with connection("p", path, within=60, max_message=1 << 20, below=root / "in"):
+                    pass
+        assert plugin.calls == []
+        async with connection("p", root / "in" / "link", within=60, max_message=1 << 20, below=root) as connected:
+            assert await connected.call(OPTIONS, b"", timeout=60) == b""
+
+
 async def test_a_socket_without_listener_and_one_that_never_comes_end_with_the_deadline(root: Path) -> None:
     with bound(root / "dead"):
         text = await problem(root / "dead", within=0.1)

@@ -25,6 +25,15 @@ def test_a_link_counts_as_what_it_leads_to(root: Path) -> None:
     assert refusal(root / "dangling") == ""
 
 
+def test_what_leads_out_of_the_directory_is_refused_whether_it_is_there_or_not(root: Path) -> None:
+    (root / "in").mkdir()
+    (root / "in" / "link").symlink_to("../later.sock")
+    assert refusal(root / "in" / "later.sock", root / "in") == ""
+    assert refusal(root / "in" / "link", root) == ""
+    assert refusal(root / "in" / "link", root / "in").startswith(f"leads to {root}/later.sock, which is outside of")
+    assert refusal(root / "later.sock", root / "in").startswith("is outside of devlet's root")
+
+
 def test_what_is_no_socket_is_named(root: Path) -> None:
     (root / "file").touch()
     os.mkfifo(root / "pipe")

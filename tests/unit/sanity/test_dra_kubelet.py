@@ -17,10 +17,10 @@ WITHIN = 60.0
 
 
 @asynccontextmanager
-async def kubelet(root: Path) -> AsyncIterator[DraKubelet]:
+async def kubelet(root: Path, below: Path | None = None) -> AsyncIterator[DraKubelet]:
     (root / "plugins_registry").mkdir(exist_ok=True)
     async with anyio.create_task_group() as tasks:
-        made = DraKubelet(root / "plugins_registry", root, tasks, Settings(dial=2.0, answer=5.0))
+        made = DraKubelet(root / "plugins_registry", root, tasks, Settings(dial=2.0, answer=5.0, below=below))
         await made.start()
         try:
             yield made
@@ -38,6 +38,15 @@ async def test_a_driver_is_found_and_told(root: Path) -> None:
         await driver.until_registered()
         [(_, client)] = made.drivers.values()
         await client.prepare()
+
+
+async def test_a_driver_that_serves_outside_of_the_root_is_refused_and_not_called(root: Path) -> None:
+    (root / "r").mkdir()
+    driver = FakeDraDriver(root / "r", service_path=root / "elsewhere.sock")
+    async with kubelet(root / "r", below=root / "r") as made, driver:
+        assert "is not below devlet's root" in await driver.until_refused()
+        assert await made.greetings.until(lambda: made.count > 0, WITHIN)
+        assert (made.greetings[0].name, made.drivers) == (driver.name, {})
 
 
 async def test_each_kubelet_greets_anew(root: Path) -> None:

@@ -18,11 +18,11 @@ WITHIN = 60.0
 
 
 @asynccontextmanager
-async def kubelet(root: Path) -> AsyncIterator[Kubelet]:
+async def kubelet(root: Path, below: Path | None = None) -> AsyncIterator[Kubelet]:
     (root / "registry").mkdir()
     (root / "dp").mkdir()
     async with anyio.create_task_group() as tasks:
-        made = Kubelet(root / "dp", root / "registry", tasks, Settings(dial=0.5))
+        made = Kubelet(root / "dp", root / "registry", tasks, Settings(dial=0.5, below=below))
         await made.start()
         try:
             yield made
@@ -57,6 +57,16 @@ async def test_one_of_the_registry_directory_is_greeted_by_each_kubelet(root: Pa
         await plugin.until_registered(2)
         assert await made.until(2, WITHIN)
         assert [each.type for each in made.registrations] == ["DevicePlugin", "DevicePlugin"]
+
+
+async def test_one_of_the_registry_directory_that_serves_outside_of_the_root_is_not_called(root: Path) -> None:
+    own = root / "r"
+    own.mkdir()
+    plugin = FakeDevicePlugin(own / "registry", "v.com/led", registry=own / "registry")
+    plugin.endpoint = str(root / "elsewhere.sock")
+    async with kubelet(own, below=own) as made, plugin:
+        assert "is not below devlet's root" in await plugin.until_refused()
+        assert not made.plugins
 
 
 async def test_one_that_does_not_answer_at_once_is_greeted_again(root: Path) -> None:

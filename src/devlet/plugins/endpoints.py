@@ -1,0 +1,51 @@
+"""Where a plugin serves that announces an absolute path: always below our root, or it is refused.
+
+The path is one of the plugin's own mount namespace. Under `devlet exec`, /var/lib/kubelet is our root for the plugin,
+and for us it is that of a kubelet on this host, perhaps with a driver of the same name. In a container, the path may
+be one that only the host knows. So a path that leads below our root as it stands is taken, as a kubelet would; any
+other is looked up in the mounts of the process that announced it.
+"""
+
+from pathlib import Path
+
+from devlet.errors import InvalidInput
+from devlet.kit import mount_table
+from devlet.kit.mount_table import MountTable
+
+__all__ = ["locate", "mapped", "outside"]
+
+_KUBELET_ROOT = Path("/var/lib/kubelet")
+
+
+def locate(announced: Path, root: Path, pid: int | None) -> Path:
+    """Return the path of the endpoint for us. `pid` is the process that announced it, None if it is not known.
+    `InvalidInput` if the endpoint is not below the root."""
+    ours = mount_table.resolved(root)
+    if mount_table.resolved(announced).is_relative_to(ours):
+        return announced
+    peer = None if pid is None else mount_table.read(pid)
+    theirs = mount_table.resolved(announced, pid)
+    if peer is None:  # of another PID namespace, or not to be looked at: it can only mean the kubelet's directory
+        found = ours / announced.relative_to(_KUBELET_ROOT) if announced.is_relative_to(_KUBELET_ROOT) else None
+    else:
+        found = mapped(theirs, peer, ours, mount_table.read() or MountTable(()))
+    if found is None or outside(found, root):
+        raise InvalidInput(
+            f"the endpoint {announced} is not below devlet's root {root}, and devlet calls no socket elsewhere;"
+            f" start the plugin with `devlet exec --root {root} -- PROGRAM`, or have it serve below {root}"
+        )
+    return root / found.relative_to(ours)
+
+
+def mapped(path: Path, theirs: MountTable, root: Path, ours: MountTable) -> Path | None:
+    """Return the path below `root` that is for us what `path` is for them, or None if there is none."""
+    place = theirs.place(path)
+    return next((each for each in ours.paths(place) if each.is_relative_to(root)), None) if place else None
+
+
+def outside(path: Path, root: Path) -> str:
+    """Return where the path leads if that is not below the root, as the rest of a sentence; else an empty string."""
+    if (leads_to := mount_table.resolved(path)).is_relative_to(mount_table.resolved(root)):
+        return ""
+    where = "is" if leads_to == path else f"leads to {leads_to}, which is"
+    return f"{where} outside of devlet's root {root}: devlet calls no socket there"
