@@ -334,7 +334,7 @@ async def test_with_the_feature_gate_a_claim_may_belong_to_the_pod_group(root: P
             await node.call("PATCH", path, {"status": status}, "application/merge-patch+json")
         await node.bind("train")
         await node.until_phase("train", "Running")
-        assert await node.environment("train") == {"CLAIM_team": uid, "CLAIM_team_req": "dev-team"}
+        assert await node.environment("train") == {"CLAIM_team": uid}
         await node.delete("train")
         await until(partial(unprepared, gpu))
 

@@ -1,7 +1,9 @@
 """The Kubernetes API of this node, put together: credentials, gate, handlers, and the two places it listens."""
 
 import logging
+import random
 import resource
+import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -37,6 +39,7 @@ from devlet.serve.kube_api.virtual import Virtual
 log = logging.getLogger(__name__)
 
 SOCKET = "devlet.sock"
+_LASTING_PORTS = range(20_000, 32_768)  # below Linux' default net.ipv4.ip_local_port_range
 
 
 @asynccontextmanager
@@ -54,7 +57,7 @@ async def serving(
     host, port = config.api_address
     names = certificates.server_names([host])
     credentials = await anyio.to_thread.run_sync(open_credentials, config.root, names, clock.now())
-    tcp = server.bind_tcp(host, port or _kept_port(config.root, host))
+    tcp = _bound(host, port or _kept_port(config.root, host))
     url = _url(host, tcp.getsockname()[1])
     address = urlsplit(url).netloc
     api = kube_api(store, credentials, clock, address, views=views, metrics=metrics, checks=checks)
@@ -75,6 +78,18 @@ async def serving(
             yield
         finally:
             store.end_watches()  # or else each of them holds up the stop
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """Without a port, take one that outgoing connections do not get: it must be free again at the next start."""
+    if port:
+        return server.bind_tcp(host, port)
+    for candidate in random.sample(_LASTING_PORTS, 16):
+        try:
+            return server.bind_tcp(host, candidate)
+        except Unavailable:
+            continue
+    return server.bind_tcp(host, 0)
 
 
 async def _write_in_cluster(store: Store, credentials: Credentials, config: Config, url: str, clock: Clock) -> None:

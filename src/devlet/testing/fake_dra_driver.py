@@ -10,7 +10,8 @@
         assert driver.connections == 1
 
 A claim is prepared with the devices that it was allocated, if a devlet with an API runs on `root` or on the directory
-above it. Elsewhere the driver cannot know them, and prepares one device for all requests, `dev-<claim>` of its pool.
+above it. Elsewhere the driver cannot know them, and prepares `dev-<claim>` of its pool. A single device is for all
+requests of the claim.
 `set_devices` and `handler` have it answer otherwise, sensible or not. Preparing is idempotent and leaves a CDI file
 (`fake_dra_claims`). With `health_services` it also streams the health of its devices:
 
@@ -37,6 +38,7 @@ from typing import Self
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
+from msgspec import structs
 
 from devlet.cluster.remote import client
 from devlet.cluster.remote.connection import at_socket
@@ -274,7 +276,8 @@ class FakeDraDriver(DraScript):
         for folder in (self._root, self._root.parent):
             if (path := folder / SOCKET).is_socket():
                 async with client.connected(at_socket(path)) as cluster:
-                    return await allocated(cluster, self.name)(claim)
+                    answer = await allocated(cluster, self.name)(claim)
+                return answer if isinstance(answer, ClaimProblem) or len(answer) > 1 else list(map(_for_all, answer))
         return [PreparedDevice(self.pool, f"dev-{claim.name}")]
 
     def _advertised(self) -> list[str]:
@@ -286,6 +289,11 @@ class FakeDraDriver(DraScript):
         if self._tasks is None:
             raise InvalidInput(f"driver {self.name}: starts inside its block: `async with FakeDraDriver(…) as driver`")
         return self._tasks
+
+
+def _for_all(device: PreparedDevice) -> PreparedDevice:
+    """Return the device for all requests of the claim."""
+    return structs.replace(device, requests=None)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ EXPECTED = """
 stages:
 - pods: &first {first: {phase: Running, node: n1}}
   claims: &one {one: {reserved: [first], results: [{request: gpu, device: 'gpu.example.com/{p}/d{a}'}]}}
-  containers: &has {first/main: {env: ['CLAIM_one={uid:one}', 'CLAIM_one_gpu=d{a}']}}
+  containers: &has {first/main: {env: ['CLAIM_one={uid:one}']}}
 - apply: second
   pods: {<<: *first, second: {phase: Pending}}
   claims: {<<: *one, two: {}}
@@ -83,7 +83,7 @@ stages:
 - delete: [pod/first]
   pods: {second: {phase: Running, node: n1}}
   claims: {one: {}, two: {reserved: [second], results: [{request: gpu, device: 'gpu.example.com/{p}/d{a}'}]}}
-  containers: {second/main: {env: ['CLAIM_two={uid:two}', 'CLAIM_two_gpu=d{a}']}}
+  containers: {second/main: {env: ['CLAIM_two={uid:two}']}}
 """
 KUBECTL = """#!/bin/sh
 config=$2 verb=$3
