@@ -1,7 +1,6 @@
 """The Kubernetes API of this node, put together: credentials, gate, handlers, and the two places it listens."""
 
 import logging
-import random
 import resource
 import socket
 from collections.abc import AsyncIterator, Sequence
@@ -15,6 +14,7 @@ import anyio
 from devlet.cluster.store.store import Store
 from devlet.daemon.config import Config
 from devlet.errors import AlreadyExists, Unavailable
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.metrics import Registry
