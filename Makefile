@@ -27,7 +27,7 @@ demo: .venv/.run ## a node with two drivers, pods and claims on this machine, li
 
 .PHONY: test
 test: .venv/.dev ## the tests, without those that need the Go programs
-	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not peers and not long and not fuzz" $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not peers and not long and not fuzz and not soak" $(ARGS)
 
 .PHONY: check
 check: check-types check-format check-lint check-imports check-tests check-runs check-lock check-wire ## style, types, layers, locks
@@ -73,8 +73,8 @@ test-crash: .venv/.dev ## kill -9 at random points, DEVLET_CRASH_ROUNDS times (1
 		--ignore=tests/peers -m "(crash or long) and not peers" $(ARGS)
 
 .PHONY: fuzz
-fuzz: .venv/.dev ## random requests for DEVLET_FUZZ_SECONDS (120); DEVLET_FUZZ_SEED repeats a run
-	@$(PYTEST) -s tests/fuzz $(ARGS)
+fuzz: .venv/.dev ## random requests to two daemons for DEVLET_FUZZ_SECONDS (60); DEVLET_FUZZ_SEED repeats a run
+	@$(PYTEST) -n 2 tests/fuzz $(ARGS)
 
 .PHONY: soak soak-crash soak-sanity soak-chaos
 soak: .venv/.dev ## what takes too long for every change: 200 rounds of kill -9, sanity in full, ten minutes of chaos
@@ -83,7 +83,8 @@ soak-crash: .venv/.dev
 	@DEVLET_CRASH_ROUNDS=$${DEVLET_CRASH_ROUNDS:-200} $(PYTEST) -n $(WAITING) --dist worksteal \
 		--ignore=tests/peers -m crash $(ARGS)
 soak-sanity: .venv/.dev
-	@DEVLET_SANITY=all $(PYTEST) -n $(WAITING) --dist worksteal tests/contract/test_examples_pass_sanity.py $(ARGS)
+	@DEVLET_SANITY=all $(PYTEST) -n $(WAITING) --dist worksteal -m "soak or long" \
+		tests/contract/test_examples_pass_sanity.py tests/unit/sanity $(ARGS)
 soak-chaos: .venv/.dev peers
 	@DEVLET_SOAK_SECONDS=$${DEVLET_SOAK_SECONDS:-600} $(PYTEST) -s tests/peers/test_soak.py $(ARGS)
 

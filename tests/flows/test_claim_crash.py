@@ -262,7 +262,7 @@ class Siege:
 
 @pytest.mark.crash
 @pytest.mark.long
-@pytest.mark.timeout(240 + 40 * ROUNDS)
+@pytest.mark.timeout(600 + 40 * ROUNDS)
 @pytest.mark.spec("DN-3.3")
 @pytest.mark.spec("DN-3.7")
 async def test_what_drivers_have_prepared_is_what_pods_use_whoever_is_killed(root: Path, crash_seed: int) -> None:

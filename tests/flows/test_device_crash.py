@@ -153,7 +153,7 @@ class Siege:
 
 @pytest.mark.crash
 @pytest.mark.long
-@pytest.mark.timeout(120 + 20 * ROUNDS)
+@pytest.mark.timeout(600 + 20 * ROUNDS)
 async def test_no_device_is_lost_or_has_two_owners_whenever_devlet_is_killed(root: Path, crash_seed: int) -> None:
     async with NodeProcess(root, CONFIGURATION) as node, AsyncExitStack() as plugins:
         siege = Siege(node, plugins, random.Random(crash_seed))

@@ -106,7 +106,7 @@ def test_a_watch_that_has_seen_nothing_yet_begins_with_the_list() -> None:
 
 
 @pytest.mark.crash
-@pytest.mark.timeout(120 + 5 * ROUNDS)
+@pytest.mark.timeout(600 + 5 * ROUNDS)
 def test_what_was_acknowledged_survives_any_number_of_kills(root: Path, crash_seed: int) -> None:
     chance = random.Random(crash_seed)
     path, model = root / "cluster.db", Model()

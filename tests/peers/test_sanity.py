@@ -75,4 +75,6 @@ def test_the_sample_plugin_keeps_the_contract(peers: "Peers") -> None:
     peers.need("sample-device-plugin")
     report = sanity("--private-mount", "--", str(peers.binaries / "sample-device-plugin"))
     assert found(report, "failed") == set(), told(report, "failed")
-    assert found(report, "warned") == {"DP-LIST-12"}, told(report, "warned")
+    # It keeps something for each stream that was closed. On a busy machine there is not enough time to see it.
+    expected = set() if "too few to tell" in told(report, "passed") else {"DP-LIST-12"}
+    assert found(report, "warned") == expected, told(report, "warned")

@@ -18,7 +18,7 @@ from devlet.testing.problems import THEMES, mixed_problem
 
 SEEDS = [
     pytest.param(range(2), id="few"),
-    pytest.param(range(2, 40), id="many", marks=[pytest.mark.long]),
+    pytest.param(range(2, 20), id="many", marks=[pytest.mark.long]),
 ]
 
 

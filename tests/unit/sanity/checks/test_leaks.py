@@ -70,6 +70,9 @@ async def test_what_is_slow_is_done_less_often_or_not_at_all(monkeypatch: pytest
     process = Process(*(usage(number * 9, memory=number << 30) for number in range(4)))
     outcome = await uses_up(cast(Any, process), process.act, 100, "calls", memory=1)
     assert (process.done, outcome) == ([1, 2, 9, 9, 9], Failed("27 more open files after 27 calls"))
+    process = Process(*(usage(memory=number << 30) for number in range(4)))
+    outcome = await uses_up(cast(Any, process), process.act, 100, "calls", memory=1)
+    assert outcome == Passed("27 calls: too few to tell whether memory is lost, since one takes 1.00 s")
     seconds[0] = 12.0
     with pytest.raises(CannotTell, match=r"one takes 12\.0 s"):
         await uses_up(cast(Any, process), process.act, 100, "calls")
