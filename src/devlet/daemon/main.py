@@ -11,7 +11,11 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
 from time import monotonic
+
+from anyio import create_task_group, to_thread
 
 from devlet.cluster.client import Cluster
 from devlet.cluster.quarantine import Quarantine
@@ -94,8 +98,8 @@ async def embedded_parts(
             running(namespaces.run),
             serving(store, config, clock, views=node.views, metrics=metrics, checks=node.checks()),
             node.running(),  # before the scheduler: drivers of the previous run must not count as registered
-            _control(store, config, clock, metrics, quarantine),
             _node_lifecycle(store, config, clock, quarantine),
+            _control(store, config, clock, metrics, quarantine),
         ):
             yield Embedded(store, node)
 
@@ -104,24 +108,30 @@ async def embedded_parts(
 async def _control(
     cluster: Cluster, config: Config, clock: Clock, metrics: Registry, quarantine: Quarantine
 ) -> AsyncIterator[None]:
-    """The control loops, unless somebody else is to decide."""
+    """The control loops, unless somebody else is to decide. Nobody waits for them: the allocator and the compiler take
+    as long to load as a third of all else, so they are loaded in a thread while the node already serves."""
     wanted = config.controllers & frozenset(controllers.CONTROL)
     if not wanted:
         yield
         return
-    from devlet.daemon.control import ControlLoops  # who has none of them needs no compiler and no allocator
 
-    loops = ControlLoops(
-        cluster,
-        clock,
-        metrics,
-        controllers=wanted,
-        host=config.node_name,
-        all_placed=True,
-        quarantine=quarantine,
-    )
-    async with running(loops.run):
+    async def run() -> None:
+        control = await to_thread.run_sync(partial(import_module, "devlet.daemon.control"))
+        loops = control.ControlLoops(
+            cluster,
+            clock,
+            metrics,
+            controllers=wanted,
+            host=config.node_name,
+            all_placed=True,
+            quarantine=quarantine,
+        )
+        await loops.run()
+
+    async with create_task_group() as tasks:
+        tasks.start_soon(run)
         yield
+        tasks.cancel_scope.cancel()
 
 
 @asynccontextmanager

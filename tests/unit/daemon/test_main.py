@@ -1,6 +1,8 @@
 import gc
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -118,6 +120,28 @@ async def test_a_part_that_cannot_start_ends_the_daemon_and_frees_the_root(root:
 async def test_the_embedded_store_is_kept_below_the_root(root: Path) -> None:
     await run(Config(root, "n"), on_ready=kill(signal.SIGTERM))
     assert (root / "cluster.db").exists()
+
+
+def test_the_control_loops_are_loaded_beside_the_event_loop(root: Path) -> None:
+    finder = """
+import sys, threading
+
+class Watch:
+    def find_spec(self, name, path, target=None):
+        if name in ("devlet.daemon.main", "devlet.control.scheduler.scheduler"):
+            print(name, threading.current_thread() is threading.main_thread(), flush=True)
+
+sys.meta_path.insert(0, Watch())
+from devlet.cli.main import main
+sys.argv = ["devlet", "up", "--root", sys.argv[1], "--node-name", "node1"]
+main()
+"""
+    with subprocess.Popen([sys.executable, "-c", finder, str(root / "node")], stdout=subprocess.PIPE, text=True) as up:
+        assert up.stdout
+        lines = {up.stdout.readline().strip() for _ in range(4)}
+        up.terminate()
+    assert {"devlet.daemon.main True", "devlet.control.scheduler.scheduler False"} < lines
+    assert any("devlet is ready" in line for line in lines)
 
 
 async def test_two_embedded_nodes_run_in_one_process_and_leave_its_garbage_collector_alone(root: Path) -> None:
