@@ -9,6 +9,7 @@ all faults are over, every pod can start, and when the pods are gone so is every
 
 import asyncio
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -525,15 +526,25 @@ class Machine(RuleBasedStateMachine):
 
     async def starts_or_is_in_its_own_way(self, uid: PodUID, each: Pod) -> None:
         """A claim that was deleted, or given to other drivers, while a pod referred to it stands in the way until that
-        pod ends."""
+        pod ends: of its own pods, and if a crash kept the driver's answer from the file, of all that want a device of
+        that driver."""
         try:
             await self.manager.prepare(each)
         except DevletError as e:
             assert any(text in str(e) for text in ("old ResourceClaim with same name", "got other devices")) or (
-                uid in self.unreserved and "is not reserved" in str(e)
+                (uid in self.unreserved and "is not reserved" in str(e)) or self.is_for_an_old_claim(str(e))
             )
         else:
             self.promise(uid, each)
+
+    def is_for_an_old_claim(self, text: str) -> bool:
+        """Nobody can say any more which device the driver was asked to prepare for it."""
+        if not (found := re.search(r"is still prepared for ResourceClaim default/(\S+);", text)):
+            return False
+        old = self.file.entries()[key(found[1])]
+        now = {result.driver for result in self.results(key(found[1]))}
+        lost = {name for name, devices in (old.drivers or {}).items() if devices is None}
+        return bool(lost) and (old.uid != self.uid(key(found[1])) or not lost <= now)
 
 
 def _pod(uid: str, names: Sequence[str], extended: str | None) -> Pod:
