@@ -65,6 +65,7 @@ def repair(root: str | None) -> None:
 @contextmanager
 def _database(root: str | None) -> Iterator[Path]:
     """Yield the database of the root, which no devlet can start on for the time being."""
+    from devlet.daemon import root_format
     from devlet.daemon.config import load
     from devlet.daemon.root import DATABASE, LOCK_FILE
     from devlet.kit import file_lock
@@ -73,6 +74,7 @@ def _database(root: str | None) -> Iterator[Path]:
     path = place / DATABASE
     if not path.exists():
         raise InvalidInput(f"{place} has no embedded cluster: there is no {path}")
+    root_format.check(place)
     try:
         with file_lock.held(place / LOCK_FILE):
             yield path

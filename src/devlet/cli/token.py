@@ -33,9 +33,11 @@ def command(kind: str, name: str, root: str | None, node_name: str | None) -> No
 
     For a driver: write its kubeconfig and print the path. With it the driver writes its own ResourceSlices on its
     node, and reports on its devices. For a node: print a kubeconfig with which it joins."""
+    from devlet.daemon import root_format
     from devlet.daemon.config import load
 
     config = load({"root": root, "node_name": node_name})
+    root_format.check(config.root)
     _check_has_api(config.root, kind, name, node_name)
     made = _Root(config)
     if kind == "driver":

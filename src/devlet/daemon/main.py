@@ -24,7 +24,7 @@ from devlet.control import namespace_controller
 from devlet.control.custom_resource_controller import CustomResourceController
 from devlet.control.namespace_controller import NamespaceController
 from devlet.control.node_lifecycle import NodeLifecycle
-from devlet.daemon import controllers, membership, root
+from devlet.daemon import controllers, membership, root, root_format
 from devlet.daemon.config import Config
 from devlet.daemon.kube_api import serving
 from devlet.daemon.node import NodeAgent
@@ -165,9 +165,11 @@ async def run(config: Config, parts: Parts = embedded, on_ready: Callable[[], No
     """Run the parts until SIGINT or SIGTERM. InUse if another process runs on this root."""
     began = monotonic()
     root.prepare(config.root)
+    root_format.check(config.root)  # first of all: the lock file, too, is part of the root
     notifier = sd_notify.from_environment(os.environ)
     stop = Stop(config.stop_timeout)
     with file_lock.held(config.root / root.LOCK_FILE):
+        root_format.claim(config.root)
         async with running(stop.listen), running(notifier.watchdog):
             with stop.scope:
                 async with parts(config):
