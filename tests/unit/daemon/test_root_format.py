@@ -69,7 +69,9 @@ def test_a_root_of_a_newer_format_is_refused_with_both_numbers_and_the_release(
 @pytest.mark.parametrize("content", ["", "1", "{}", '{"format": "1"}', "\x00" * 64, '{"format": 1'])
 def test_a_damaged_file_is_refused_with_what_to_do(root: Path, content: str) -> None:
     path = write(root, content)
-    with pytest.raises(StateCorrupt, match=f"{FILE} is damaged: .* If no devlet newer than {DEVLET} has used this root"):
+    with pytest.raises(
+        StateCorrupt, match=f"{FILE} is damaged: .* If no devlet newer than {DEVLET} has used this root"
+    ):
         check(root)
     path.unlink()
     claim(root)
