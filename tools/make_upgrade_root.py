@@ -2,12 +2,12 @@
 
     python -m tools.make_upgrade_root 1e170c8 tests/vectors/upgrade/0.1.tar.xz
 
-The commit's own code runs: its sources come from git, and its dependencies from the present environment if its lock is the
-present one, else from an environment that is made of its lock. `tools.upgrade_life` says what happens in the root. The
-archive has the root as `root/`, without sockets, and `kept.json`, which describes what a later devlet must keep.
-tests/flows/test_upgrade.py starts the present devlet on each archive in tests/vectors/upgrade.
+The commit's own code runs. Its sources come from git. Its dependencies are those of the present environment if its lock
+is the present one, else the script makes an environment from its lock. `tools.upgrade_life` says what happens in the
+root. The archive has the root as `root/`, without sockets, and `kept.json`, which describes what a later devlet must
+keep. tests/flows/test_upgrade.py starts the present devlet on each archive in tests/vectors/upgrade.
 
-Keys and tokens in the archive are of a cluster that exists nowhere else. Names and numbers of this machine are not in it.
+Keys and tokens in the archive belong to a cluster that exists nowhere else. Nothing in it identifies this machine.
 """
 
 import argparse
@@ -90,7 +90,7 @@ async def _lives(old: Old, root: Path, scratch: Path) -> Document:
 
 
 async def describe(api: NodeApi) -> Document:
-    """What a later devlet has to show as it is now."""
+    """Return what a later devlet must still have."""
     held = {
         name: {resource: sorted(ids) for resource, ids in each.items()} for name, each in (await api.held()).items()
     }
@@ -113,7 +113,7 @@ def _runs(pod: Document) -> bool:
 
 
 async def _objects(api: NodeApi) -> AsyncIterator[Document]:
-    """Every object of every kind that the API stores, as `{path, object}`."""
+    """Yield every object of every kind that the API stores, as `{path, object}`."""
     for version in await _versions(api):
         for kind in (await api.call("GET", version))["resources"]:
             if "/" in kind["name"] or "list" not in kind["verbs"]:
@@ -125,14 +125,14 @@ async def _objects(api: NodeApi) -> AsyncIterator[Document]:
 
 
 async def _versions(api: NodeApi) -> list[str]:
-    """The path of each group's preferred version. Groups of devlet's own show the node, and are not stored."""
+    """Return the path of each group's preferred version. devlet's own group shows the node, and is not stored."""
     groups = (await api.call("GET", "/apis"))["groups"]
     preferred = [each["preferredVersion"]["groupVersion"] for each in groups if not each["name"].endswith("devlet.dev")]
     return ["/api/v1", *(f"/apis/{each}" for each in preferred)]
 
 
 def pack(root: Path, kept: Document) -> bytes:
-    """The same content always gives the same bytes: no times, owners, or order of a directory."""
+    """Return the archive. The same content always gives the same bytes: it has no times, owners or directory order."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
         _add(archive, "kept.json", 0o644, json.dumps(kept, indent=1, sort_keys=True).encode())
@@ -142,7 +142,7 @@ def pack(root: Path, kept: Document) -> bytes:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """Directories are made again by whoever unpacks."""
+    """Yield the regular files, in order. Directories are created when they are unpacked, and sockets are left out."""
     return (path for path in sorted(root.rglob("*")) if path.is_file() and path.name not in _LEFT_OUT)
 
 
@@ -153,7 +153,7 @@ def _add(archive: tarfile.TarFile, name: str, mode: int, content: bytes) -> None
 
 
 def private(root: Path, words: tuple[str, ...]) -> list[str]:
-    """Files that contain one of the words, which are about this machine."""
+    """Return a line for each file that contains one of the words, which identify this machine."""
     wanted = [word.encode() for word in (*words, os.uname().release)]
     return [
         f"{path.relative_to(root)} contains {word.decode()!r}"

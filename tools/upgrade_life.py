@@ -1,7 +1,7 @@
 """What happens on the root that `tools.make_upgrade_root` makes: two lives of an old devlet with old drivers.
 
-The first life ends with SIGTERM, so the database has been checkpointed; the second one is killed, so what it wrote is in
-the write-ahead log. When it is killed, `nic.example.com` fails to unprepare two claims, a pod has a finalizer, a pod waits
+The first life ends with SIGTERM, which checkpoints the database. The second one is killed, so what it wrote is in the
+write-ahead log. When it is killed, `nic.example.com` fails to unprepare two claims, a pod has a finalizer, a pod waits
 for devices that do not exist, and all others run.
 """
 
@@ -74,8 +74,7 @@ class Old:
 
 
 class Life:
-    """One run of the old `devlet up`, with its plugin and its drivers. Files that do not belong to the root, such as logs,
-    go to `scratch`."""
+    """One run of the old `devlet up`, with its plugin and drivers. Logs and orders are in `scratch`."""
 
     def __init__(self, old: Old, root: Path, scratch: Path) -> None:
         self.old = old
@@ -133,9 +132,7 @@ class Life:
 def prepare(root: Path) -> None:
     """Create what an administrator puts into the root before the first start."""
     (root / "manifests").mkdir(mode=0o755)
-    static = pod("static", {RESOURCE: 1})
-    del static["spec"]["nodeName"]
-    (root / "manifests" / "static.json").write_text(json.dumps(static))
+    (root / "manifests" / "static.json").write_text(json.dumps(_unbound(pod("static", {RESOURCE: 1}))))
 
 
 def break_drivers(life: Life) -> None:
@@ -169,11 +166,8 @@ async def second_life(life: Life) -> Document:
     await api.call("DELETE", f"{PODS}/nic-gone?gracePeriodSeconds=0")
     await api.until_pod("held", lambda pod: "running" not in json.dumps(pod["status"]["containerStatuses"]))
     await api.until_event("FailedUnprepareDynamicResources")
-    return {
-        "watch": await _history(api),
-        "token": await _token(api),
-        "nodeKubeconfig": await life.command("token", "node", "n2"),
-    }
+    joining = await life.command("token", "node", "n2")
+    return {"watch": await _history(api), "token": await _token(api), "nodeKubeconfig": joining}
 
 
 async def _history(api: NodeApi) -> Document:
@@ -225,6 +219,10 @@ def _generated(name: str, limits: Mapping[str, int] = {}) -> Document:
     document["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
     document["spec"]["containers"][0]["resources"]["limits"] = {key: str(value) for key, value in limits.items()}
     return document
+
+
+def _unbound(document: Document) -> Document:
+    return {**document, "spec": {key: value for key, value in document["spec"].items() if key != "nodeName"}}
 
 
 def _with_init() -> Document:
@@ -316,10 +314,7 @@ PODS_OF_FIRST_LIFE: Sequence[Document] = (
     pod("done", {RESOURCE: 1}, restart="Never", exit_code="0"),
     _generated("generated"),
     claim_pod("share-1", "shared"),
-    {
-        **(extended := pod("extended", {EXTENDED: 1})),
-        "spec": {k: v for k, v in extended["spec"].items() if k != "nodeName"},
-    },
+    _unbound(pod("extended", {EXTENDED: 1})),
     claim_pod("nic-ending", "nic-ending"),
     claim_pod("nic-gone", "nic-gone"),
     claim_pod("waiting", "too-many"),

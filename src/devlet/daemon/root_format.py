@@ -1,8 +1,8 @@
 """The format of a root: the number that a release raises if earlier releases must not use the root any more.
 
 `devlet.version` in the root has the number, and the release that wrote it first. A root without the file is one of
-devlet 0.1, whose format is 1. A start raises the number before it changes anything else, so that the earlier release does
-not start on a root whose upgrade was interrupted. The database has a format of its own: see `log_file.MIGRATIONS`.
+devlet 0.1, whose format is 1. A start raises the number before it changes anything else, so that the earlier release
+does not start on a root whose upgrade was interrupted. The database has a format of its own: see `log_file.MIGRATIONS`.
 """
 
 import logging
