@@ -11,6 +11,7 @@ DevletError
 ├── NotFound               the caller: no such object or resource (404)
 ├── AlreadyExists          the caller: the name is taken (409)
 ├── Conflict               the caller: somebody wrote first, read again (409, retryable)
+│   └── Overlapping            the scheduler: another one gave away the same devices
 ├── Expired                the caller: that version is gone, list again (410)
 ├── Unavailable            nobody: try again later (503, 504, retryable)
 │   └── TooManyRequests        not so much, or not now (429)
@@ -99,6 +100,10 @@ class AlreadyExists(ResourceError):
 
 class Conflict(ResourceError):
     """Somebody else wrote first, or a precondition does not hold: read again and retry."""
+
+
+class Overlapping(Conflict):
+    """Devices of a claim were allocated to another claim by another scheduler."""
 
 
 class Expired(ResourceError):
