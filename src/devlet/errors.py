@@ -132,12 +132,14 @@ class NotAllocated(DevletError):
 
 class NotPrepared(DevletError):
     """The claims of a pod cannot be prepared, or unprepared, as things are. `drivers` are those that it is due to,
-    `holders` the claims that still have its devices, as NAMESPACE/NAME."""
+    `contested` what other claims still have: the pod's claim, the device, and the claim that has it."""
 
-    def __init__(self, message: str, *, drivers: Iterable[str] = (), holders: Iterable[str] = ()) -> None:
+    def __init__(
+        self, message: str, *, drivers: Iterable[str] = (), contested: Iterable[tuple[str, str, str]] = ()
+    ) -> None:
         super().__init__(message)
         self.drivers = frozenset(drivers)
-        self.holders = frozenset(holders)
+        self.contested = tuple(contested)
 
 
 class NotCreated(DevletError):
