@@ -10,7 +10,7 @@ __all__ = ["lines"]
 
 _ADVICE = (
     "Two schedulers gave the same device away. A node prepares it for one claim and refuses the others.",
-    "Delete the pods of all claims but one: their claims give the device back, and new pods get other devices.",
+    "Delete the pods of all claims but one, and claims that no pod uses: that gives the device back.",
     "Let only one scheduler have the pods whose claims can get these devices.",
 )
 
