@@ -174,7 +174,11 @@ async def test_the_device_of_a_pod_deleted_by_force_is_not_prepared_again_before
     [shown] = (await node.call("GET", "/apis/devlet.dev/v1alpha1/devices"))["items"]
     assert shown["spec"]["driver"] == gpu.name and shown["spec"]["id"] == "dev-0"
     status = shown["status"]
-    assert (status["state"], status["claims"], status["waiting"]) == ("Contested", ["default/first"], ["default/second"])
+    assert (status["state"], status["claims"], status["waiting"]) == (
+        "Contested",
+        ["default/first"],
+        ["default/second"],
+    )
     view = "/apis/devlet.dev/v1alpha1/namespaces/default/preparedclaims/first"
     with pytest.raises(Conflict, match="stuck"):
         await node.call("DELETE", view)

@@ -162,8 +162,8 @@ class Ledger:
                     takers[key] += stakes
         for key, amount in left.items():
             if amount < 0 and len(claims := _claims(takers[key])) > 1:
-                counters, name = key
-                yield Overlap(f"counter set {counters} of pool {'/'.join(pool)}", name, claims)
+                counter_set, counter = key
+                yield Overlap(f"counter set {counter_set} of pool {'/'.join(pool)}", counter, claims)
 
     def _capacity(self, device: DeviceIdentity) -> Mapping[str, int]:
         for part in self._parts((device.driver, device.pool)):
@@ -190,7 +190,9 @@ def _stake(claim: ClaimKey, result: DeviceResult) -> _Stake:
 def _part(slice_: ResourceSlice) -> _Part:
     spec = slice_.spec
     limits = {device.name: _limits_of(device) for device in spec.devices if _is_limited(device)}
-    counters = {(each.name, name): _nano(it.value) for each in spec.shared_counters for name, it in each.counters.items()}
+    counters = {
+        (each.name, name): _nano(it.value) for each in spec.shared_counters for name, it in each.counters.items()
+    }
     return _Part(spec.pool.generation, limits, counters)
 
 

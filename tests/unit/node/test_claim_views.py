@@ -10,8 +10,8 @@ from devlet.node.claims.records import (
     ClaimKey,
     ClaimRecord,
     ClaimState,
-    Contested,
     ContainerClaim,
+    Contested,
     DriverPart,
     PodWait,
 )

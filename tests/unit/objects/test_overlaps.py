@@ -96,9 +96,7 @@ def test_shares_overlap_if_they_exceed_the_capacity_of_the_device() -> None:
     found = ledger(slice_of("n1", [SHARED]), a=memory("8Gi", "s"), b=memory("8Gi", "t"))
     assert not found.all()
     found.hold(C, [memory("1", "u")])
-    assert texts(found, A) == [
-        f"claims default/a, default/b and team/c together hold more memory of {GPU} than it has"
-    ]
+    assert texts(found, A) == [f"claims default/a, default/b and team/c together hold more memory of {GPU} than it has"]
     found.release(A)
     assert not found.all()
 

@@ -149,7 +149,7 @@ class Binder:
         written.reserved.append((claim, with_devices))
 
     async def _compared(self, subject: Subject, written: _Written) -> list[ResourceClaim]:
-        """Return the claims of the pod. Raises Overlapping if another claim got a device of them before they were written.
+        """Return the claims of the pod. Raises Overlapping if another claim got one of their devices before.
 
         For a pod that has its node already, return none: the node may have prepared the claims, so they cannot be taken
         back. It refuses to prepare a device that another claim has."""

@@ -35,7 +35,7 @@ class OverlapCheck:
         claims.on_change(self._changed)
 
     async def seen(self, claims: Sequence[ResourceClaim]) -> None:
-        """Wait until the informer has the claims as they are here, or later. Raises Unavailable if it takes too long."""
+        """Wait until the informer has the claims as they are here, or newer. Raises Unavailable after `patience`."""
         if all(map(self._is_seen, claims)):
             return
         with anyio.move_on_after(self._patience):

@@ -56,7 +56,9 @@ class Unblocker:
         found = {claim.name: overlaps[0] for claim in claims if (overlaps := self._overlaps(claim))}
         droppable = [claim for claim in _free_to_drop(subject) if claim.name in found]
         await self._deallocate(subject, droppable)
-        await self._give_back(subject, [each for each in subject.reserved if each.name in found and each not in droppable])
+        await self._give_back(
+            subject, [each for each in subject.reserved if each.name in found and each not in droppable]
+        )
         return next((overlap.text for overlap in found.values()), "")
 
     def _overlaps(self, claim: ResourceClaim) -> Sequence[Overlap]:

@@ -6,7 +6,7 @@ known: from the moment before a driver is called, so two claims cannot be prepar
 The file does not say which devices were allocated, nor whether for admin access. After a restart that is learned from
 the cluster when it matters; until then a driver that has not answered with any device may have prepared every one."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
 
 from msgspec import Struct

@@ -55,7 +55,6 @@ class ClaimMetrics:
             lambda: {(driver,): number for driver, number in read().items()},
         )
 
-
     def show_contested(self, read: Callable[[], int]) -> None:
         """`read` is called when the metrics are collected."""
         self._registry.gauge(

@@ -45,7 +45,7 @@ def _list(description: str, items: Document | None = None) -> Document:
 
 
 _DEVICE = _object(
-    "A device of a device plugin on this node, and who has it; or one of a DRA driver that several claims want. Read only.",
+    "A device of a device plugin on this node, or one of a DRA driver that several claims want. Read only.",
     spec=_object(
         "Which device it is.",
         resource=_text("The resource name under which containers ask for it; absent if it is of a DRA driver."),
@@ -57,7 +57,9 @@ _DEVICE = _object(
     status=_object(
         "How it is.",
         health=_text("What its plugin says; Unknown for a device that is held but no longer listed."),
-        state=_text("Free, Reserved for a pod that is being admitted, Held, Releasing, or Contested by several claims."),
+        state=_text(
+            "Free, Reserved for a pod that is being admitted, Held, Releasing, or Contested by several claims."
+        ),
         holder=_object(
             "Who has it.",
             namespace=_text("The pod's namespace; absent if the pod is gone."),
@@ -67,7 +69,9 @@ _DEVICE = _object(
         ),
         claims=_list("The claims that it is prepared for, as NAMESPACE/NAME."),
         waiting=_list("The claims that wait until it is unprepared, as NAMESPACE/NAME."),
-        since=_time("When the holder got it, or when the first claim began to wait; absent if that was before a restart."),
+        since=_time(
+            "When the holder got it, or when the first claim began to wait; absent if that was before a restart."
+        ),
     ),
 )
 _PLUGIN = _object(

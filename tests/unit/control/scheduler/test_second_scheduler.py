@@ -127,7 +127,7 @@ async def test_a_share_that_does_not_fit_any_more_is_taken_back(world: World) ->
     mine = claim("half")
     mine["spec"]["devices"]["requests"][0]["exactly"]["capacity"] = {"requests": {"memory": "8Gi"}}
     await world.add(mine)
-    share = {"shareID": "f5a4cf0c-4bcb-4ea0-9ae4-26d2f4a4dd4c", "consumedCapacity": {"memory": "12Gi"}}
+    share: Document = {"shareID": "f5a4cf0c-4bcb-4ea0-9ae4-26d2f4a4dd4c", "consumedCapacity": {"memory": "12Gi"}}
     world.cluster.before = at_first(CLAIM_STATUS, lambda: take(world, **share))
     async with world.scheduling():
         await world.add(pod("ours", claim="half"))
