@@ -84,12 +84,14 @@ class Binder:
         written = _Written()
         try:
             async with self._turns:
+                if not subject.node:
+                    self._overlaps.compare(granted.key for granted in assignment.granted)
                 await self._write_claims(subject, assignment, written)
             own = await self._compared(subject, written)
             await self._conditions.met(subject.pod, [claim for claim, _ in written.reserved] + subject.reserved)
             if not subject.node:
                 async with self._turns:
-                    self._overlaps.compare(own)  # what happened meanwhile counts
+                    self._overlaps.compare(own)  # again: others may have written while devices were attached
                     await self._bind(subject.pod, assignment.node, written)
         except DevletError:
             if not written.is_bound:
@@ -148,15 +150,16 @@ class Binder:
             self._book.drop(_key(claim), granted.results)
         written.reserved.append((claim, with_devices))
 
-    async def _compared(self, subject: Subject, written: _Written) -> list[ResourceClaim]:
+    async def _compared(self, subject: Subject, written: _Written) -> list[ClaimKey]:
         """Return the claims of the pod. Raises Overlapping if another claim got one of their devices before.
 
         For a pod that has its node already, return none: the node may have prepared the claims, so they cannot be taken
         back. It refuses to prepare a device that another claim has."""
         if subject.node:
             return []
-        own = [claim for claim, _ in written.reserved] + subject.reserved
-        await self._overlaps.seen(own)
+        claims = [claim for claim, _ in written.reserved] + subject.reserved
+        await self._overlaps.seen(claims)
+        own = list(map(_key, claims))
         self._overlaps.compare(own)
         return own
 

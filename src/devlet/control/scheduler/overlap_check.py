@@ -7,7 +7,7 @@ Events of one kind arrive in the order of their versions. So when our own write 
 written before it has been seen too, and of two schedulers that do this at least one notices. It costs no request.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import anyio
 
@@ -47,10 +47,9 @@ class OverlapCheck:
         names = ", ".join(claim.name for claim in claims if not self._is_seen(claim))
         raise Unavailable(f"the allocation of claim {names} did not come back in a watch within {self._patience:g} s")
 
-    def compare(self, claims: Sequence[ResourceClaim]) -> None:
+    def compare(self, claims: Iterable[ClaimKey]) -> None:
         """Raises Overlapping if another claim has a device of one of these."""
-        for claim in claims:
-            key = (claim.metadata.namespace, claim.metadata.name)
+        for key in claims:
             for overlap in self._ledger.of(key):
                 self._metrics.overlapped()
                 if overlap.lacking:

@@ -270,3 +270,27 @@ async def test_a_binding_that_fails_after_the_comparison_gives_the_claims_back(w
         await world.add(pod("ours", claim="c"))
         await world.told("ours", "not you")
         assert await device_of(world, "c") == ""
+
+
+async def test_a_device_that_was_given_away_between_decision_and_write_costs_no_write(world: World) -> None:
+    """The slot for the writes is taken, so the pod waits with its decision."""
+    await furnish(world, settings=Settings(report_after=0.05, at_once=1, retry=Backoff(0.01, 0.05)))
+    begun, go = anyio.Event(), anyio.Event()
+
+    async def occupy(write: Write) -> None:
+        if write.what == BINDING and write.name == "first":
+            begun.set()
+            await go.wait()
+
+    world.cluster.before = occupy
+    async with world.scheduling():
+        await world.add(pod("first"))
+        await begun.wait()
+        await world.add(pod("ours", claim="c"))
+        await anyio.wait_all_tasks_blocked()
+        await take(world)
+        await anyio.wait_all_tasks_blocked()
+        go.set()
+        await world.bound("ours")
+        assert await device_of(world, "c") == "gpu-1"
+        assert world.cluster.writes.count(CLAIM_STATUS) == 1
