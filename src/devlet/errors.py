@@ -11,6 +11,7 @@ DevletError
 ├── NotFound               the caller: no such object or resource (404)
 ├── AlreadyExists          the caller: the name is taken (409)
 ├── Conflict               the caller: somebody wrote first, read again (409, retryable)
+│   └── Overlapping            the scheduler: another one gave away the same devices
 ├── Expired                the caller: that version is gone, list again (410)
 ├── Unavailable            nobody: try again later (503, 504, retryable)
 │   └── TooManyRequests        not so much, or not now (429)
@@ -101,6 +102,10 @@ class Conflict(ResourceError):
     """Somebody else wrote first, or a precondition does not hold: read again and retry."""
 
 
+class Overlapping(Conflict):
+    """Devices of a claim were allocated to another claim by another scheduler."""
+
+
 class Expired(ResourceError):
     """The version asked for is no longer kept; `fresh_continue` goes on from the newest one."""
 
@@ -127,12 +132,14 @@ class NotAllocated(DevletError):
 
 class NotPrepared(DevletError):
     """The claims of a pod cannot be prepared, or unprepared, as things are. `drivers` are those that it is due to,
-    `holders` the claims that still have its devices, as NAMESPACE/NAME."""
+    `contested` what other claims still have: the pod's claim, the device, and the claim that has it."""
 
-    def __init__(self, message: str, *, drivers: Iterable[str] = (), holders: Iterable[str] = ()) -> None:
+    def __init__(
+        self, message: str, *, drivers: Iterable[str] = (), contested: Iterable[tuple[str, str, str]] = ()
+    ) -> None:
         super().__init__(message)
         self.drivers = frozenset(drivers)
-        self.holders = frozenset(holders)
+        self.contested = tuple(contested)
 
 
 class NotCreated(DevletError):

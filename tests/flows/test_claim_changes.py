@@ -171,6 +171,14 @@ async def test_the_device_of_a_pod_deleted_by_force_is_not_prepared_again_before
     text = "is still prepared for ResourceClaim default/first, whose pod is gone"
     assert "devlet claim release default/first --force" in await node.until_failed("second", text)
     assert [call.names for call in gpu.asked(PREPARE)] == [("first",)]
+    [shown] = (await node.call("GET", "/apis/devlet.dev/v1alpha1/devices"))["items"]
+    assert shown["spec"]["driver"] == gpu.name and shown["spec"]["id"] == "dev-0"
+    status = shown["status"]
+    assert (status["state"], status["claims"], status["waiting"]) == (
+        "Contested",
+        ["default/first"],
+        ["default/second"],
+    )
     view = "/apis/devlet.dev/v1alpha1/namespaces/default/preparedclaims/first"
     with pytest.raises(Conflict, match="stuck"):
         await node.call("DELETE", view)

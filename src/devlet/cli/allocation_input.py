@@ -23,6 +23,7 @@ from devlet.objects.identifiers import DriverName
 from devlet.objects.kinds import BUILT_IN, Kind
 from devlet.objects.node import Node
 from devlet.objects.node_drivers import is_of_gone_driver
+from devlet.objects.overlaps import Ledger
 from devlet.objects.pod import Pod
 from devlet.objects.slice import Device, ResourceSlice
 from devlet.objects.taint_rule import DeviceTaintRule
@@ -115,6 +116,15 @@ class Objects:
             if key not in without:
                 inventory.hold(claim)
         return inventory
+
+    def ledger(self) -> Ledger:
+        """Return who holds which devices, to find claims that hold more than there is."""
+        ledger = Ledger()
+        for slice in self.slices.values():
+            ledger.put_slice(slice)
+        for key, claim in self.claims.items():
+            ledger.hold(key, claim.results)
+        return ledger
 
     def hidden_drivers(self) -> list[tuple[DriverName, str]]:
         """Return the drivers that are gone from a node where they still have slices, each with the node."""

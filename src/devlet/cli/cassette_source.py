@@ -130,7 +130,7 @@ def _on_devlet(session: Session, origin: Origin, node: str, slices: Sequence[Doc
         slices=slices,
         drivers=shown["drivers"],
         plugins=shown["plugins"],
-        devices=shown["devices"],
+        devices=[device for device in shown["devices"] if "resource" in device["spec"]],
         prepared_claims=shown["preparedclaims"],
         health=_health(root / _HEALTH),
         answers=_answers(root / _CHECKPOINT),

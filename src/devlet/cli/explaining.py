@@ -1,7 +1,7 @@
 """What `devlet explain` does: find the pod or claim, ask why, and put the answer into words."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -14,12 +14,13 @@ from devlet.cli.allocation_input import Key, Objects, text_of
 from devlet.cli.allocation_source import Source
 from devlet.cli.allocation_subject import Subject, claim_subject, pod_subject
 from devlet.cli.session import Document
-from devlet.cli.views import allocated, explanation, explanation_document
+from devlet.cli.views import allocated, explanation, explanation_document, overlap
 from devlet.control.search_time import FILTER_TIMEOUT, SearchTime
 from devlet.errors import InvalidInput, NotFound
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import DriverName
 from devlet.objects.node import Node
+from devlet.objects.overlaps import Overlap
 
 __all__ = ["Answer", "Question", "answer", "objects_for"]
 
@@ -67,6 +68,7 @@ class Answer:
     claims: tuple[Document, ...]
     reports: tuple[NodeReport, ...]
     hidden: tuple[tuple[DriverName, str], ...] = ()  # drivers that are gone, each with its node
+    overlaps: tuple[Overlap, ...] = ()  # of the allocated claims with others
 
     def document(self) -> Document:
         subject, (namespace, name) = self.subject, self.subject.key
@@ -77,6 +79,8 @@ class Answer:
             head["excludedNodes"] = [{"text": text, "nodes": count} for text, count in self.excluded.most_common()]
         if self.hidden:
             head["goneDrivers"] = [{"driver": driver, "node": node} for driver, node in self.hidden]
+        if self.overlaps:
+            head["overlaps"] = [_overlap(each) for each in self.overlaps]
         if self.claims:
             head["allocated"] = [_brief(claim) for claim in self.claims]
         return head | (explanation_document.document(self.found) if self.found else {"fits": not subject.claims})
@@ -89,6 +93,8 @@ class Answer:
             yield f"{subject.text} does not fit: no node is left to look at"
         else:
             yield f"{subject.text}: {_settled(subject)}"
+        if self.overlaps:
+            yield from overlap.lines(self.overlaps)
         yield from self._notes()
         if self.claims:
             yield from allocated.lines(self.claims, self.reports, now, wide=wide)
@@ -114,6 +120,10 @@ def _settled(subject: Subject) -> str:
     return claims + (
         f", and it is bound to node {pod.spec.node_name}" if pod.spec.node_name else ", but it is not bound to a node"
     )
+
+
+def _overlap(found: Overlap) -> Document:
+    return {"text": found.text, "claims": [text_of(claim) for claim in found.claims]}
 
 
 def _brief(claim: Document) -> Document:
@@ -145,7 +155,19 @@ def answer(question: Question, objects: Objects, rules: Rules) -> Answer:
     reports = _passed_over(question, objects, rules, subject, left)
     counted = excluded if subject.claims else Counter[str]()
     hidden = tuple(objects.hidden_drivers()) if hide and subject.claims else ()
-    return Answer(subject, found, len(left), rules.is_reference, counted, tuple(claims), tuple(reports), hidden)
+    overlaps = tuple(_overlaps(objects, subject))
+    return Answer(
+        subject, found, len(left), rules.is_reference, counted, tuple(claims), tuple(reports), hidden, overlaps
+    )
+
+
+def _overlaps(objects: Objects, subject: Subject) -> Iterable[Overlap]:
+    """The overlaps of the claims that have devices, each once."""
+    if not subject.allocated:
+        return ()
+    ledger = objects.ledger()
+    keys = ((claim.metadata.namespace, claim.metadata.name) for claim in subject.allocated)
+    return dict.fromkeys(found for key in keys for found in ledger.of(key))
 
 
 def _explained(

@@ -18,7 +18,7 @@ from devlet.node.claims.claim_reader import ClaimReader
 from devlet.node.claims.claim_watch import ClaimWatch
 from devlet.node.claims.health_follower import HealthFollower
 from devlet.node.claims.manager import ClaimManager
-from devlet.node.claims.metrics import ClaimMetrics, claims_in_use
+from devlet.node.claims.metrics import ClaimMetrics, claims_in_use, contested_devices
 from devlet.node.node_slices import NodeSlices
 from devlet.node.reports import Report
 from devlet.node.slices import SliceKeeper
@@ -77,6 +77,7 @@ class NodeClaims:
             misplaced=lambda claim: unusable_on(claim, name, labels()),
         )
         observed.show_in_use(lambda: claims_in_use(self.manager.records()))
+        observed.show_contested(lambda: contested_devices(self.manager.waits()))
         delays = slices.Settings(delay=settings.slice_wipe_delay)
         self.keeper = SliceKeeper(cluster, name, self.drivers, clock, delays, on_change=drivers_changed)
         self.slices = NodeSlices(cluster, name, self.keeper)

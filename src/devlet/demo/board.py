@@ -106,6 +106,8 @@ class Board:
     def _device_rows(self) -> Iterator[Row]:
         node = next((node["metadata"]["name"] for node in self._of("Node")), "")
         for device in self._devices:
+            if "resource" not in device["spec"]:  # of a DRA driver: its slices follow
+                continue
             resource, name = device["spec"]["resource"], device["spec"]["id"]
             yield node, resource, name, f"device plugin, {device['status']['health']}", self._holders_of(resource, name)
         for slice_, device in self._published():

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, DriverPart, PodWait
+from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, Contested, DriverPart, PodWait
 from devlet.node.view_documents import REFUSED, by_name, document, escaped, moment
 from devlet.node.view_documents import known as without_unknown
 from devlet.objects.documents import Document
@@ -22,9 +22,10 @@ from devlet.objects.prepared import PreparedDevice
 from devlet.plugins.dra import DriverRecord
 from devlet.plugins.refusals import Refusal
 
-__all__ = ["Known", "driver_documents", "prepared_claim_documents"]
+__all__ = ["Known", "contested_documents", "driver_documents", "prepared_claim_documents"]
 
 WAITING = "Waiting"  # of a claim that is not in the checkpoint
+CONTESTED = "Contested"  # of a device that is prepared for one claim and wanted by another
 MISSING = "Missing"  # of a driver that is not registered
 
 
@@ -186,6 +187,25 @@ def _counts(tally: _Tally) -> Document:
         "pods": tally.pods,
         "wipeAt": moment(tally.wipe),
     }
+
+
+def contested_documents(waits: Iterable[PodWait]) -> Iterator[Document]:
+    """Return the devices of DRA drivers that are prepared for one claim while another waits for them."""
+    found: defaultdict[str, list[tuple[PodWait, Contested]]] = defaultdict(list)
+    for wait in waits:
+        for each in wait.contested:
+            found[each.device].append((wait, each))
+    for device, entries in sorted(found.items()):
+        place, _, name = device.rpartition("/")
+        driver, _, pool = place.partition("/")
+        status = {
+            "state": CONTESTED,
+            "since": moment(min(wait.since for wait, _ in entries)),
+            "claims": sorted({each.holder for _, each in entries}),
+            "waiting": sorted({each.claim for _, each in entries}),
+        }
+        spec = {"driver": driver, "pool": pool, "id": name}
+        yield document("Device", {"name": escaped(device.replace("/", ":"))}, spec, status)
 
 
 def _prepared(record: ClaimRecord, number: int, waits: Collection[PodWait], names: Mapping[PodUID, str]) -> Document:

@@ -3,6 +3,7 @@
 They are read and never written; a prepared claim can be released.
 
     Device   VENDOR:NAME:ID         one device of a plugin, and who has it
+             DRIVER:POOL:NAME       one device of a DRA driver that two claims on this node want
     Plugin   VENDOR:NAME[~N]        one plugin instance; N from 2 for more than one of a resource
     Holder   the pod's own name     one pod that has devices, and what its containers get with them
 
@@ -87,7 +88,8 @@ class NodeViews:
         self._holders = Holders(devices, claims or NoClaims(), runtime)
 
     def devices(self) -> list[Document]:
-        return device_documents(self._devices.device_records(), self._pods.active())
+        waits = self._claims.waits() if self._claims else ()
+        return device_documents(self._devices.device_records(), self._pods.active(), waits)
 
     def plugins(self) -> list[Document]:
         refused = [each for each in self._refusals() if each.type != DRA_DRIVER]
@@ -116,9 +118,12 @@ class NodeViews:
         return claim_views.prepared_claim_documents(records, waits, self._pods.active())
 
 
-def device_documents(records: Iterable[DeviceRecord], pods: Iterable[Pod]) -> list[Document]:
+def device_documents(
+    records: Iterable[DeviceRecord], pods: Iterable[Pod], waits: Iterable[PodWait] = ()
+) -> list[Document]:
     by_uid = {pod.uid: pod for pod in pods}
-    return by_name(_device(record, by_uid) for record in records)
+    devices = [_device(record, by_uid) for record in records]
+    return by_name([*devices, *claim_views.contested_documents(waits)])
 
 
 def plugin_documents(records: Iterable[PluginRecord], refused: Iterable[Refusal] = ()) -> list[Document]:

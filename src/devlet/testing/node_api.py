@@ -129,7 +129,8 @@ class NodeApi:
         """The status of each device of a device plugin, by resource and id."""
         found: dict[str, dict[str, Document]] = {}
         for each in await self.items(f"{VIEWS}/devices"):
-            found.setdefault(each["spec"]["resource"], {})[each["spec"]["id"]] = each["status"]
+            if "resource" in each["spec"]:
+                found.setdefault(each["spec"]["resource"], {})[each["spec"]["id"]] = each["status"]
         return found
 
     async def held(self) -> dict[str, dict[str, set[str]]]:

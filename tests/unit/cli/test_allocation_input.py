@@ -87,3 +87,11 @@ def test_a_claim_can_be_replaced() -> None:
 
 def test_the_text_of_a_name_has_its_namespace_if_there_is_one() -> None:
     assert (text_of(("", "n")), text_of(("ns", "n"))) == ("n", "ns/n")
+
+
+def test_the_ledger_knows_what_claims_hold_and_what_slices_limit() -> None:
+    held: Document = {"status": {"allocation": {"devices": {"results": [RESULT]}}}}
+    other = {**CLAIM, "metadata": {"name": "other", "namespace": "ns"}}
+    assert not objects(SLICE, CLAIM | held, other).ledger().all()
+    (overlap,) = objects(SLICE, CLAIM | held, other | held).ledger().all()
+    assert overlap.claims == (("ns", "c"), ("ns", "other"))

@@ -192,3 +192,34 @@ def test_devices_of_a_driver_that_is_gone_from_its_node_are_left_out_but_not_for
     assert {each["driver"] for each in ours.document()["goneDrivers"]} == {"gpu.example.com"}
     theirs = answer(question, objects, Rules.reference())
     assert theirs.found is not None and theirs.found.fits and "Left out" not in text(theirs)
+
+
+SECOND = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: second, namespace: default}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+status:
+  allocation:
+    devices: {results: [{request: gpu, driver: gpu.example.com, pool: n1, device: gpu-0}]}
+"""
+
+
+def test_claims_with_one_device_are_named_with_what_to_do(cluster: Path) -> None:
+    assert "Overlaps" not in text(ask(cluster, "training")) and "overlaps" not in ask(cluster, "training").document()
+    add(cluster, SECOND)
+    both = "device gpu.example.com/n1/gpu-0 is allocated to two claims: default/second and default/training"
+    for name in ("training", "second"):
+        found = ask(cluster, name)
+        assert f"\n\nOverlaps:\n  {both}\n" in text(found) and "Delete the pods of all claims but one" in text(found)
+        assert found.document()["overlaps"] == [{"text": both, "claims": ["default/second", "default/training"]}]
+
+
+def test_a_pod_with_a_claim_whose_device_another_claim_has_is_told(cluster: Path) -> None:
+    add(cluster, f"{SECOND}---{POD % ('user', TRAINING, '')}")
+    assert "is allocated to two claims: default/second and default/training" in text(ask(cluster, "pod/user"))
+
+
+def test_a_claim_without_devices_has_no_overlaps(cluster: Path) -> None:
+    add(cluster, SECOND)
+    assert "Overlaps" not in text(ask(cluster, "any"))

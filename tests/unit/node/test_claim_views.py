@@ -5,8 +5,16 @@ from typing import Any
 
 import pytest
 
-from devlet.node.claim_views import Known, driver_documents, prepared_claim_documents
-from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, ContainerClaim, DriverPart, PodWait
+from devlet.node.claim_views import Known, contested_documents, driver_documents, prepared_claim_documents
+from devlet.node.claims.records import (
+    ClaimKey,
+    ClaimRecord,
+    ClaimState,
+    ContainerClaim,
+    Contested,
+    DriverPart,
+    PodWait,
+)
 from devlet.node.views import NodeViews
 from devlet.objects.container import Container
 from devlet.objects.identifiers import ClaimName, ClaimUID, DriverName, PodUID
@@ -266,3 +274,26 @@ async def test_a_node_shows_what_its_managers_know() -> None:
 async def test_a_node_without_them_has_none_to_show() -> None:
     views = NodeViews(Nothing(), Nothing())
     assert (await views.drivers(), views.prepared_claims()) == ([], [])
+
+
+def contested(device: str, holder: str, claim: str, since: datetime = SINCE) -> PodWait:
+    key = ClaimKey("ns", ClaimName(claim))
+    return PodWait(PodUID(claim), (key,), since, "not yet", (), (Contested(device, f"ns/{holder}", f"ns/{claim}"),))
+
+
+def test_a_device_that_is_prepared_for_one_claim_and_wanted_by_others_is_shown_with_all_of_them() -> None:
+    later = contested("gpu.example.com/n1/gpu-0", "a", "c", SINCE + timedelta(seconds=1))
+    [document] = contested_documents([later, contested("gpu.example.com/n1/gpu-0", "a", "b"), wait()])
+    assert document["kind"] == "Device" and document["metadata"] == {"name": "gpu.example.com:n1:gpu-0"}
+    assert document["spec"] == {"driver": "gpu.example.com", "pool": "n1", "id": "gpu-0"}
+    assert document["status"] == {
+        "state": "Contested",
+        "since": TEXT,
+        "claims": ["ns/a"],
+        "waiting": ["ns/b", "ns/c"],
+    }
+
+
+def test_a_pool_may_have_slashes() -> None:
+    [document] = contested_documents([contested("gpu.example.com/rack/n1/gpu-0", "a", "b")])
+    assert document["spec"] == {"driver": "gpu.example.com", "pool": "rack/n1", "id": "gpu-0"}

@@ -7,13 +7,16 @@ from devlet.cli.views import container_spec
 from devlet.cli.views.plugin import PLUGINS, state
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, moment, section
-from devlet.serve.kube_api.table_cells import at, documents_at, text
+from devlet.serve.kube_api.table_cells import at, documents_at, text, texts
 
 HOLDERS = "holders.devlet.dev"
 _UNLISTED = "Unknown"
 
 
 def view(device: Document, reader: Reader) -> Iterator[str]:
+    if not text(device, "spec", "resource"):
+        yield from _contested(device, reader)
+        return
     nodes = at(device, "spec", "numaNodes")
     yield from fields(
         [
@@ -27,6 +30,21 @@ def view(device: Document, reader: Reader) -> Iterator[str]:
     )
     if holder := at(device, "status", "holder"):
         yield from _held(device, holder, reader)
+
+
+def _contested(device: Document, reader: Reader) -> Iterator[str]:
+    """A device of a DRA driver."""
+    yield from fields(
+        [
+            ("Driver", text(device, "spec", "driver")),
+            ("Pool", text(device, "spec", "pool")),
+            ("Device", text(device, "spec", "id")),
+            ("State", text(device, "status", "state")),
+            ("Prepared for", ", ".join(f"claim {each}" for each in texts(device, "status", "claims"))),
+            ("Wanted by", ", ".join(f"claim {each}" for each in texts(device, "status", "waiting"))),
+            ("Since", moment(at(device, "status", "since"), reader.now)),
+        ]
+    )
 
 
 def _held(device: Document, holder: Document, reader: Reader) -> Iterator[str]:

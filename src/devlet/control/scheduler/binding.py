@@ -1,7 +1,7 @@
 """A decision becomes true: claims are written, devices get ready, the pod is bound.
 
-    reserve claims ─▶ wait for devices that have to be attached first ─▶ bind the pod
-         └──────────── anything fails: give the claims back ────────────┘
+    reserve claims ─▶ compare with others ─▶ wait for devices that have to be attached first ─▶ bind the pod
+         └──────────────────────── anything fails: give the claims back ───────────────────────┘
 
 A crash between two of these leaves claims that are reserved for a pod without a node: the next attempt finds them, and
 with them the node where the pod has to go. If the answer to the binding was lost the pod is read until it is known
@@ -21,6 +21,7 @@ from devlet.control.scheduler.binding_conditions import BindingConditions
 from devlet.control.scheduler.claim_book import ClaimBook, ClaimKey
 from devlet.control.scheduler.extended_resources import ExtendedClaim
 from devlet.control.scheduler.metrics import SchedulerMetrics
+from devlet.control.scheduler.overlap_check import OverlapCheck
 from devlet.control.scheduler.placing import Assignment, Granted
 from devlet.control.scheduler.settings import Settings
 from devlet.control.scheduler.subject import Subject
@@ -61,6 +62,7 @@ class Binder:
         book: ClaimBook,
         writer: ClaimWriter,
         conditions: BindingConditions,
+        overlaps: OverlapCheck,
         metrics: SchedulerMetrics,
         clock: Clock,
         settings: Settings,
@@ -69,6 +71,7 @@ class Binder:
         self._book = book
         self._writer = writer
         self._conditions = conditions
+        self._overlaps = overlaps
         self._metrics = metrics
         self._clock = clock
         self._retry = settings.retry
@@ -81,10 +84,14 @@ class Binder:
         written = _Written()
         try:
             async with self._turns:
+                if not subject.node:
+                    self._overlaps.compare(granted.key for granted in assignment.granted)
                 await self._write_claims(subject, assignment, written)
+            own = await self._compared(subject, written)
             await self._conditions.met(subject.pod, [claim for claim, _ in written.reserved] + subject.reserved)
             if not subject.node:
                 async with self._turns:
+                    self._overlaps.compare(own)  # again: others may have written while devices were attached
                     await self._bind(subject.pod, assignment.node, written)
         except DevletError:
             if not written.is_bound:
@@ -142,6 +149,19 @@ class Binder:
         if granted is not None:
             self._book.drop(_key(claim), granted.results)
         written.reserved.append((claim, with_devices))
+
+    async def _compared(self, subject: Subject, written: _Written) -> list[ClaimKey]:
+        """Return the claims of the pod. Raises Overlapping if another claim got one of their devices before.
+
+        For a pod that has its node already, return none: the node may have prepared the claims, so they cannot be taken
+        back. It refuses to prepare a device that another claim has."""
+        if subject.node:
+            return []
+        claims = [claim for claim, _ in written.reserved] + subject.reserved
+        await self._overlaps.seen(claims)
+        own = list(map(_key, claims))
+        self._overlaps.compare(own)
+        return own
 
     async def _make(self, pod: Pod, extended: ExtendedClaim, granted: Granted) -> ResourceClaim:
         """The claim for extended resources: from now on it has what was given to it before it had a name."""

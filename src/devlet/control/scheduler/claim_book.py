@@ -13,7 +13,7 @@ from devlet.control.scheduler.devices import Devices
 from devlet.objects.claim import DeviceResult, ResourceClaim
 from devlet.objects.documents import Document, view
 
-__all__ = ["ClaimBook", "ClaimKey"]
+__all__ = ["ClaimBook", "ClaimKey", "version_number"]
 
 ClaimKey = tuple[str, str]  # namespace, name
 
@@ -63,7 +63,7 @@ class ClaimBook:
         claim = view(ResourceClaim, document)
         key = (claim.metadata.namespace, claim.metadata.name)
         known = self._written.get(key)
-        newest = max(_number(self._claims.version), _version(known) if known else 0)
+        newest = max(version_number(self._claims.version), _version(known) if known else 0)
         if newest < _version(claim):  # or else it may have been written or deleted since
             self._written[key] = claim
         self._settle(key)
@@ -80,7 +80,7 @@ class ClaimBook:
 
     def _sweep(self) -> None:
         """What was written and deleted while the informer had lost its connection was never there to it."""
-        now = _number(self._claims.version)
+        now = version_number(self._claims.version)
         gone = [key for key, written in self._written.items() if _version(written) <= now]
         for key in [key for key in gone if self._claims.get(key[1], key[0]) is None]:
             del self._written[key]
@@ -114,8 +114,9 @@ def _is_older(written: ResourceClaim, change: Changed[ResourceClaim]) -> bool:
 
 
 def _version(claim: ResourceClaim) -> int:
-    return _number(claim.metadata.resource_version)
+    return version_number(claim.metadata.resource_version)
 
 
-def _number(version: str) -> int:
+def version_number(version: str) -> int:
+    """Return a resourceVersion as a number, so that two of one kind can be compared."""
     return int(version or 0)

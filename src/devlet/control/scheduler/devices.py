@@ -19,6 +19,7 @@ from devlet.errors import InvalidInput
 from devlet.kit.facts import facts
 from devlet.objects.claim import DeviceResult
 from devlet.objects.device_class import DeviceClass
+from devlet.objects.overlaps import Ledger
 from devlet.objects.slice import ResourceSlice
 
 __all__ = ["Devices"]
@@ -30,8 +31,11 @@ ClaimKey = tuple[str, str]
 
 
 class Devices:
+    """`ledger` knows the same devices and holders, and changes at once, even while a thread has the allocator."""
+
     def __init__(self, features: Features = ALL_FEATURES, rules: Rules = Rules()) -> None:
         self.allocator = Allocator(Inventory(), features, rules)
+        self.ledger = Ledger()
         self._later: list[Callable[[], None]] | None = None
         self._alone = anyio.Lock()
 
@@ -87,8 +91,10 @@ class Devices:
 
     def see_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         if new is not None:
+            self.ledger.put_slice(new)
             self._do(lambda: self._put_slice(new))
         elif old is not None:
+            self.ledger.remove_slice(old.metadata.name)
             self._do(lambda: self.allocator.inventory.remove_slice(old.metadata.name))
 
     def see_class(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
@@ -99,9 +105,11 @@ class Devices:
             self._do(lambda: inventory.remove_class(old.name))
 
     def hold(self, claim: ClaimKey, results: Sequence[DeviceResult]) -> None:
+        self.ledger.hold(claim, results)
         self._do(lambda: self._hold(claim, results))
 
     def release(self, claim: ClaimKey) -> None:
+        self.ledger.release(claim)
         self._do(lambda: self.allocator.inventory.release(*claim))
 
     def when_idle(self, change: Callable[[], None]) -> None:

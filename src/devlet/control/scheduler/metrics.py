@@ -38,6 +38,11 @@ class SchedulerMetrics:
             "scheduler_resourceclaim_creates_total", "Claims made for extended resources.", ("status",)
         )
 
+        self._overlaps = registry.counter(
+            "devlet_scheduler_allocation_overlaps_total",
+            "Attempts to schedule a pod that ended because a device of its claims was allocated to another claim, too.",
+        )
+
     def attempted(self, result: str, seconds: float | None = None) -> None:
         self._attempts.add(PROFILE, result)
         if seconds is not None:
@@ -50,6 +55,17 @@ class SchedulerMetrics:
 
     def made_claim(self, status: str) -> None:
         self._claims.add(status)
+
+    def overlapped(self) -> None:
+        self._overlaps.add()
+
+    def show_overlaps(self, read: Callable[[], int]) -> None:
+        """How many overlaps there are now."""
+        self._registry.gauge(
+            "devlet_scheduler_allocation_overlaps",
+            "Devices, or counters of pools, of which several claims together have more than there is.",
+            read=lambda: {(): read()},
+        )
 
     def show_pending(self, read: Callable[[], Mapping[str, int]]) -> None:
         """By queue: active, unschedulable."""

@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from anyio.lowlevel import checkpoint
 
 from devlet.cluster.client import Cluster
-from devlet.cluster.events import NORMAL, Recorder
+from devlet.cluster.events import NORMAL, WARNING, Recorder
 from devlet.cluster.informer import Changed
 from devlet.control.claim_writes import ClaimWriter
 from devlet.control.informers import BY_CLAIM, BY_NODE, BY_OWNER, Informers
@@ -33,16 +33,17 @@ from devlet.control.scheduler.fit import PodNeeds
 from devlet.control.scheduler.hopeless import Hopeless
 from devlet.control.scheduler.metrics import SchedulerMetrics
 from devlet.control.scheduler.nodes import NodeTable
+from devlet.control.scheduler.overlap_check import OverlapCheck
 from devlet.control.scheduler.placing import Assignment, Placer
 from devlet.control.scheduler.queue import PodQueue, Wake
-from devlet.control.scheduler.reporting import Reporter
+from devlet.control.scheduler.reporting import FAILED, Reporter
 from devlet.control.scheduler.settings import Settings
 from devlet.control.scheduler.subject import Subject, read_subject
 from devlet.control.scheduler.unblocking import Unblocker
 from devlet.control.slice_tracker import SliceTracker
 from devlet.control.taints import sharing
 from devlet.control.taints.device_taints import DeviceTaints
-from devlet.errors import DevletError, InvalidInput
+from devlet.errors import DevletError, InvalidInput, Overlapping
 from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
@@ -107,9 +108,11 @@ class Scheduler:
         self._takings = 0  # how often something was taken away that somebody may have wanted
         writer = ClaimWriter(cluster, clock, settings.write_tries, self._book.read)
         self._conditions = BindingConditions(self._book, recorder, self._metrics, clock, settings.binding_timeout)
-        self._binder = Binder(cluster, self._book, writer, self._conditions, self._metrics, clock, settings)
+        overlaps = OverlapCheck(informers.claims, self._devices.ledger, self._metrics, settings.own_write)
+        self._binder = Binder(cluster, self._book, writer, self._conditions, overlaps, self._metrics, clock, settings)
         self._unblocker = Unblocker(self._book, self._devices, self._placer, writer, clock, settings)
         self._reporter = Reporter(cluster, recorder, clock, self, settings.report_again)
+        self._metrics.show_overlaps(lambda: len(self._devices.ledger.all()))
         self._metrics.show_pending(lambda: {"active": self._queue.ready, "unschedulable": len(self._queue.waiting)})
         informers.nodes.on_change(self._node_changed)
         informers.namespaces.on_change(self._namespace_changed)
@@ -207,8 +210,12 @@ class Scheduler:
             return subject
         if no := self._obstacle(subject):
             return no
-        if await self._unblocker.drop_failed(subject) or await self._unblocker.drop_lost(subject, self._lost(pod)):
+        unblocker = self._unblocker
+        if await unblocker.drop_failed(subject) or await unblocker.drop_lost(subject, self._lost(pod)):
             return _No(Wake.DEVICES)
+        if overlap := await unblocker.drop_overlapping(subject):
+            self._metrics.overlapped()
+            return _No(Wake.DEVICES, overlap, self._settings.report_after)
         if failed := self._unblocker.in_vain(subject):
             await self._unblocker.step_back(subject)
             why = claim_checks.binding(failed).message
@@ -289,12 +296,16 @@ class Scheduler:
             return
         attempt = self._failures.get(pod.uid, 0)
         self._failures[pod.uid] = attempt + 1
-        delay = self._settings.retry.delay(attempt, random.random)
+        at_once = attempt == 0 and isinstance(error, Overlapping)
+        delay = 0.0 if at_once else self._settings.retry.delay(attempt, random.random)
         log.warning("pod not scheduled", extra=facts(pod=_name(pod), err=error, delay=delay))
         self._metrics.attempted("error")
         self._no[pod.uid] = _No(Wake.ANYTHING, str(error))
         self._queue.wait(pod.uid, Wake.ITSELF)
-        self._reporter.ask(pod.uid)
+        if at_once:  # it may not wait any more when its turn to be told comes
+            self._recorder.record(pod.reference, WARNING, FAILED, str(error))
+        else:
+            self._reporter.ask(pod.uid)
         self._resting.add(pod.uid)
         tasks.start_soon(self._wake_later, pod.uid, delay)
 

@@ -16,6 +16,7 @@ class Settings:
     candidates: int = 5  # feasible nodes among which the best is taken, for pods that prefer none
     binding_timeout: float = 600.0  # seconds for a device's binding conditions, as kube-scheduler
     blind: float = 30.0  # seconds for which a copy that lost its watch is waited for before pods are decided on
+    own_write: float = 30.0  # seconds until a write of ours must have come back in the watch of claims
     quick: float = 0.02  # seconds that a search may hold up everybody else; then it goes on in a thread
     filter_timeout: float = 10.0  # seconds for the search on one node, as kube-scheduler
     attempt_timeout: float = 30.0  # seconds for one pod on all nodes: others wait for their turn

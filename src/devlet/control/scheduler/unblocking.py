@@ -21,6 +21,7 @@ from devlet.control.scheduler.subject import Subject
 from devlet.control.search_time import SearchTime
 from devlet.kit.clock import Clock
 from devlet.objects.claim import ResourceClaim, ResourceClaimStatus
+from devlet.objects.overlaps import Overlap
 
 __all__ = ["Unblocker"]
 
@@ -47,6 +48,22 @@ class Unblocker:
         droppable = _free_to_drop(subject)
         return next((each for each in subject.allocated if each not in droppable and self._has_failed(each)), None)
 
+    async def drop_overlapping(self, subject: Subject) -> str:
+        """Take back devices that another claim has as well, as far as no other pod uses them.
+
+        Return why the claims could not be used; empty if there are no overlaps, or if the pod has its node already."""
+        claims = () if subject.node else subject.allocated
+        found = {claim.name: overlaps[0] for claim in claims if (overlaps := self._overlaps(claim))}
+        droppable = [claim for claim in _free_to_drop(subject) if claim.name in found]
+        await self._deallocate(subject, droppable)
+        await self._give_back(
+            subject, [each for each in subject.reserved if each.name in found and each not in droppable]
+        )
+        return next((overlap.text for overlap in found.values()), "")
+
+    def _overlaps(self, claim: ResourceClaim) -> Sequence[Overlap]:
+        return self.devices.ledger.of((claim.metadata.namespace, claim.metadata.name))
+
     async def drop_lost(self, subject: Subject, claims: Claims) -> bool:
         """Deallocate claims that nothing can prepare any more. Return True if there were any."""
         await self._deallocate(subject, claims)
@@ -70,9 +87,7 @@ class Unblocker:
         """Somebody who died had reserved claims for the pod, and it has no place with them: let go of them. Others may
         be in the same position, and nobody gets the devices before all of them have let go. Whether there were any."""
         left = [] if subject.node else subject.reserved
-        for claim in left:
-            if (answer := await self.writer.give_back(claim, subject.pod, deallocate=True)) is not None:
-                self.book.read(answer)
+        await self._give_back(subject, left)
         return bool(left)
 
     def _has_failed(self, claim: ResourceClaim) -> bool:
@@ -86,6 +101,11 @@ class Unblocker:
         claims = tuple(_without_devices(claim) if claim.name in names else claim for claim in subject.claims)
         with self.devices.without({(claim.metadata.namespace, claim.metadata.name): claim.results for claim in freed}):
             return self.placer.place(subject.with_claims(claims), time) is not None
+
+    async def _give_back(self, subject: Subject, claims: Claims) -> None:
+        for claim in claims:
+            if (answer := await self.writer.give_back(claim, subject.pod, deallocate=True)) is not None:
+                self.book.read(answer)
 
     async def _deallocate(self, subject: Subject, claims: Claims) -> None:
         for claim in claims:

@@ -6,41 +6,22 @@ known: from the moment before a driver is called, so two claims cannot be prepar
 The file does not say which devices were allocated, nor whether for admin access. After a restart that is learned from
 the cluster when it matters; until then a driver that has not answered with any device may have prepared every one."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
 
 from msgspec import Struct
 
 from devlet.node.claims.records import ClaimKey
 from devlet.objects.claim import DeviceResult
+from devlet.objects.holding import Holding, holdings_of
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
 from devlet.state.claim_entry import ClaimEntry
 
-__all__ = ["Allocated", "Holding", "Holdings", "holdings_of"]
+__all__ = ["Allocated", "Holdings"]
 
 Allocated = Mapping[DriverName, tuple[DeviceResult, ...]]
 
 K = TypeVar("K", bound=Hashable)
-
-
-class Holding(Struct, frozen=True):
-    """A device that a claim holds, or a share of it."""
-
-    device: DeviceIdentity
-    share: str | None = None
-    admin: bool = False
-
-    def excludes(self, other: "Holding") -> bool:
-        """Return True if two claims cannot hold both."""
-        if self.device != other.device or self.admin or other.admin:
-            return False
-        return not (self.share and other.share) or self.share == other.share
-
-
-def holdings_of(results: Iterable[DeviceResult]) -> Iterator[Holding]:
-    """What an allocation gives."""
-    for result in results:
-        yield Holding(result.identity, result.share_id, bool(result.admin_access))
 
 
 class _Held(Struct, frozen=True):

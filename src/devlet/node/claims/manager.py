@@ -277,7 +277,7 @@ class ClaimManager:
             yield
         except DevletError as e:
             error = e if isinstance(e, NotPrepared) else NotPrepared(str(e))
-            self._progress.waits_for(pod, claims, str(e), error.drivers, error.holders)
+            self._progress.waits_for(pod, claims, str(e), error.drivers, error.contested)
             self._watch(pod, claims)
             raise
         self._stop_waiting(pod)

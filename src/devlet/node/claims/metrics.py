@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from devlet.kit.metrics import Registry
-from devlet.node.claims.records import ClaimRecord
+from devlet.node.claims.records import ClaimRecord, PodWait
 from devlet.objects.identifiers import DriverName
 
-__all__ = ["ANY", "PREPARE", "UNPREPARE", "ClaimMetrics", "claims_in_use"]
+__all__ = ["ANY", "PREPARE", "UNPREPARE", "ClaimMetrics", "claims_in_use", "contested_devices"]
 
 PREPARE = "PrepareResources"
 UNPREPARE = "UnprepareResources"
@@ -54,6 +54,19 @@ class ClaimMetrics:
             ("driver_name",),
             lambda: {(driver,): number for driver, number in read().items()},
         )
+
+    def show_contested(self, read: Callable[[], int]) -> None:
+        """`read` is called when the metrics are collected."""
+        self._registry.gauge(
+            "devlet_node_contested_devices",
+            "Devices that are prepared for a claim while another claim with the same device waits.",
+            read=lambda: {(): read()},
+        )
+
+
+def contested_devices(waits: Iterable[PodWait]) -> int:
+    """Return how many devices are prepared for one claim and allocated to another."""
+    return len({each.device for wait in waits for each in wait.contested})
 
 
 def claims_in_use(claims: Iterable[ClaimRecord]) -> dict[str, int]:

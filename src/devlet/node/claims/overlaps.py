@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from devlet.node.claims.book import Book
 from devlet.node.claims.checks import Usable
-from devlet.node.claims.holdings import Holding, holdings_of
 from devlet.node.claims.records import ClaimKey
+from devlet.objects.holding import Holding, holdings_of
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
 from devlet.objects.prepared import PreparedDevice
 

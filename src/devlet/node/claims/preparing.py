@@ -143,7 +143,7 @@ def _refuse_overlaps(claims: Claims, desk: Desk) -> None:
     """A device that another claim on this node has is not prepared a second time."""
     if found := list(overlaps.overlaps(claims, desk.book)):
         texts = dict.fromkeys(_overlap(each, desk) for each in found)
-        raise NotPrepared("; ".join(texts), holders=(str(other) for _, _, other in found))
+        raise NotPrepared("; ".join(texts), contested=((str(key), device, str(other)) for key, device, other in found))
 
 
 def _overlap(found: Overlap, desk: Desk) -> str:

@@ -2,14 +2,14 @@
 
 Only for telling: nothing is decided by it, and a restart forgets it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from msgspec import Struct
 
 from devlet.kit.clock import Clock
 from devlet.node.claims.book import parts
-from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, PodWait
+from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, Contested, PodWait
 from devlet.objects.identifiers import ClaimUID, DriverName, PodUID
 from devlet.state.claim_entry import ClaimEntry
 
@@ -43,12 +43,13 @@ class Progress:
         claims: Sequence[ClaimKey],
         message: str,
         drivers: Collection[str] = (),
-        holders: Collection[str] = (),
+        contested: Iterable[tuple[str, str, str]] = (),
     ) -> None:
         before = self._waits.get(pod)
         since = before.since if before else self._clock.now()
         names = tuple(map(DriverName, sorted(drivers)))
-        self._waits[pod] = PodWait(pod, tuple(claims), since, message, names, frozenset(holders))
+        devices = tuple(sorted(Contested(device, holder, claim) for claim, device, holder in contested))
+        self._waits[pod] = PodWait(pod, tuple(claims), since, message, names, devices)
 
     def forget_pod(self, pod: PodUID) -> None:
         self._waits.pop(pod, None)

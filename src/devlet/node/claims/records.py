@@ -8,7 +8,7 @@ from msgspec import Struct
 from devlet.objects.identifiers import ClaimName, ClaimUID, DriverName, PodUID
 from devlet.objects.prepared import PreparedDevice
 
-__all__ = ["ClaimKey", "ClaimRecord", "ClaimState", "ContainerClaim", "DriverPart", "PodWait"]
+__all__ = ["ClaimKey", "ClaimRecord", "ClaimState", "ContainerClaim", "Contested", "DriverPart", "PodWait"]
 
 
 class ClaimKey(Struct, frozen=True, order=True, gc=False):
@@ -57,13 +57,26 @@ class ContainerClaim(Struct, frozen=True):
     drivers: tuple[DriverPart, ...]  # with the devices of this request alone
 
 
+class Contested(Struct, frozen=True, order=True):
+    """A device, as DRIVER/POOL/DEVICE, that is prepared for the claim `holder` while `claim` waits for it."""
+
+    device: str
+    holder: str
+    claim: str
+
+
 class PodWait(Struct, frozen=True):
     """A pod that cannot start because its claims are not prepared. `drivers` are those it waits for,
-    `holders` the claims of others, as NAMESPACE/NAME, that still have its devices."""
+    `contested` are its devices that other claims still have."""
 
     pod: PodUID
     claims: tuple[ClaimKey, ...]
     since: datetime
     message: str
     drivers: tuple[DriverName, ...] = ()
-    holders: frozenset[str] = frozenset()
+    contested: tuple[Contested, ...] = ()
+
+    @property
+    def holders(self) -> frozenset[str]:
+        """Return the claims that have its devices, as NAMESPACE/NAME."""
+        return frozenset(each.holder for each in self.contested)

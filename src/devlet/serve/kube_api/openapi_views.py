@@ -45,17 +45,21 @@ def _list(description: str, items: Document | None = None) -> Document:
 
 
 _DEVICE = _object(
-    "A device of a device plugin on this node, and who has it. Read only.",
+    "A device of a device plugin on this node, or one of a DRA driver that several claims want. Read only.",
     spec=_object(
         "Which device it is.",
-        resource=_text("The resource name under which containers ask for it."),
-        id=_text("What its plugin calls it."),
+        resource=_text("The resource name under which containers ask for it; absent if it is of a DRA driver."),
+        driver=_text("The DRA driver that it is of."),
+        pool=_text("The pool of the driver that it is in."),
+        id=_text("What its plugin or driver calls it."),
         numaNodes=_list("The NUMA nodes it is near to.", {"type": "integer", "format": "int64"}),
     ),
     status=_object(
         "How it is.",
         health=_text("What its plugin says; Unknown for a device that is held but no longer listed."),
-        state=_text("Free, Reserved for a pod that is being admitted, Held, or Releasing."),
+        state=_text(
+            "Free, Reserved for a pod that is being admitted, Held, Releasing, or Contested by several claims."
+        ),
         holder=_object(
             "Who has it.",
             namespace=_text("The pod's namespace; absent if the pod is gone."),
@@ -63,7 +67,11 @@ _DEVICE = _object(
             podUID=_text("The pod's UID."),
             container=_text("The container that has it."),
         ),
-        since=_time("When the holder got it; absent if that was before a restart."),
+        claims=_list("The claims that it is prepared for, as NAMESPACE/NAME."),
+        waiting=_list("The claims that wait until it is unprepared, as NAMESPACE/NAME."),
+        since=_time(
+            "When the holder got it, or when the first claim began to wait; absent if that was before a restart."
+        ),
     ),
 )
 _PLUGIN = _object(

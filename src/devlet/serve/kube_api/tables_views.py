@@ -29,15 +29,22 @@ SHOWN = 8  # devices or pods; there may be hundreds
 
 def _devices(document: Document, now: datetime) -> list[Cell]:
     holder = at(document, "status", "holder")
+    claims = texts(document, "status", "claims")
     return [
-        text(document, "spec", "resource"),
+        text(document, "spec", "resource") or "/".join(text(document, "spec", key) for key in ("driver", "pool")),
         text(document, "spec", "id"),
-        text(document, "status", "health"),
+        none_if_empty(text(document, "status", "health")),
         _nodes(document),
         text(document, "status", "state"),
-        _holder(holder) if isinstance(holder, dict) else NONE,
-        since(at(document, "status", "since"), now) if isinstance(holder, dict) else NONE,
+        _holder(holder) if isinstance(holder, dict) else _claimants(document) if claims else NONE,
+        since(at(document, "status", "since"), now) if claims or isinstance(holder, dict) else NONE,
     ]
+
+
+def _claimants(document: Document) -> str:
+    """The claim that has the device, and those that wait for it."""
+    holders, waiting = (",".join(texts(document, "status", key)) for key in ("claims", "waiting"))
+    return f"claim {holders} (wanted by {waiting})"
 
 
 def _nodes(document: Document) -> str:
@@ -144,12 +151,12 @@ def _some(names: list[str]) -> str:
 
 DEVICES = Printer(
     (
-        Column("Resource", description="The resource name under which containers ask for it."),
+        Column("Resource", description="The resource name under which containers ask for it, or DRA driver and pool."),
         Column("ID", format="name", description="What its plugin calls it."),
         Column("Health", description="What its plugin says; Unknown for a device that is held but no longer listed."),
         Column("NUMA", description="The NUMA nodes it is near to."),
-        Column("State", description="Free, Reserved for a pod that is being admitted, Held, or Releasing."),
-        Column("Holder", description="Namespace, pod and container that have it."),
+        Column("State", description="Free, Reserved for a pod that is being admitted, Held, Releasing, or Contested."),
+        Column("Holder", description="Namespace, pod and container that have it, or claims."),
         Column("Since", description="How long the holder has had it."),
     ),
     _devices,

@@ -93,3 +93,28 @@ def test_a_device_whose_plugin_and_pod_are_gone_says_so(run: "Run", api: "API") 
         "Container:    main",
         "Since:        before devlet was started",
     ]
+
+
+def test_a_contested_device_of_a_driver_names_the_claims(run: "Run", api: "API") -> None:
+    contested = {
+        "kind": "Device",
+        "spec": {"driver": "gpu.example.com", "pool": "n1", "id": "gpu-0"},
+        "status": {
+            "state": "Contested",
+            "claims": ["ns/a"],
+            "waiting": ["ns/b", "ns/c"],
+            "since": "2026-01-02T03:04:05Z",
+        },
+    }
+    api.put(f"{VIEWS}/devices/gpu.example.com:n1:gpu-0", contested)
+    assert run("describe", "device", "gpu.example.com:n1:gpu-0") == 0, run.err
+    found = re.sub(r"\(\w+ ago\)", "(… ago)", run.out).splitlines()
+    assert found[-7:] == [
+        "Driver:       gpu.example.com",
+        "Pool:         n1",
+        "Device:       gpu-0",
+        "State:        Contested",
+        "Prepared for: claim ns/a",
+        "Wanted by:    claim ns/b, claim ns/c",
+        "Since:        2026-01-02T03:04:05Z (… ago)",
+    ]

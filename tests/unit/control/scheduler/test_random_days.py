@@ -324,6 +324,7 @@ async def live(world: World, seed: int, rounds: int) -> None:
                 day.faults = 0.0
                 await day.rest()
         day.faults = 0.0
+        assert "devlet_scheduler_allocation_overlaps_total 0\n" in world.metrics.text(), "there is no other scheduler"
         await world.settled()
 
 

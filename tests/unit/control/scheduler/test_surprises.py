@@ -101,10 +101,11 @@ async def test_the_late_end_of_a_claim_takes_nothing_from_another_of_its_name(wo
     world.cluster.before, world.cluster.heard = before, heard
     async with world.scheduling():
         await world.add(pod("a", claim="c"))
-        await world.bound("a")
+        await until(world.devices)
         await world.add(pod("b", claim="d"))
         await world.told("b", "in use")
         late.set()
+        await world.bound("a")
         assert await world.devices() == {f"{DRIVER}/n1/gpu-0": "c"}
 
 

@@ -1,4 +1,5 @@
-from devlet.node.claims.holdings import Holding, Holdings, holdings_of
+from devlet.node.claims.holdings import Holdings
+from devlet.objects.holding import Holding
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
 from devlet.objects.prepared import PreparedDevice
 from devlet.state.claim_entry import ClaimEntry
@@ -12,19 +13,6 @@ def identity(name: str = "d", driver: DriverName = GPU) -> DeviceIdentity:
 def entry(**drivers: tuple[PreparedDevice, ...] | None) -> ClaimEntry:
     by_driver = {"gpu": GPU, "nic": NIC}
     return ClaimEntry("uid", "c", "default", frozenset({"p"}), {by_driver[name]: it for name, it in drivers.items()})
-
-
-def test_a_device_excludes_itself_unless_it_is_for_admin_access_or_both_have_a_share() -> None:
-    whole, share = Holding(identity()), Holding(identity(), "s")
-    assert whole.excludes(whole) and whole.excludes(share) and share.excludes(whole) and share.excludes(share)
-    assert not share.excludes(Holding(identity(), "t")) and not whole.excludes(Holding(identity("e")))
-    admin = Holding(identity(), admin=True)
-    assert not admin.excludes(whole) and not whole.excludes(admin)
-
-
-def test_an_allocation_says_what_is_a_share_and_what_is_for_admin_access() -> None:
-    assert [*holdings_of(claim(device="d", share="s").results)] == [Holding(identity(), "s")]
-    assert [*holdings_of(claim(device="d", admin=True).results)] == [Holding(identity(), admin=True)]
 
 
 def test_a_device_is_held_from_the_allocation_or_from_the_answer() -> None:

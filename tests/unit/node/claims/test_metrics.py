@@ -1,8 +1,10 @@
+from datetime import UTC, datetime
+
 import pytest
 
 from devlet.kit.metrics import OTHER, Registry
-from devlet.node.claims.metrics import ANY, PREPARE, UNPREPARE, ClaimMetrics, claims_in_use
-from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, DriverPart
+from devlet.node.claims.metrics import ANY, PREPARE, UNPREPARE, ClaimMetrics, claims_in_use, contested_devices
+from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, Contested, DriverPart, PodWait
 from devlet.objects.identifiers import ClaimName, ClaimUID, DriverName, PodUID
 from devlet.objects.prepared import PreparedDevice
 
@@ -101,3 +103,13 @@ def test_drivers_without_end_do_not_make_series_without_end() -> None:
     assert len(counts) <= 10_001
     assert any(f'driver_name="{OTHER}"' in name for name in counts)
     assert max(map(len, counts)) < 2_000
+
+
+def test_a_contested_device_counts_once_however_many_claims_want_it() -> None:
+    registry, waits = Registry(), list[PodWait]()
+    ClaimMetrics(registry).show_contested(lambda: contested_devices(waits))
+    assert values(registry) == {"devlet_node_contested_devices": "0"}
+    for name in ("b", "c"):
+        found = (Contested("d/p/x", "ns/a", f"ns/{name}"),)
+        waits.append(PodWait(PodUID(name), (ClaimKey("ns", ClaimName(name)),), datetime.now(UTC), "", (), found))
+    assert values(registry) == {"devlet_node_contested_devices": "1"}

@@ -1,7 +1,7 @@
 import pytest
 
 from devlet.node.claims.progress import Progress
-from devlet.node.claims.records import ClaimState
+from devlet.node.claims.records import ClaimState, Contested
 from devlet.objects.identifiers import PodUID
 from devlet.state.claim_entry import ClaimEntry
 from devlet.testing.claim_specimens import GPU, device, key
@@ -46,3 +46,11 @@ async def test_a_pod_waits_since_its_first_failure() -> None:
     assert [(w.pod, w.since, w.message) for w in progress.waits()] == [("a", began, "two"), ("b", clock.now(), "other")]
     progress.forget_pod(PodUID("a"))
     assert [w.pod for w in progress.waits()] == ["b"]
+
+
+async def test_a_pod_names_the_devices_that_other_claims_have() -> None:
+    progress = Progress(FakeClock())
+    progress.waits_for(PodUID("a"), [key("c")], "one", contested=[("default/c", "d/p/x", "default/other")])
+    [wait] = progress.waits()
+    assert wait.contested == (Contested("d/p/x", "default/other", "default/c"),)
+    assert wait.holders == {"default/other"}

@@ -105,3 +105,12 @@ def test_a_prepared_claim_shows_devices_and_pods() -> None:
     expected = ["c", "Failed", "a.com,b.com", f"{some} + 2 more...", "train,u2", "web", "5s", "u", "hot"]
     assert cells == expected
     assert len(PREPARED_CLAIMS.columns) == len(cells)
+
+
+def test_a_contested_device_shows_the_claim_that_has_it_and_those_that_want_it() -> None:
+    status = {"state": "Contested", "since": SINCE, "claims": ["ns/a"], "waiting": ["ns/b", "ns/c"]}
+    spec = {"driver": "gpu.example.com", "pool": "n1", "id": "gpu-0"}
+    assert DEVICES.cells({"spec": spec, "status": status}, NOW) == [
+        *("gpu.example.com/n1", "gpu-0", "<none>", "<none>", "Contested"),
+        *("claim ns/a (wanted by ns/b,ns/c)", "5s"),
+    ]
