@@ -65,6 +65,11 @@ class Store:
         """The committed objects, for those who decide without waiting. Not to be changed."""
         return self._ledger.table(resource.kind)
 
+    @property
+    def unread_bytes(self) -> int:
+        """What changes hold in memory that some watch has yet to see."""
+        return self._ledger.watchers.bytes
+
     def end_watches(self) -> None:
         """Every watch ends where it is; its reader resumes elsewhere, or later."""
         self._ledger.watchers.end_all()
@@ -108,7 +113,7 @@ class Store:
         selection = Selection(resource, namespace, options.label_selector, options.field_selector)
         start = await find_start(self._ledger, options)
         watch = Watch(self._ledger, resource, selection, options, start)
-        with self._ledger.watchers.added(resource.kind.key, watch.watcher):
+        with watch.running():
             yield watch
 
     async def create(
@@ -290,6 +295,7 @@ async def open_store(
 async def _compact_now_and_then(ledger: Ledger, clock: Clock) -> None:
     """At the start too: a store that never lives long would grow without end."""
     while True:
+        ledger.watchers.trim()
         ledger.compact()
         await clock.sleep(ledger.settings.compact_every)
 
