@@ -1,6 +1,6 @@
 """The embedded implementation of the port: what is staged by Kubernetes' rules is answered when it is durable."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -27,7 +27,7 @@ from devlet.cluster.store.records import Documents, Key, Record, Table
 from devlet.cluster.store.selection import Selection
 from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.staging import Staged, Staging, key_of, not_found
-from devlet.cluster.store.watch import Frame, Watch, find_start
+from devlet.cluster.store.watch import Batch, Watch, find_start
 from devlet.errors import (
     BadRequest,
     DevletError,
@@ -103,8 +103,9 @@ class Store:
     @asynccontextmanager
     async def watch_batches(
         self, resource: Resource, namespace: str, options: WatchOptions
-    ) -> AsyncIterator[AsyncIterator[Sequence[Frame]]]:
-        """As `watch`, with the objects as they are stored, and with events together that are there together."""
+    ) -> AsyncIterator[AsyncIterator[Batch]]:
+        """As `watch`, with the objects as they are stored, and with events together that are there together. A batch
+        that was dealt with may be cleared."""
         async with self._watching(resource, namespace, options) as watch, aclosing(watch.batches()) as batches:
             yield batches
 

@@ -74,6 +74,9 @@ class Frame(Struct, frozen=True):
     body: bytes | None = None
 
 
+Batch = list[Frame]
+
+
 class Watch:
     """Begin one with no await between `find_start` and `running`: all changes after that are offered to its watcher.
 
@@ -95,7 +98,7 @@ class Watch:
         with self._ledger.watchers.added(kind, self._watcher, self._ledger.version) as self._recent:
             yield
 
-    async def batches(self) -> AsyncGenerator[list[Frame], None]:
+    async def batches(self) -> AsyncGenerator[Batch, None]:
         """Events in order; those that are there at the same time come together. The reader may clear a batch, so that
         the objects are not kept for as long as it takes to send them."""
         timeout = self._options.timeout
@@ -115,9 +118,9 @@ class Watch:
                 for frame in batch:
                     yield WatchEvent(frame.type, frame.document(self._resource.api_version))
 
-    async def _initial(self) -> AsyncGenerator[list[Frame], None]:
+    async def _initial(self) -> AsyncGenerator[Batch, None]:
         """The objects as they were when the watch began."""
-        batch: list[Frame] = []
+        batch: Batch = []
         size, after = 0, None
         while True:
             await checkpoint()
@@ -159,7 +162,7 @@ class Watch:
             raise self._expired(version)
         return Record(key, version, row.body)
 
-    async def _next(self, deadline: float) -> list[Frame]:
+    async def _next(self, deadline: float) -> Batch:
         """The next events, or a bookmark; nothing at the end of the stream."""
         every = self._ledger.settings.bookmark_every
         while not self._watcher.ended:
@@ -178,7 +181,7 @@ class Watch:
     def _is_idle(self) -> bool:
         return not self._watcher.ended and self._watcher.position >= self._recent.newest
 
-    async def _taken(self) -> list[Frame]:
+    async def _taken(self) -> Batch:
         """The next events, from memory or from disk; none if there are none."""
         while self._watcher.position < self._recent.newest:
             in_memory = self._watcher.position >= self._recent.start
@@ -186,8 +189,8 @@ class Watch:
                 return batch
         return []
 
-    def _batch(self, updates: Iterable[Update]) -> list[Frame]:
-        batch: list[Frame] = []
+    def _batch(self, updates: Iterable[Update]) -> Batch:
+        batch: Batch = []
         size = 0
         for update in updates:
             self._watcher.position = update.version

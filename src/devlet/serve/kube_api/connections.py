@@ -4,9 +4,11 @@ Requests that cannot be parsed never reach a handler. They are refused with a St
 leave one line in the log.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from typing import cast
 
 import msgspec
 from aiohttp import web
@@ -15,6 +17,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from devlet.kit.facts import facts
 from devlet.objects.statuses import failure
+from devlet.serve.kube_api.transports import limit_writes
 
 __all__ = ["HEADER_MAX", "LINE_MAX", "Handle", "Server", "continued"]
 
@@ -43,6 +46,10 @@ class Server(web.Server):
 
 class _Connection(RequestHandler):
     __slots__ = ()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        limit_writes(cast(asyncio.Transport, transport))
+        super().connection_made(transport)
 
     def handle_error(
         self,

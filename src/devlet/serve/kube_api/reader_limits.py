@@ -1,0 +1,144 @@
+"""What clients that are slow to read, or do not read at all, may cost.
+
+A watch costs a little memory in any case, so each user may have a limited number. What has been taken from the store and
+waits for its client is held as long as that takes, which may be megabytes for a large object. Each user has a budget for
+it, and so have all users together. Bytes that several answers share are held, and counted, once. If a budget is
+exceeded, the answer that has waited longest is cut off: for the budget of all, one of the user who holds most. A client
+that reads is therefore not cut off because of others, and one that is cut off continues from the last version it has
+seen.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from devlet.errors import TooManyRequests
+from devlet.kit.facts import facts
+
+__all__ = ["ReaderLimits", "Settings"]
+
+log = logging.getLogger(__name__)
+
+_RETRY_AFTER = 5.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    watches_per_user: int = 1_000
+    unread_bytes_per_user: int = 32 << 20
+    unread_bytes: int = 128 << 20
+
+
+class _Held:
+    """Byte strings, each of which counts once however many hold it."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._holders: Counter[int] = Counter()
+
+    def add(self, pieces: Sequence[bytes]) -> None:
+        for piece in pieces:
+            self._holders[id(piece)] += 1
+            if self._holders[id(piece)] == 1:
+                self.bytes += len(piece)
+
+    def remove(self, pieces: Sequence[bytes]) -> None:
+        for piece in pieces:
+            self._holders[id(piece)] -= 1
+            if not self._holders[id(piece)]:
+                del self._holders[id(piece)]
+                self.bytes -= len(piece)
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    user: str
+    pieces: Sequence[bytes]
+    cut_off: Callable[[], None]
+
+
+@dataclass(slots=True)
+class _Account:
+    watches: int = 0
+    held: _Held = field(default_factory=_Held)
+    waiting: dict[_Waiting, None] = field(default_factory=dict)  # the one that has waited longest comes first
+
+
+class ReaderLimits:
+    def __init__(self, settings: Settings = Settings()) -> None:
+        self._settings = settings
+        self._accounts: dict[str, _Account] = {}
+        self._held = _Held()
+        self.cut_offs = 0
+
+    @property
+    def unread_bytes(self) -> int:
+        """What waits for clients to read it."""
+        return self._held.bytes
+
+    def watches(self) -> Mapping[str, int]:
+        """The number of watches of each user who has any."""
+        return {user: account.watches for user, account in self._accounts.items() if account.watches}
+
+    @contextmanager
+    def watching(self, user: str) -> Iterator[None]:
+        """Count a watch of the user. TooManyRequests if there are too many already."""
+        account = self._accounts.get(user) or _Account()
+        if account.watches >= self._settings.watches_per_user:
+            raise TooManyRequests(
+                f'user "{user}" has {account.watches} watches open, which is the limit (limits.watchesPerUser).'
+                " Close some of them, or raise the limit in the configuration of devlet.",
+                retry_after=_RETRY_AFTER,
+            )
+        self._accounts[user] = account
+        account.watches += 1
+        try:
+            yield
+        finally:
+            account.watches -= 1
+            self._forget(user)
+
+    @contextmanager
+    def holding(self, user: str, pieces: Sequence[bytes], cut_off: Callable[[], None]) -> Iterator[None]:
+        """Count what waits for the user's client to read it. `cut_off` is called if that is too much."""
+        account = self._accounts.setdefault(user, _Account())
+        waiting = _Waiting(user, pieces, cut_off)
+        account.waiting[waiting] = None
+        account.held.add(pieces)
+        self._held.add(pieces)
+        self._enforce(account)
+        try:
+            yield
+        finally:
+            self._release(waiting)
+
+    def _enforce(self, account: _Account) -> None:
+        while account.held.bytes > self._settings.unread_bytes_per_user:
+            self._cut_off(account, "limits.unreadBytesPerUser")
+        while self._held.bytes > self._settings.unread_bytes:
+            most = max(self._accounts.values(), key=lambda account: account.held.bytes)
+            self._cut_off(most, "limits.unreadBytes")
+
+    def _cut_off(self, account: _Account, limit: str) -> None:
+        longest = next(iter(account.waiting))
+        log.info("client cut off", extra=facts(user=longest.user, limit=limit, unread=account.held.bytes))
+        self.cut_offs += 1
+        self._release(longest)
+        longest.cut_off()
+
+    def _release(self, waiting: _Waiting) -> None:
+        """Do nothing if it was released before."""
+        account = self._accounts.get(waiting.user)
+        if account is None or waiting not in account.waiting:
+            return
+        del account.waiting[waiting]
+        account.held.remove(waiting.pieces)
+        self._held.remove(waiting.pieces)
+        self._forget(waiting.user)
+
+    def _forget(self, user: str) -> None:
+        account = self._accounts[user]
+        if not account.watches and not account.waiting:
+            del self._accounts[user]
