@@ -62,6 +62,10 @@ async def serving(
     url = _url(host, tcp.getsockname()[1])
     address = urlsplit(url).netloc
     limits = ReaderLimits(config.limits)
+    if metrics is not None:
+        limits.show(metrics)
+        text = "Bytes of changes in memory that some watch has yet to see"
+        metrics.gauge("devlet_store_unread_change_bytes", text, read=lambda: {(): store.unread_bytes})
     api = kube_api(store, credentials, clock, address, limits, views=views, metrics=metrics, checks=checks)
     tls = certificates.server_context(credentials.pki)
     unix = server.bind_unix(config.root / SOCKET)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from devlet.errors import TooManyRequests
 from devlet.kit.facts import facts
+from devlet.kit.metrics import Registry
 
 __all__ = ["ReaderLimits", "Settings"]
 
@@ -66,6 +67,14 @@ class _Account:
     waiting: dict[_Waiting, None] = field(default_factory=dict)  # the one that has waited longest comes first
 
 
+def user_class(name: str) -> str:
+    """What metrics call the user: names would be too many."""
+    words = name.split(":")
+    if words[0] != "system":
+        return "user"
+    return words[1] if len(words) > 2 and words[1] in ("node", "serviceaccount") else "system"
+
+
 class ReaderLimits:
     def __init__(self, settings: Settings = Settings()) -> None:
         self._settings = settings
@@ -81,6 +90,20 @@ class ReaderLimits:
     def watches(self) -> Mapping[str, int]:
         """The number of watches of each user who has any."""
         return {user: account.watches for user, account in self._accounts.items() if account.watches}
+
+    def show(self, metrics: Registry) -> None:
+        """Add these figures to the metrics."""
+        metrics.gauge("devlet_api_watches", "Watches that are open, by class of user", ["user_class"], self._by_class)
+        text = "Bytes that were taken from the store and wait for clients to read them"
+        metrics.gauge("devlet_api_unread_bytes", text, read=lambda: {(): self.unread_bytes})
+        text = "Clients that were cut off because more waited for them than a limit allows"
+        metrics.gauge("devlet_api_clients_cut_off", text, read=lambda: {(): self.cut_offs})
+
+    def _by_class(self) -> Mapping[tuple[str], int]:
+        found: Counter[tuple[str]] = Counter()
+        for user, count in self.watches().items():
+            found[(user_class(user),)] += count
+        return found
 
     @contextmanager
     def watching(self, user: str) -> Iterator[None]:
