@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from devlet.errors import TooManyRequests
 from devlet.kit.facts import facts
-from devlet.kit.metrics import Registry
+from devlet.kit.metrics import Labels, Registry
 
 __all__ = ["ReaderLimits", "Settings"]
 
@@ -99,10 +99,11 @@ class ReaderLimits:
         text = "Clients that were cut off because more waited for them than a limit allows"
         metrics.gauge("devlet_api_clients_cut_off", text, read=lambda: {(): self.cut_offs})
 
-    def _by_class(self) -> Mapping[tuple[str], int]:
-        found: Counter[tuple[str]] = Counter()
+    def _by_class(self) -> Mapping[Labels, float]:
+        found: dict[Labels, float] = {}
         for user, count in self.watches().items():
-            found[(user_class(user),)] += count
+            labels = (user_class(user),)
+            found[labels] = found.get(labels, 0) + count
         return found
 
     @contextmanager
