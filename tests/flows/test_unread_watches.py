@@ -6,17 +6,21 @@ import re
 import socket
 import ssl
 import struct
+import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import anyio
 import pytest
 from anyio import to_thread
 
+from devlet.serve.kube_api import kubeconfigs
 from devlet.testing.embedded import EmbeddedApi, embedded_api
+from devlet.testing.processes import RunningProcess, process
 from devlet.testing.waiting import DEADLINE, deadline, until
 
 pytestmark = pytest.mark.anyio
@@ -199,3 +203,36 @@ async def test_one_watch_more_than_the_limit_is_refused_until_another_one_ends(
         await until(partial(client.metric, "devlet_api_watches"), lambda watches: watches == MOST - 1)
         with closing(Watch(client, "ann")) as again:
             assert again.answer.status == 200
+
+
+FILES = 256  # that the process may have open
+
+
+async def test_idle_connections_leave_files_for_the_node(root: Path) -> None:
+    limited = ["/bin/sh", "-c", f'ulimit -n {FILES}; exec "$@"', "sh"]
+    command = [*limited, sys.executable, "-m", "devlet", "up", "--root", str(root), "--no-control"]
+
+    async def is_ready(_: RunningProcess) -> bool:
+        return b"devlet is ready" in await anyio.Path(root / "up.log").read_bytes()
+
+    async with process(command, log=root / "up.log", name="devlet up", ready=is_ready):
+        cluster = kubeconfigs.read(root / "kubeconfig")["clusters"][0]["cluster"]
+        port = int(cluster["server"].rpartition(":")[2])
+        with ExitStack() as stack:
+            for _ in range(2 * FILES):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=DEADLINE))
+            connector = aiohttp.UnixConnector(str(root / "devlet.sock"))
+            async with aiohttp.ClientSession("http://devlet", connector=connector) as session:
+                async with session.post(MAPS, json={"metadata": {"name": "new"}}) as answer:
+                    assert answer.status == 201, await answer.text()
+        log = (root / "up.log").read_text()
+        assert "connections refused" in log and "Traceback" not in log
+        trust = ssl.create_default_context(cafile=root / "pki" / "ca.crt")
+
+        def answers() -> bool:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as raw:
+                with trust.wrap_socket(raw, server_hostname="127.0.0.1") as connection:
+                    return connection.version() is not None
+            return False
+
+        await until(partial(to_thread.run_sync, answers))

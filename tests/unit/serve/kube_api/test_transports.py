@@ -12,10 +12,9 @@ import uvloop
 from aiohttp import web
 from anyio import to_thread
 
-from devlet.serve.kube_api import certificates
+from devlet.serve.kube_api import certificates, long_answers
 from devlet.serve.kube_api.connections import Server
 from devlet.serve.kube_api.credentials import open_credentials
-from devlet.serve.kube_api.long_answers import write
 from devlet.serve.kube_api.server import bind_tcp
 from devlet.serve.kube_api.transports import TlsListener, most_connections
 from devlet.testing.waiting import DEADLINE, deadline, until
@@ -112,25 +111,27 @@ async def test_a_handshake_that_fails_leaves_nothing_behind(tls: Tls, caplog: py
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-async def test_little_waits_for_a_client_that_does_not_read(tls: Tls) -> None:
+async def test_little_waits_for_a_client_that_does_not_read(tls: Tls, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without limits it would be megabytes."""
-    written, blocked = 0, asyncio.Event()
+    monkeypatch.setattr(long_answers, "WRITE_TIMEOUT", 0.2)
+    written, given_up = 0, asyncio.Event()
 
     async def endless(request: web.BaseRequest) -> web.StreamResponse:
         nonlocal written
         response = web.StreamResponse()
         await response.prepare(request)
-        while True:
-            blocked_soon = asyncio.get_running_loop().call_later(1.0, blocked.set)
-            await write(request, response, b"x" * 4096)
-            blocked_soon.cancel()
-            written += 4096
+        try:
+            while True:
+                await long_answers.write(request, response, b"x" * 4096)
+                written += 4096
+        finally:
+            given_up.set()
 
     async with tls.serving(endless):
         with await to_thread.run_sync(tls.connect) as connection:
             await to_thread.run_sync(tls.ask, connection)
             with deadline():
-                await blocked.wait()
+                await given_up.wait()
     assert 0 < written < 1 << 20
 
 
@@ -141,7 +142,7 @@ async def test_a_large_answer_arrives_complete(tls: Tls) -> None:
         response = web.StreamResponse()
         response.content_length = len(body)
         await response.prepare(request)
-        await write(request, response, body[:5_000_000], body[5_000_000:])
+        await long_answers.write(request, response, body[:5_000_000], body[5_000_000:])
         return response
 
     def read(connection: ssl.SSLSocket) -> bytes:
