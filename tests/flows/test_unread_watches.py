@@ -151,9 +151,8 @@ async def test_a_watch_that_was_cut_off_resumes_and_misses_nothing(client: Clien
     start = client.put("small", 0, 10)
     with ExitStack() as stack:
         watch = stack.enter_context(closing(Watch(client, "idle", f"resourceVersion={start}")))
-        seen, written = [], []
-        for number in range(5):
-            written.append(await to_thread.run_sync(client.put, "large", number, LARGE))
+        seen = []
+        written = [await to_thread.run_sync(client.put, "large", number, LARGE) for number in range(5)]
         seen.append((await to_thread.run_sync(watch.next))["metadata"]["resourceVersion"])
         before = await client.metric("devlet_api_clients_cut_off")
         while await client.metric("devlet_api_clients_cut_off") == before:

@@ -1,8 +1,8 @@
 """Connections that hold little while their clients neither read nor write.
 
-asyncio's own TLS connection has a read buffer of 256 KiB and lets 576 KiB wait to be sent, and Linux lets some megabytes
-wait beside that. With the limits here all of that together is less than 150 KiB, and what does not fit waits where it is
-shared: in the store.
+asyncio's own TLS connection has a read buffer of 256 KiB and lets 576 KiB wait to be sent, and Linux lets some
+megabytes wait beside that. With the limits here all of that together is less than 150 KiB, and what does not fit waits
+where it is shared: in the store.
 """
 
 import asyncio

@@ -146,8 +146,8 @@ async def test_a_reader_of_present_objects_that_are_forgotten_has_to_begin_again
             await clock.sleeping(1)
             await clock.advance(20)
             with deadline(), pytest.raises(Expired):
-                while await anext(events):
-                    pass
+                while True:
+                    await anext(events)
 
 
 async def test_a_reader_that_falls_behind_again_and_again_loses_nothing(path: Path) -> None:

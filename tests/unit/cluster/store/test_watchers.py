@@ -171,7 +171,9 @@ class Accounting(RuleBasedStateMachine):
     @rule(kind=KIND, after=st.integers(0, 5))
     def come(self, kind: str, after: int) -> None:
         stack, watcher = ExitStack(), Watcher(EVERYTHING, after=max(0, self.version - after))
-        self.readers.append((stack, kind, stack.enter_context(self.watchers.added(kind, watcher, self.version)), watcher))
+        self.readers.append(
+            (stack, kind, stack.enter_context(self.watchers.added(kind, watcher, self.version)), watcher)
+        )
 
     @rule(kind=KIND, deleted=st.booleans(), size=st.integers(0, 3_000))
     def change(self, kind: str, deleted: bool, size: int) -> None:

@@ -50,7 +50,11 @@ REFUSED = {
     "HTTP/2 in words": (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505, "use HTTP/1.1"),
     "HTTP/0.9": (b"GET /\r\n\r\n", 505, "use HTTP/1.1"),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 505, "use HTTP/1.1"),
-    "a broken URL": (b"GET http://x:99999999/ HTTP/1.1\r\nHost: x\r\n\r\n", 400, "the target of the request is not valid"),
+    "a broken URL": (
+        b"GET http://x:99999999/ HTTP/1.1\r\nHost: x\r\n\r\n",
+        400,
+        "the target of the request is not valid",
+    ),
     "a header without a colon": (b"GET / HTTP/1.1\r\nHost: x\r\nfoo\r\n\r\n", 400, "Invalid header token"),
     "no host": (b"GET / HTTP/1.1\r\n\r\n", 400, "Host"),
     "two lengths": (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400, "Content-Length"),

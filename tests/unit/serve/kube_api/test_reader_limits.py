@@ -34,7 +34,9 @@ def test_one_watch_more_than_the_limit_is_refused_until_another_one_ends() -> No
         for _ in range(2):
             stack.enter_context(limits.watching("ann"))
         with limits.watching("ann"):
-            with pytest.raises(TooManyRequests, match=r'user "ann" has 3 watches open.*limits.watchesPerUser') as refused:
+            with pytest.raises(
+                TooManyRequests, match=r'user "ann" has 3 watches open.*limits.watchesPerUser'
+            ) as refused:
                 stack.enter_context(limits.watching("ann"))
             assert refused.value.retry_after >= 1
             stack.enter_context(limits.watching("bob"))

@@ -2,7 +2,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from aiohttp import web
 from anyio import to_thread
 
 from devlet.serve.kube_api import certificates, long_answers
-from devlet.serve.kube_api.connections import Server
+from devlet.serve.kube_api.connections import Handle, Server
 from devlet.serve.kube_api.credentials import open_credentials
 from devlet.serve.kube_api.server import bind_tcp
 from devlet.serve.kube_api.transports import TlsListener, most_connections
@@ -38,9 +38,7 @@ class Tls:
         self.port = 0
 
     @asynccontextmanager
-    async def serving(
-        self, handle: Callable[[web.BaseRequest], object], *, most: int = 100
-    ) -> AsyncIterator[TlsListener]:
+    async def serving(self, handle: Handle, *, most: int = 100) -> AsyncIterator[TlsListener]:
         server = Server(handle, access_log=None, handler_cancellation=True)
         listener = TlsListener(server, self._tls, DEADLINE, most)
         bound = bind_tcp("127.0.0.1", 0)
@@ -92,7 +90,9 @@ async def test_connections_beyond_the_limit_are_closed_until_another_one_ends(
             first.close()
             with deadline():
                 await until(lambda: is_open(listener), lambda count: count == 1)
-            assert b"hello" in await to_thread.run_sync(tls.ask, stack.enter_context(await to_thread.run_sync(tls.connect)))
+            assert b"hello" in await to_thread.run_sync(
+                tls.ask, stack.enter_context(await to_thread.run_sync(tls.connect))
+            )
         with deadline():
             await until(lambda: is_open(listener), lambda count: count == 0)
     (warning,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
