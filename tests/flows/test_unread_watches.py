@@ -140,7 +140,7 @@ async def test_unread_watches_stay_within_their_budget_while_a_reader_gets_every
                     stack.enter_context(closing(await to_thread.run_sync(Watch, client, "idle")))
                 assert await client.metric("devlet_api_unread_bytes") <= BUDGET
                 assert await client.metric("devlet_store_unread_change_bytes") <= BUDGET
-            await until(partial(client.metric, "devlet_api_clients_cut_off"))
+            await until(partial(client.metric, "devlet_api_clients_cut_off_total"))
         assert seen == written
     await until(partial(client.metric, "devlet_api_unread_bytes"), lambda held: held == 0)
     await until(partial(client.metric, "devlet_api_watches"), lambda watches: watches == 0)
@@ -154,8 +154,8 @@ async def test_a_watch_that_was_cut_off_resumes_and_misses_nothing(client: Clien
         seen = []
         written = [await to_thread.run_sync(client.put, "large", number, LARGE) for number in range(5)]
         seen.append((await to_thread.run_sync(watch.next))["metadata"]["resourceVersion"])
-        before = await client.metric("devlet_api_clients_cut_off")
-        while await client.metric("devlet_api_clients_cut_off") == before:
+        before = await client.metric("devlet_api_clients_cut_off_total")
+        while await client.metric("devlet_api_clients_cut_off_total") == before:
             written.append(await to_thread.run_sync(client.put, "large", len(written), LARGE))
             if await client.metric("devlet_api_watches") < MOST:  # more that do not read, after the one that did
                 stack.enter_context(closing(await to_thread.run_sync(Watch, client, "idle")))

@@ -8,15 +8,15 @@ that reads is therefore not cut off because of others, and one that is cut off c
 seen.
 """
 
+import collections
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from devlet.errors import TooManyRequests
 from devlet.kit.facts import facts
-from devlet.kit.metrics import Labels, Registry
+from devlet.kit.metrics import Counter, Labels, Registry
 
 __all__ = ["ReaderLimits", "Settings"]
 
@@ -37,7 +37,7 @@ class _Held:
 
     def __init__(self) -> None:
         self.bytes = 0
-        self._holders: Counter[int] = Counter()
+        self._holders: collections.Counter[int] = collections.Counter()
 
     def add(self, pieces: Sequence[bytes]) -> None:
         for piece in pieces:
@@ -80,7 +80,7 @@ class ReaderLimits:
         self._settings = settings
         self._accounts: dict[str, _Account] = {}
         self._held = _Held()
-        self.cut_offs = 0
+        self._cut_offs: Counter | None = None
 
     @property
     def unread_bytes(self) -> int:
@@ -97,7 +97,7 @@ class ReaderLimits:
         text = "Bytes that were taken from the store and wait for clients to read them"
         metrics.gauge("devlet_api_unread_bytes", text, read=lambda: {(): self.unread_bytes})
         text = "Clients that were cut off because more waited for them than a limit allows"
-        metrics.gauge("devlet_api_clients_cut_off", text, read=lambda: {(): self.cut_offs})
+        self._cut_offs = metrics.counter("devlet_api_clients_cut_off_total", text)
 
     def _by_class(self) -> Mapping[Labels, float]:
         found: dict[Labels, float] = {}
@@ -148,7 +148,8 @@ class ReaderLimits:
     def _cut_off(self, account: _Account, limit: str) -> None:
         longest = next(iter(account.waiting))
         log.info("client cut off", extra=facts(user=longest.user, limit=limit, unread=account.held.bytes))
-        self.cut_offs += 1
+        if self._cut_offs is not None:
+            self._cut_offs.add()
         self._release(longest)
         longest.cut_off()
 

@@ -68,7 +68,7 @@ async def _send(
 
 
 def _line(call: "Call", frame: Frame, how: Printer, first: bool) -> tuple[bytes, ...]:
-    """The line of one event. Where an object is sent as it is stored, the store's own bytes are a piece of their own."""
+    """The line of one event. An object that is sent as it is stored is a piece of its own: the store's bytes."""
     resource: Resource = call.resource
     if not call.format.as_kind and frame.body is not None and resource.api_version == resource.kind.storage_version:
         return b'{"type":"%s","object":' % frame.type.value.encode(), frame.body, b"}\n"

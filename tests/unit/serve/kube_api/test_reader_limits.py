@@ -57,7 +57,8 @@ def test_bytes_that_several_answers_share_count_once() -> None:
 
 
 def test_beyond_a_users_budget_the_client_that_has_waited_longest_is_cut_off() -> None:
-    limits = ReaderLimits(LIMITS)
+    limits, metrics = ReaderLimits(LIMITS), Registry()
+    limits.show(metrics)
     with (
         Client(limits, "bob", b"b" * 900) as other,
         Client(limits, "ann", b"1" * 400) as first,
@@ -66,7 +67,8 @@ def test_beyond_a_users_budget_the_client_that_has_waited_longest_is_cut_off() -
     ):
         assert [c.is_cut_off for c in (other, first, second, third)] == [False, True, False, False]
         assert limits.unread_bytes == 900 + 800
-    assert (limits.unread_bytes, limits.cut_offs) == (0, 1)
+    assert limits.unread_bytes == 0
+    assert "devlet_api_clients_cut_off_total 1\n" in metrics.text()
 
 
 def test_beyond_the_budget_of_all_it_is_one_of_the_user_who_holds_most() -> None:
