@@ -1,7 +1,8 @@
 """Watches that no client reads: what each costs devlet in memory. `python bench/watches.py [--quick]`.
 
 A cluster of many small objects and one of few large ones are watched by clients that send their request and never
-read. Then the objects are replaced. Clients with a small receive buffer and clients with the system's default take turns.
+read. Then the objects are replaced. Some clients have a small receive buffer, others the system's default. All of them
+are one user, who may have that many watches here; every other limit is the default.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import socket
 import ssl
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,12 @@ from devlet.testing.embedded import EmbeddedApi, embedded_api
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 SMALL_BUFFER = 4096
-AT_ONCE = 16  # requests or handshakes
+AT_ONCE = 16  # requests
+_CONFIGURATION = """apiVersion: devlet.dev/v1alpha1
+kind: Configuration
+limits:
+  watchesPerUser: {watches}
+"""
 
 
 @dataclass(frozen=True)
@@ -99,16 +105,18 @@ class Client:
         return encrypted
 
 
-async def measure(load: Load, watches: int, buffer: int, directory: Path, arguments: Sequence[str]) -> Figures:
-    with _fresh(directory) as root:
+async def measure(load: Load, watches: int, buffer: int, directory: Path) -> Figures:
+    with _fresh(directory) as root, tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
+        config.write(_CONFIGURATION.format(watches=watches))
+        config.flush()
+        arguments = ["--config", config.name]
         async with embedded_api(root, arguments=arguments) as api, aiohttp.ClientSession() as session:
             client = Client(api, session)
             await client.write(load.objects, load.objects, load.size)
             before, tcp = resident_mebibytes(api.pid), _tcp_mebibytes()
-            opened = []
+            opened: list[ssl.SSLSocket] = []
             try:
-                for _ in range(watches):
-                    opened.append(await anyio.to_thread.run_sync(client.watch, buffer))
+                opened += [await anyio.to_thread.run_sync(client.watch, buffer) for _ in range(watches)]
                 await _settled(api.pid)
                 after = resident_mebibytes(api.pid)
                 await client.write(load.writes, load.objects, load.size)
@@ -163,7 +171,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--watches", type=int, help="how many, by default 1,500")
     parser.add_argument("--only", default="", metavar="TEXT", help="loads whose name has this in it")
     parser.add_argument("--buffer", choices=("small", "default"), help="only clients with this receive buffer")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration of devlet")
     parser.add_argument("--directory", type=Path, default=ROOT / ".cache" / "bench", help="where the state goes")
     options = parser.parse_args()
     options.watches = options.watches or (100 if options.quick else 1_500)
@@ -174,12 +181,11 @@ async def run(options: argparse.Namespace) -> None:
     about = machine(Path(tempfile.gettempdir()))
     print(f"{about.cores} cores, {about.system}, Python {about.python}, load {about.load}; {options.watches} watches")
     print(f"{'load':16}{'buffer':>9}{'before':>9}{'opened':>9}{'written':>9}{'KiB each':>10}{'alive':>7}{'kernel':>8}")
-    arguments = ["--config", str(options.config)] if options.config else []
     for load in loads(options.quick):
         for name, buffer in (("small", SMALL_BUFFER), ("default", 0)):
             if options.only not in load.name or options.buffer not in (None, name):
                 continue
-            f = await measure(load, options.watches, buffer, options.directory, arguments)
+            f = await measure(load, options.watches, buffer, options.directory)
             each = (max(f.opened, f.churned) - f.before) * 1024 / options.watches
             print(
                 f"{load.name:16}{name:>9}{f.before:9.0f}{f.opened:9.0f}{f.churned:9.0f}{each:10.0f}"

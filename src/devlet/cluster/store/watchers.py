@@ -1,8 +1,8 @@
 """Who watches what, and the changes that some of them have yet to see.
 
-A watcher has a position and no queue: it holds nothing, however far it is behind. The newest changes of each kind that is
-watched are in memory once for all watchers, until each of them has seen them or the budget for all kinds together is
-used up. A watcher that is further behind reads the history on disk. So none of them waits for another, and no change is
+A watcher has a position and no queue: it holds nothing, however far it is behind. The newest changes of each kind that
+is watched are in memory once for all watchers, until each of them has seen them or the budget for all kinds together is
+used up. A watcher that is further behind reads the history on disk. So no watcher waits for another, and no change is
 left out.
 """
 

@@ -1,11 +1,11 @@
 """What clients that are slow to read, or do not read at all, may cost.
 
-A watch costs a little memory in any case, so each user may have a limited number. What has been taken from the store and
-waits for its client is held as long as that takes, which may be megabytes for a large object. Each user has a budget for
-it, and so have all users together. Bytes that several answers share are held, and counted, once. If a budget is
-exceeded, the answer that has waited longest is cut off: for the budget of all, one of the user who holds most. A client
-that reads is therefore not cut off because of others, and one that is cut off continues from the last version it has
-seen.
+A watch costs a little memory in any case, so each user may have a limited number. What has been taken from the store
+and waits for its client is held as long as that takes, which may be megabytes for a large object. Each user has a
+budget for it, and so have all users together. Bytes that several answers share are held, and counted, once. If a budget
+is exceeded, the answer that has waited longest is cut off: for the budget of all, one of the user who holds most. A
+client that reads is therefore not cut off because of others, and one that is cut off continues from the last version
+that it has seen.
 """
 
 import collections
