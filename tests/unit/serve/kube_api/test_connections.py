@@ -9,8 +9,8 @@ import anyio
 import pytest
 from aiohttp import web
 
-from devlet.serve.kube_api.connections import HEADER_MAX, LINE_MAX
-from devlet.serve.kube_api.server import bind_unix, listening
+from devlet.serve.kube_api.connections import HEAD_MAX, HEADER_MAX, LINE_MAX
+from devlet.serve.kube_api.server import Settings, bind_unix, listening
 from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
@@ -42,6 +42,11 @@ CHUNKED = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 REFUSED = {
     "a long request line": (b"GET /" + LONG + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414, f"longer than {LINE_MAX} bytes"),
     "a long header": (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + LONG + b"\r\n\r\n", 431, f"longer than {HEADER_MAX} bytes"),
+    "a head that does not end": (
+        b"GET / HTTP/1.1\r\nHost: x\r\n" + b"".join(b"X%d: %s\r\n" % (i, b"x" * 60_000) for i in range(5)),
+        431,
+        f"longer than {HEAD_MAX} bytes together",
+    ),
     "many headers": (b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 2_000 + b"\r\n", 400, "Too many headers"),
     "not HTTP": (b"\x16\x03\x01 hello\r\n\r\n", 400, ""),
     "another method": (b"BREW / HTTP/1.1\r\nHost: x\r\n\r\n", 405, "does not allow this method"),
@@ -102,3 +107,26 @@ UPGRADE = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\
 async def test_a_request_to_change_the_protocol_is_answered_without_that(path: Path, protocol: bytes) -> None:
     (answer,) = await answers(path, UPGRADE % protocol)
     assert answer.startswith(b"HTTP/1.1 200 OK")
+
+
+async def test_a_head_that_does_not_arrive_in_time_is_refused(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    settings = Settings(idle_timeout=0.1)
+    async with listening(echo, bind_unix(root / "s"), tls=None, settings=settings):
+        with caplog.at_level(logging.INFO):
+            (answer,) = await answers(root / "s", b"GET / HTTP/1.1\r\nHost:")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408 ") and json.loads(body)["code"] == 408
+    assert [record.getMessage() for record in caplog.records] == ["request refused"]
+
+
+async def test_a_connection_may_carry_any_number_of_requests_with_large_bodies(path: Path) -> None:
+    body = b"x" * (2 * HEAD_MAX)
+    request = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    with deadline():
+        async with await anyio.connect_unix(path) as stream:
+            for _ in range(5):
+                await stream.send(request)
+                got = b""
+                while len(got.partition(b"\r\n\r\n")[2]) < len(body):
+                    got += await stream.receive()
+                assert got.startswith(b"HTTP/1.1 200 OK")
