@@ -9,6 +9,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,13 @@ from devlet.kit import durations
 from devlet.node.devices import release_hooks
 from devlet.node.topology import options
 from devlet.objects.names import dns_subdomain
+from devlet.objects.quantity import Quantity
+from devlet.serve.kube_api import reader_limits
 
 LOG_FORMATS = ("text", "json")
 MAX_VERBOSITY = 10
 MIN_DURATION = 0.001
+MIN_BYTES = 8 << 20  # the largest object has to fit, in any form
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +45,14 @@ class Config:
     cdi_root: Path | None = None  # where CDI specs are; None: below the root
     kubeconfig: Path | None = None  # of the cluster whose node this is; None: the embedded one
     context: str = ""  # of the kubeconfig; empty: its current one
+    limits: reader_limits.Settings = field(default=reader_limits.Settings())
     store: Settings = field(default=Settings())
     node: NodeSettings = field(default=NodeSettings())
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One thing to set: its field of `Config` (or `store.` and one of the store's, `node.` and one of the node's), its
+    """One thing to set: its field of `Config` (or `store.` and one of the store's, likewise `node.` and `limits.`), its
     name in the file, and its environment variable, if it has one. `no_control` is no field: it takes from another."""
 
     field: str
@@ -119,7 +124,8 @@ def _config(values: dict[str, Any]) -> Config:
         node["topology_options"] = dict(NodeSettings().topology_options) | options
     if gates := node.get("feature_gates"):
         node["feature_gates"] = feature_gates.defaults() | gates
-    return Config(**values, store=Settings(**store), node=NodeSettings(**node))
+    limits = reader_limits.Settings(**_taken(values, "limits."))
+    return Config(**values, limits=limits, store=Settings(**store), node=NodeSettings(**node))
 
 
 def _taken(values: dict[str, Any], prefix: str) -> dict[str, Any]:
@@ -205,6 +211,23 @@ def _duration(value: Any) -> float:
     return seconds
 
 
+def _count(value: Any) -> int:
+    text = str(value)
+    if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
+        raise ValueError(f"{value!r} is not a limit: expected a whole number from 1 to 999999999")
+    return int(text)
+
+
+def _bytes(value: Any) -> int:
+    try:
+        size = Quantity.parse(str(value)).fraction
+    except InvalidInput:
+        size = Fraction(0)
+    if isinstance(value, bool) or size < MIN_BYTES:
+        raise ValueError(f"{value!r} is not a number of bytes such as 64Mi: expected at least 8Mi")
+    return int(size)
+
+
 def _release_hooks(items: Sequence[config_file.Setting]) -> tuple[Mapping[str, Any], ...]:
     """Carried as they are, because only the node can run them, but checked here, where their lines are known."""
     for index, item in enumerate(items):
@@ -253,6 +276,10 @@ KEYS = (
     Key("node.static_pod_path", "staticPodPath", "DEVLET_STATIC_POD_PATH", _path_or_none),
     Key("node.release_hooks", "releaseHooks", "", _release_hooks, is_list=True),
     Key("node.legacy_drivers", "legacyDrivers", "", node_settings.legacy_drivers, is_mapping=True),
+    Key("limits.watches_per_user", "limits.watchesPerUser", "", _count),
+    Key("limits.unread_bytes_per_user", "limits.unreadBytesPerUser", "", _bytes),
+    Key("limits.unread_bytes", "limits.unreadBytes", "", _bytes),
+    Key("store.watch_bytes", "limits.recentChangesBytes", "", _bytes),
     Key("stop_timeout", "timeouts.stop", "", _duration),
     Key("api_idle", "timeouts.apiIdle", "", _duration),
     Key("store.history_age", "timeouts.historyAge", "", _duration),

@@ -33,6 +33,7 @@ from devlet.serve.kube_api.health import Check
 from devlet.serve.kube_api.node_views import NodeViews, Views
 from devlet.serve.kube_api.openapi_views import with_views
 from devlet.serve.kube_api.paths import Target, WithViews
+from devlet.serve.kube_api.reader_limits import ReaderLimits
 from devlet.serve.kube_api.requests import User
 from devlet.serve.kube_api.virtual import Virtual
 
@@ -60,7 +61,12 @@ async def serving(
     tcp = _bound(host, port or _kept_port(config.root, host))
     url = _url(host, tcp.getsockname()[1])
     address = urlsplit(url).netloc
-    api = kube_api(store, credentials, clock, address, views=views, metrics=metrics, checks=checks)
+    limits = ReaderLimits(config.limits)
+    if metrics is not None:
+        limits.show(metrics)
+        text = "Bytes of changes in memory that some watch has yet to see"
+        metrics.gauge("devlet_store_unread_change_bytes", text, read=lambda: {(): store.unread_bytes})
+    api = kube_api(store, credentials, clock, address, limits, views=views, metrics=metrics, checks=checks)
     tls = certificates.server_context(credentials.pki)
     unix = server.bind_unix(config.root / SOCKET)
     settings = server.Settings(idle_timeout=config.api_idle, handshake_timeout=config.api_idle)
@@ -107,6 +113,7 @@ def kube_api(
     credentials: Credentials,
     clock: Clock,
     address: str,
+    limits: ReaderLimits,
     *,
     views: Views | None = None,
     metrics: Registry | None = None,
@@ -125,7 +132,7 @@ def kube_api(
     schema = with_views(Definitions(store).schema)
     endpoints = Endpoints(catalogue, address, schema, metrics=metrics, checks=checks)
     virtual = Virtual(store, gate, credentials.tokens)
-    return KubeApi(store, gate, Handlers(store, admit), virtual, endpoints, clock, shown)
+    return KubeApi(store, gate, Handlers(store, admit, limits), virtual, endpoints, clock, shown)
 
 
 def _kept_port(root: Path, host: str) -> int:

@@ -221,3 +221,23 @@ def test_any_environment_loads_or_is_refused_with_a_text(environ: dict[str, str]
         assert config.root.is_absolute()
     except DevletError as e:
         assert str(e).startswith(tuple(environ))
+
+
+def test_limits_are_numbers_and_quantities(file: Path) -> None:
+    file.write_text(HEADER + "limits:\n  watchesPerUser: 7\n  unreadBytes: 1Gi\n  recentChangesBytes: 16777216\n")
+    config = load({}, {}, file)
+    assert (config.limits.watches_per_user, config.limits.unread_bytes) == (7, 1 << 30)
+    assert config.store.watch_bytes == 16 << 20
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        *((f"watchesPerUser: {value}", "is not a limit") for value in ("0", "-1", "many", "1.5", "true")),
+        *((f"unreadBytes: {value}", "is not a number of bytes") for value in ("1", "7Mi", "lots", "-1Gi", "true")),
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_refused(file: Path, line: str, reason: str) -> None:
+    file.write_text(f"{HEADER}limits:\n  {line}\n")
+    with pytest.raises(InvalidInput, match=reason):
+        load({}, {}, file)

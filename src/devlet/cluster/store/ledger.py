@@ -65,7 +65,7 @@ class Pending:
 class Ledger:
     def __init__(self, file: LogFile, settings: Settings, clock: Clock) -> None:
         self.settings = settings
-        self.watchers = Watchers()
+        self.watchers = Watchers(settings.watch_bytes)
         self.owners = Owners()
         self._file = file
         self._clock = clock
@@ -213,7 +213,7 @@ class Ledger:
         table = self._table(row.kind)
         old = table.get(record.key)
         superseded = (len(old.body) if old else 0) + (len(row.body) if row.deleted else 0)
-        change = Change(row.version, row.at, record.key, row.previous, row.deleted, superseded)
+        change = Change(row.version, row.at, record.key, row.previous, row.deleted, superseded, len(row.body))
         if row.deleted:
             table.remove(change)
         else:

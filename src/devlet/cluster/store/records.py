@@ -144,7 +144,8 @@ class Change(Struct, frozen=True, gc=False):
     key: Key
     previous: int
     deleted: bool
-    size: int
+    size: int  # bytes that it superseded
+    length: int = 0  # bytes of the new state
 
 
 class Table:
@@ -188,9 +189,10 @@ class Table:
                 return
             yield key
 
-    def changes(self, after: int) -> list[Change]:
-        """Changes with a version above `after`, in order."""
-        return self._changes[bisect_right(self._changes, after, key=lambda change: change.version) :]
+    def changes(self, after: int, limit: int | None = None) -> list[Change]:
+        """Changes with a version above `after`, in order; only the first ones if there is a limit."""
+        start = bisect_right(self._changes, after, key=lambda change: change.version)
+        return self._changes[start : None if limit is None else start + limit]
 
     def versions_at(self, version: int) -> dict[Key, int]:
         """For the keys that changed since `version`: which version was current then (0: none)."""

@@ -13,7 +13,6 @@ class Settings:
     compact_every: float = 30.0
     bookmark_every: float = 60.0
     version_wait: float = 3.0  # how long a read waits for a version that is not there yet
-    watch_events: int = 4_096  # a watcher that lags further behind is ended and has to resume …
-    watch_bytes: int = 64 << 20  # … or by this many bytes
+    watch_bytes: int = 32 << 20  # of changes that watchers have yet to see; those further behind read from disk
     max_object_bytes: int = 3 << 20
     collect_garbage: bool = True  # off where a kube-controller-manager does it

@@ -1,6 +1,6 @@
 """The embedded implementation of the port: what is staged by Kubernetes' rules is answered when it is durable."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -27,7 +27,7 @@ from devlet.cluster.store.records import Documents, Key, Record, Table
 from devlet.cluster.store.selection import Selection
 from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.staging import Staged, Staging, key_of, not_found
-from devlet.cluster.store.watch import Frame, Watch, find_start
+from devlet.cluster.store.watch import Batch, Watch, find_start
 from devlet.errors import (
     BadRequest,
     DevletError,
@@ -65,6 +65,11 @@ class Store:
         """The committed objects, for those who decide without waiting. Not to be changed."""
         return self._ledger.table(resource.kind)
 
+    @property
+    def unread_bytes(self) -> int:
+        """What changes hold in memory that some watch has yet to see."""
+        return self._ledger.watchers.bytes
+
     def end_watches(self) -> None:
         """Every watch ends where it is; its reader resumes elsewhere, or later."""
         self._ledger.watchers.end_all()
@@ -98,8 +103,9 @@ class Store:
     @asynccontextmanager
     async def watch_batches(
         self, resource: Resource, namespace: str, options: WatchOptions
-    ) -> AsyncIterator[AsyncIterator[Sequence[Frame]]]:
-        """As `watch`, with the objects as they are stored, and with events together that are there together."""
+    ) -> AsyncIterator[AsyncIterator[Batch]]:
+        """As `watch`, with the objects as they are stored, and with events together that are there together. A batch
+        that was dealt with may be cleared."""
         async with self._watching(resource, namespace, options) as watch, aclosing(watch.batches()) as batches:
             yield batches
 
@@ -108,7 +114,7 @@ class Store:
         selection = Selection(resource, namespace, options.label_selector, options.field_selector)
         start = await find_start(self._ledger, options)
         watch = Watch(self._ledger, resource, selection, options, start)
-        with self._ledger.watchers.added(resource.kind.key, watch.watcher):
+        with watch.running():
             yield watch
 
     async def create(
@@ -290,6 +296,7 @@ async def open_store(
 async def _compact_now_and_then(ledger: Ledger, clock: Clock) -> None:
     """At the start too: a store that never lives long would grow without end."""
     while True:
+        ledger.watchers.trim()
         ledger.compact()
         await clock.sleep(ledger.settings.compact_every)
 

@@ -1,18 +1,21 @@
-"""One watch: the present objects, then the history on disk, then what happens, in order and without a gap.
+"""One watch: the present objects, then all changes after that, in order and without a gap.
 
-The watcher is registered before anything is read, so changes that happen meanwhile wait in its queue."""
+It reads as its reader does. What was replaced or forgotten in memory meanwhile is read from the history on disk."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 import anyio
+from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
 from devlet.cluster.client import EventType, VersionMatch, WatchEvent, WatchOptions
 from devlet.cluster.store.ledger import Ledger
-from devlet.cluster.store.records import Change, Record
+from devlet.cluster.store.log_file import Row
+from devlet.cluster.store.records import Change, Key, Record
 from devlet.cluster.store.selection import Selection
 from devlet.cluster.store.versions import parse_version
 from devlet.cluster.store.watchers import Update, Watcher
@@ -21,8 +24,8 @@ from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 
-_CHUNK = 64  # rows of history that are read at a time
-_BATCH = 64 * 1024  # bytes after which no more events are put together
+_CHUNK = 64  # keys, or changes of the history, that are looked at together
+_BATCH = 16 << 10  # bytes after which no more events are put together
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -71,36 +74,41 @@ class Frame(Struct, frozen=True):
     body: bytes | None = None
 
 
+Batch = list[Frame]
+
+
 class Watch:
-    """Begin one with no await between `find_start` and here: what the watcher's queue does not get, this reads."""
+    """Begin one with no await between `find_start` and `running`: all changes after that are offered to its watcher.
+
+    While its reader does nothing, it holds nothing but the keys of the next _CHUNK present objects, and the events that
+    the reader has: up to _BATCH bytes, or a single larger event."""
 
     def __init__(self, ledger: Ledger, resource: Resource, selection: Selection, options: WatchOptions, start: Start):
         self._ledger = ledger
+        self._table = ledger.table(resource.kind)
         self._resource = resource
         self._selection = selection
         self._options = options
         self._start = start
-        self._seen = ledger.version
-        self._present = present(ledger, resource, selection) if start.initial else []
-        self.watcher = Watcher(
-            selection,
-            after=max(start.after, ledger.version),
-            max_events=ledger.settings.watch_events,
-            max_bytes=ledger.settings.watch_bytes,
-        )
+        self._watcher = Watcher(selection, after=start.after)
 
-    async def batches(self) -> AsyncGenerator[list[Frame], None]:
-        """Events in order; those that are there at the same time come together."""
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        kind = self._resource.kind.key
+        with self._ledger.watchers.added(kind, self._watcher, self._ledger.version) as self._recent:
+            yield
+
+    async def batches(self) -> AsyncGenerator[Batch, None]:
+        """Events in order; those that are there at the same time come together. The reader may clear a batch, so that
+        the objects are not kept for as long as it takes to send them."""
         timeout = self._options.timeout
         deadline = anyio.current_time() + timeout if timeout is not None else float("inf")
-        for record in self._present:
-            yield [Frame(EventType.ADDED, partial(_shown, record), record.body)]
-        self._present.clear()
+        if self._start.initial:
+            async with aclosing(self._initial()) as initial:
+                async for batch in initial:
+                    yield batch
         if self._start.marked:
-            yield [self._bookmark(self._seen, {INITIAL_EVENTS_END: "true"})]
-        if not self._start.initial:
-            async for frame in self._history():
-                yield [frame]
+            yield [self._bookmark(self._start.after, {INITIAL_EVENTS_END: "true"})]
         while batch := await self._next(deadline):
             yield batch
 
@@ -110,47 +118,116 @@ class Watch:
                 for frame in batch:
                     yield WatchEvent(frame.type, frame.document(self._resource.api_version))
 
-    async def _history(self) -> AsyncIterator[Frame]:
-        """Changes between the version asked for and the beginning of the queue, from disk."""
-        changes = self._ledger.table(self._resource.kind).changes(self._start.after)
-        changes = [change for change in changes if change.version <= self._seen]
-        for i in range(0, len(changes), _CHUNK):
-            for update in await self._updates(changes[i : i + _CHUNK]):
-                if (type_ := update.event_for(self._selection)) is not None:
-                    yield _frame(type_, update)
+    async def _initial(self) -> AsyncGenerator[Batch, None]:
+        """The objects as they were when the watch began."""
+        batch: Batch = []
+        size, after = 0, None
+        while True:
+            await checkpoint()
+            planned, after = self._planned(after)
+            for key, version in planned:
+                record = self._table.get(key)
+                if record is None or record.version != version:
+                    record = await self._superseded(key, version)
+                if self._selection.matches(record):
+                    batch.append(Frame(EventType.ADDED, partial(_shown, record), record.body))
+                    size += len(record.body)
+                if size >= _BATCH:
+                    del record
+                    yield batch
+                    batch, size = [], 0
+            if after is None:
+                break
+        if batch:
+            yield batch
 
-    async def _updates(self, changes: list[Change]) -> list[Update]:
+    def _planned(self, after: Key | None) -> tuple[list[tuple[Key, int]], Key | None]:
+        """The next keys with the version that each had when the watch began, and the key that the next ones come after,
+        None at the end."""
+        table, namespace, began = self._table, self._selection.namespace, self._start.after
+        keys = list(islice(table.keys(namespace, after), _CHUNK))
+        until = keys[-1] if len(keys) == _CHUNK else None
+        versions = {key: table.records[key].version for key in keys}
+        if table.version > began:
+            self._check(began)
+            for key, version in table.versions_at(began).items():
+                follows = (after is None or key > after) and (until is None or key <= until)
+                if follows and namespace in ("", key[0]):
+                    versions[key] = version
+        return sorted((key, version) for key, version in versions.items() if version), until
+
+    async def _superseded(self, key: Key, version: int) -> Record:
+        row = (await self._ledger.read([version])).get(version)
+        if row is None:
+            raise self._expired(version)
+        return Record(key, version, row.body)
+
+    async def _next(self, deadline: float) -> Batch:
+        """The next events, or a bookmark; nothing at the end of the stream."""
+        every = self._ledger.settings.bookmark_every
+        while not self._watcher.ended:
+            if batch := await self._taken():
+                return batch
+            now = anyio.current_time()
+            if now >= deadline:
+                break
+            await self._watcher.wait(min(every, deadline - now))
+            # Without new events the reader has seen everything up to the ledger's version.
+            if self._is_idle and self._options.bookmarks:
+                return [self._bookmark(max(self._ledger.version, self._start.after), {})]
+        return []
+
+    @property
+    def _is_idle(self) -> bool:
+        return not self._watcher.ended and self._watcher.position >= self._recent.newest
+
+    async def _taken(self) -> Batch:
+        """The next events, from memory or from disk; none if there are none."""
+        while self._watcher.position < self._recent.newest:
+            in_memory = self._watcher.position >= self._recent.start
+            if batch := self._batch(self._recent.after(self._watcher.position) if in_memory else await self._older()):
+                return batch
+        return []
+
+    def _batch(self, updates: Iterable[Update]) -> Batch:
+        batch: Batch = []
+        size = 0
+        for update in updates:
+            self._watcher.position = update.version
+            if (type_ := update.event_for(self._selection)) is not None:
+                batch.append(_frame(type_, update))
+                size += len(update.record.body)
+                if size >= _BATCH:
+                    break
+        return batch
+
+    async def _older(self) -> list[Update]:
+        """The next changes of the history, of up to _BATCH bytes, or a single larger one."""
+        position, until = self._watcher.position, self._recent.start
+        self._check(position)
+        changes: list[Change] = []
+        size = 0
+        for change in self._table.changes(position, _CHUNK):
+            size += change.length + change.size
+            if change.version > until or (changes and size > _BATCH):
+                break
+            changes.append(change)
+        if not changes:
+            self._watcher.position = until
+            return []
         wanted = [version for change in changes for version in (change.version, change.previous) if version]
         rows = await self._ledger.read(wanted)
         if any(version not in rows for version in wanted):
-            raise Expired(f"too old resource version: {self._start.after} ({self._ledger.compacted})")
-        updates = []
-        for change in changes:
-            row, before = rows[change.version], rows.get(change.previous)
-            old = None if before is None else Record(change.key, before.version, before.body)
-            updates.append(Update(row.version, old, Record(change.key, row.version, row.body), row.deleted))
-        return updates
+            raise self._expired(position)
+        return [_update(change, rows) for change in changes]
 
-    async def _next(self, deadline: float) -> list[Frame]:
-        """The next events, or a bookmark; nothing at the end of the stream."""
-        while True:
-            if batch := self._taken():
-                return batch
-            remaining = deadline - anyio.current_time()
-            if self.watcher.ended or remaining <= 0:
-                return []
-            something = await self.watcher.wait(min(self._ledger.settings.bookmark_every, remaining))
-            # With an empty queue the reader has seen everything up to the ledger's version.
-            if not something and self._options.bookmarks:
-                return [self._bookmark(max(self._ledger.version, self._start.after), {})]
+    def _check(self, version: int) -> None:
+        """Raises Expired if changes after that version are forgotten."""
+        if version < self._ledger.compacted:
+            raise self._expired(version)
 
-    def _taken(self) -> list[Frame]:
-        batch: list[Frame] = []
-        size = 0
-        while size < _BATCH and (taken := self.watcher.take()) is not None:
-            batch.append(_frame(*taken))
-            size += len(taken[1].record.body)
-        return batch
+    def _expired(self, version: int) -> Expired:
+        return Expired(f"too old resource version: {version} ({self._ledger.compacted})")
 
     def _bookmark(self, version: int, annotations: dict[str, str]) -> Frame:
         metadata: Document = {"resourceVersion": str(version)}
@@ -169,6 +246,7 @@ def _shown(record: Record, api_version: str) -> Document:
     return convert(record.document(), api_version)
 
 
-def present(ledger: Ledger, resource: Resource, selection: Selection) -> list[Record]:
-    table = ledger.table(resource.kind)
-    return [r for key in table.keys(selection.namespace) if selection.matches(r := table.records[key])]
+def _update(change: Change, rows: dict[int, Row]) -> Update:
+    row, before = rows[change.version], rows.get(change.previous)
+    old = None if before is None else Record(change.key, before.version, before.body)
+    return Update(row.version, old, Record(change.key, row.version, row.body), row.deleted)

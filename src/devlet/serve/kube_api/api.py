@@ -62,7 +62,7 @@ class KubeApi:
 
     async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
         user = self._gate.authenticate(request)
-        place = paths.parse(self._catalogue, request.raw_path.partition("?")[0])
+        place = paths.parse(self._catalogue, paths.path_of(request.raw_path))
         if not isinstance(place, Target):
             self._gate.require(user, Attributes(request.method.lower(), request.path))
             return self._endpoints.answer(request, place)

@@ -36,6 +36,7 @@ from devlet.serve.kube_api.definitions import Definitions
 from devlet.serve.kube_api.negotiation import Format
 from devlet.serve.kube_api.partial_metadata import partial_metadata, partial_metadata_list
 from devlet.serve.kube_api.paths import Target
+from devlet.serve.kube_api.reader_limits import ReaderLimits
 from devlet.serve.kube_api.requests import User
 from devlet.serve.kube_api.tables import include_object, printer, table
 from devlet.serve.kube_api.watches import stream
@@ -108,8 +109,9 @@ Admit = Callable[[User, str, Target, Document | None, Document | None], None]
 class Handlers:
     """`admit` is for rules that need to look into the object."""
 
-    def __init__(self, store: Store, admit: Admit) -> None:
+    def __init__(self, store: Store, admit: Admit, limits: ReaderLimits | None = None) -> None:
         self._store = store
+        self._limits = limits or ReaderLimits()
         self._admit = admit
         self._definitions = Definitions(store)
 
@@ -142,7 +144,8 @@ class Handlers:
         page = await self._store.page(call.resource, call.target.namespace, wanted)
         if not call.format.as_kind:
             if not call.pretty and call.format.media_type == bodies.JSON:
-                return await long_answers.send(call, answers.list_pieces(call.resource, page))
+                hold = partial(self._limits.holding, call.user.name)
+                return await long_answers.send(call, answers.list_pieces(call.resource, page), hold)
             body = msgspec.json.format(answers.list_body(call.resource, page), indent=2) + b"\n"
             return web.Response(body=body, content_type=bodies.JSON)
         documents = Documents(page.records, call.resource.api_version)
@@ -170,7 +173,7 @@ class Handlers:
             wanted = replace(wanted, timeout=random.uniform(1800, 3600))  # as the reference
         warnings = [answers.warning(text) for text in call.warnings]
         how = printer(call.resource, self._definitions.columns(call.resource))
-        return await stream(self._store, call, wanted, warnings, how)
+        return await stream(self._store, call, wanted, warnings, how, self._limits)
 
     async def _create(self, call: Call) -> web.StreamResponse:
         target, wanted = call.target, call.write_options("CreateOptions")

@@ -53,7 +53,7 @@ class JoinedApi:
 
     async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
         user = _owner(request)
-        path = request.raw_path.partition("?")[0]
+        path = paths.path_of(request.raw_path)
         words = path.strip("/").split("/")
         if not any(words[: len(own)] == own for own in _OWN):
             return await self._forwarder.forward(request)

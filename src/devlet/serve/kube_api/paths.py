@@ -72,6 +72,13 @@ def is_view(kind: Kind) -> bool:
     return VIEWS.stored(kind.key) is kind
 
 
+def path_of(target: str) -> str:
+    """The path in the target of a request, which may be a whole URL and have a query."""
+    if not target.startswith("/") and "://" in (url := target.partition("?")[0]):
+        target = "/" + url.partition("://")[2].partition("/")[2]
+    return target.partition("?")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A resource, and which object or subresource of it."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from devlet.errors import Unavailable
 from devlet.serve.kube_api.connections import HEADER_MAX, LINE_MAX, Handle, Server, continued
+from devlet.serve.kube_api.transports import TlsListener, most_connections
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,7 @@ class Settings:
     handshake_timeout: float = 30.0
     stop_timeout: float = 0.5  # for requests that are under way; watches are simply ended
     backlog: int = 1_024
+    connections: int = 0  # that are open over TLS at the same time; 0: three quarters of the files that may be open
 
 
 @asynccontextmanager
@@ -45,13 +47,15 @@ async def listening(
         handler_cancellation=True,
     )
     loop = asyncio.get_running_loop()
-    if address.family == socket.AF_UNIX:
+    if tls is not None:
+        most = settings.connections or most_connections()
+        connections = TlsListener(server, tls, settings.handshake_timeout, most)
+        connections.bind(address)
+        listener = await loop.create_server(connections, sock=address, backlog=settings.backlog)
+    elif address.family == socket.AF_UNIX:
         listener = await loop.create_unix_server(server, sock=address, backlog=settings.backlog)
     else:
-        timeout = settings.handshake_timeout if tls else None
-        listener = await loop.create_server(
-            server, sock=address, ssl=tls, backlog=settings.backlog, ssl_handshake_timeout=timeout
-        )
+        listener = await loop.create_server(server, sock=address, backlog=settings.backlog)
     try:
         yield
     finally:

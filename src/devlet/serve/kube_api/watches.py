@@ -1,9 +1,11 @@
 """A watch over HTTP: one JSON object per line, sent as soon as it happens.
 
-A reader that does not read fills its socket, then its queue in the store, and is then cut off: it costs a bounded
-amount of memory, and nobody waits for it.
+A client that does not read fills its socket and is then cut off. Until then it holds the events that are being sent to
+it, which are few and count in its user's budget; later events wait in the store, where they are shared.
 """
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,39 +19,45 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 from devlet.objects.statuses import status_of
 from devlet.serve.kube_api import bodies
-from devlet.serve.kube_api.long_answers import cut_off, write
+from devlet.serve.kube_api.long_answers import Hold, cut_off, write
 from devlet.serve.kube_api.partial_metadata import partial_metadata
+from devlet.serve.kube_api.reader_limits import ReaderLimits
 from devlet.serve.kube_api.tables import Printer, include_object, table_for_watch
 
 if TYPE_CHECKING:
     from devlet.serve.kube_api.handlers import Call
 
+_LARGE = 16 << 10  # bytes of an object that is worth a write of its own
 _encoder = msgspec.json.Encoder()
 
 
 async def stream(
-    store: Store, call: "Call", wanted: WatchOptions, warnings: list[str], how: Printer
+    store: Store, call: "Call", wanted: WatchOptions, warnings: list[str], how: Printer, limits: ReaderLimits
 ) -> web.StreamResponse:
-    """Sends the whole watch. What can be wrong with the request is raised before anything is sent."""
+    """Send the whole watch. What can be wrong with the request is raised before anything is sent."""
     response = web.StreamResponse(headers={"Content-Type": bodies.JSON, "Cache-Control": "no-cache, private"})
     for text in warnings:
         response.headers.add("Warning", text)
     try:
-        await _send(store, call, wanted, how, response)
+        with limits.watching(call.user.name):
+            await _send(store, call, wanted, how, response, partial(limits.holding, call.user.name))
         await response.write_eof()
     except ConnectionError:
         cut_off(call.http)
     return response
 
 
-async def _send(store: Store, call: "Call", wanted: WatchOptions, how: Printer, response: web.StreamResponse) -> None:
+async def _send(
+    store: Store, call: "Call", wanted: WatchOptions, how: Printer, response: web.StreamResponse, hold: Hold
+) -> None:
     try:
         async with store.watch_batches(call.resource, call.target.namespace, wanted) as batches:
             await response.prepare(call.http)
             first = True
             async for batch in batches:
-                lines = [_line(call, frame, how, first=first and not i) for i, frame in enumerate(batch)]
-                await write(call.http, response, b"".join(lines))
+                pieces = [piece for i, frame in enumerate(batch) for piece in _line(call, frame, how, first and not i)]
+                batch.clear()  # it holds more than is sent
+                await write(call.http, response, *_joined(pieces), hold=hold)
                 first = False
     except (Expired, Unavailable) as e:
         if isinstance(e, Unavailable) and not response.prepared:
@@ -59,11 +67,25 @@ async def _send(store: Store, call: "Call", wanted: WatchOptions, how: Printer, 
         await write(call.http, response, _encoder.encode({"type": "ERROR", "object": status_of(e)}) + b"\n")
 
 
-def _line(call: "Call", frame: Frame, how: Printer, *, first: bool) -> bytes:
+def _line(call: "Call", frame: Frame, how: Printer, first: bool) -> tuple[bytes, ...]:
+    """The line of one event. An object that is sent as it is stored is a piece of its own: the store's bytes."""
     resource: Resource = call.resource
     if not call.format.as_kind and frame.body is not None and resource.api_version == resource.kind.storage_version:
-        return b'{"type":"%s","object":%s}\n' % (frame.type.value.encode(), frame.body)
-    return _encoder.encode({"type": frame.type.value, "object": _shown(call, frame, how, first)}) + b"\n"
+        return b'{"type":"%s","object":' % frame.type.value.encode(), frame.body, b"}\n"
+    return (_encoder.encode({"type": frame.type.value, "object": _shown(call, frame, how, first)}), b"\n")
+
+
+def _joined(pieces: list[bytes]) -> Iterator[bytes]:
+    """The same bytes, with neighbouring small pieces put together."""
+    small: list[bytes] = []
+    for piece in pieces:
+        if len(piece) < _LARGE:
+            small.append(piece)
+            continue
+        yield b"".join(small)
+        small = []
+        yield piece
+    yield b"".join(small)
 
 
 def _shown(call: "Call", frame: Frame, how: Printer, first: bool) -> Document:

@@ -92,20 +92,66 @@ async def test_a_version_of_another_cluster_is_never_taken_for_ours(root: Path) 
                 await stream.next()
 
 
-@pytest.mark.parametrize("settings", [Settings(watch_events=5), Settings(watch_bytes=2_000)])
-async def test_a_slow_reader_is_ended_and_resumes_without_loss(path: Path, settings: Settings) -> None:
-    async with open_store(path, settings) as store:
-        start = await start_of(store)
-        async with store.watch(CONFIG_MAPS, "default", WatchOptions(resource_version=start)) as events:
-            for i in range(40):
-                await store.create(CONFIG_MAPS, config_map(f"c{i:02}"), "default")
-            assert [event async for event in events] == []
-        seen = await collect(store, start, "c39")
-        assert [event.object["metadata"]["name"] for event in seen] == [f"c{i:02}" for i in range(40)]
+@pytest.mark.parametrize("budget", [0, 20_000, 1 << 20])
+async def test_a_slow_reader_gets_every_event_in_order_and_holds_up_no_memory(path: Path, budget: int) -> None:
+    async with open_store(path, Settings(watch_bytes=budget)) as store:
+        options = WatchOptions(resource_version=await start_of(store))
+        async with store.watch(CONFIG_MAPS, "default", options) as events:
+            for i in range(200):
+                await store.create(CONFIG_MAPS, config_map(f"c{i:03}"), "default")
+                await store.delete(CONFIG_MAPS, f"c{i:03}", "default")
+                assert store.unread_bytes <= budget
+            with deadline():
+                seen = [await anext(events) for _ in range(400)]
+        assert [event.object["metadata"]["name"] for event in seen[::2]] == [f"c{i:03}" for i in range(200)]
+        assert [event.type for event in seen] == [EventType.ADDED, EventType.DELETED] * 200
+        assert store.unread_bytes == 0
 
 
-async def test_a_reader_that_is_ended_again_and_again_still_loses_nothing(path: Path) -> None:
-    async with open_store(path, Settings(watch_events=2)) as store, anyio.create_task_group() as tasks:
+async def test_present_objects_are_shown_as_they_were_when_the_watch_began(path: Path) -> None:
+    async with open_store(path) as store:
+        for i in range(0, 400, 2):
+            await store.create(CONFIG_MAPS, config_map(f"c{i:03}", data={"k": "x" * 1_000}), "default")
+        before = (await store.list(CONFIG_MAPS)).items
+        async with store.watch(CONFIG_MAPS, options=WatchOptions(bookmarks=True)) as events:
+            seen = [await anext(events)]
+            version_then = store.version
+            for i in range(400):
+                match i % 4:
+                    case 0:
+                        await store.patch(CONFIG_MAPS, f"c{i:03}", MergePatch({"data": {"k": "new"}}), "default")
+                    case 2:
+                        await store.delete(CONFIG_MAPS, f"c{i:03}", "default")
+                    case _:
+                        await store.create(CONFIG_MAPS, config_map(f"c{i:03}"), "default")
+            with deadline():
+                while (event := await anext(events)).type is not EventType.BOOKMARK:
+                    seen.append(event)
+                changes = [await anext(events) for _ in range(400)]
+        assert [event.object for event in seen] == list(before)
+        assert event.object["metadata"]["resourceVersion"] == str(version_then)
+        versions = [version(event.object) for event in changes]
+        assert versions == sorted(set(versions)) and versions[0] > version_then
+
+
+async def test_a_reader_of_present_objects_that_are_forgotten_has_to_begin_again(path: Path) -> None:
+    clock = FakeClock()
+    async with open_store(path, SHORT, clock) as store:
+        for i in range(100):
+            await store.create(CONFIG_MAPS, config_map(f"c{i:03}", data={"k": "x" * 1_000}), "default")
+        async with store.watch(CONFIG_MAPS) as events:
+            await anext(events)
+            for i in range(100):
+                await store.delete(CONFIG_MAPS, f"c{i:03}", "default")
+            await clock.sleeping(1)
+            await clock.advance(20)
+            with deadline(), pytest.raises(Expired):
+                while True:
+                    await anext(events)
+
+
+async def test_a_reader_that_falls_behind_again_and_again_loses_nothing(path: Path) -> None:
+    async with open_store(path, Settings(watch_bytes=3_000)) as store, anyio.create_task_group() as tasks:
         start = await start_of(store)
 
         async def write() -> None:

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from devlet.errors import BadRequest, DevletError, NotFound
 from devlet.objects.kinds import BUILT_IN, Catalogue, Kind
-from devlet.serve.kube_api.paths import Group, GroupVersion, Other, Target, WithViews, is_view, parse
+from devlet.serve.kube_api.paths import Group, GroupVersion, Other, Target, WithViews, is_view, parse, path_of
 
 CATALOGUE = Catalogue(BUILT_IN)
 
@@ -99,3 +99,19 @@ def test_views_are_found_beside_what_is_stored_as_it_changes() -> None:
     assert not is_view(robot)
     with pytest.raises(NotFound):
         both.resource("devlet.dev/v1alpha1", "robots")
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        ("/version", "/version"),
+        ("/api/v1/pods?watch=1", "/api/v1/pods"),
+        ("/apis/http://x/y", "/apis/http://x/y"),
+        ("https://localhost:6443/api/v1/pods?a=b://c", "/api/v1/pods"),
+        ("http://localhost", "/"),
+        ("http://localhost?a=/b", "/"),
+        ("*", "*"),
+    ],
+)
+def test_the_path_of_a_request_may_be_in_a_whole_url(target: str, path: str) -> None:
+    assert path_of(target) == path
