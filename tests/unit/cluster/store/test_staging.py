@@ -52,7 +52,8 @@ async def test_an_object_with_a_value_of_the_wrong_type_can_be_replaced_and_dele
         "resourceVersion": "5",
     }
     assert not record.checked
-    replaced, written = staging.update(CONFIG_MAPS, document(k="2"), record, "", OPTIONS)
+    new = document(k="2") | {"metadata": {"name": "a", "namespace": "default"}}
+    replaced, written = staging.update(CONFIG_MAPS, new, record, "", OPTIONS)
     assert replaced["data"] == {"k": "2"} and written and written.record.checked
     _, deleted = staging.delete(CONFIG_MAPS, record, DeleteOptions())
     assert deleted and deleted.deleted
