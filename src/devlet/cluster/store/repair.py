@@ -75,5 +75,6 @@ def _lost(found: Salvage, mark: Mark | None) -> tuple[str, ...]:
         return ()
     lost = list(found.lost)
     if mark and found.version < mark.version:
-        lost.append(f"versions {found.version + 1} to {mark.version}")
+        first = f"versions {found.version + 1}" if found.version else "all versions up"
+        lost.append(f"{first} to {mark.version}")
     return tuple(lost or [found.problem])
