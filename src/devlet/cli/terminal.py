@@ -27,9 +27,10 @@ def protect() -> None:
     sys.stdout, sys.stderr = _protected(sys.stdout), _protected(sys.stderr)
 
 
-def own(stream: TextIO) -> TextIO:
+def own(stream: Any) -> TextIO:
     """Return the stream that writes control sequences to the terminal as they are."""
-    return stream.unprotected if isinstance(stream, _Protected) else stream
+    found: TextIO = stream.unprotected if isinstance(stream, _Protected) else stream
+    return found
 
 
 def _protected(stream: Any) -> Any:

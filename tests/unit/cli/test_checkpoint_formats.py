@@ -86,6 +86,7 @@ def test_a_verdict_names_the_version() -> None:
 
 def written(form: Form, *devices: tuple[str, tuple[str, ...]]) -> bytes:
     """A file of this version: pods, and what each has."""
+    each: list[tuple[str, dict[str, object]]]
     if form is Form.V1_8:
         each = [(pod, {"DeviceID": id}) for pod, ids in devices for id in ids]
     else:
