@@ -1,18 +1,22 @@
 """A real daemon on a root whose database contains objects that no release should have accepted."""
 
+import json
 import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from tests.flows.test_api_bad_input import Api, running
+from tests.fuzz.specimens import SPECIMENS
 
 from devlet.cluster.store.store import open_store
 from devlet.daemon.root import DATABASE
 from devlet.objects.custom_resources import DEFINITION
-from devlet.objects.kinds import BUILT_IN, PODS, Resource
+from devlet.objects.documents import copy
+from devlet.objects.kinds import BUILT_IN, PODS, Kind, Resource
 from devlet.testing.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -91,6 +95,71 @@ async def test_a_root_with_broken_objects_starts_and_lists_them(root: Path) -> N
         assert f'resource="{DEFINED.name}",namespace="",name="widgets.example.com"' in metrics
         assert api.call("DELETE", f"{DEFINITIONS}/widgets.example.com").code == 200
         assert api.call("GET", "/readyz").code == 200
+
+
+WRONG: tuple[object, ...] = (None, True, 5, -1, 1.5, "x", [], {}, [None], [5], {"a": 5})
+TOP: list[Keys] = [["spec"], ["status"], ["metadata", "annotations"], ["metadata", "creationTimestamp"]]
+EACH = 15  # broken objects of a kind
+
+
+def places(document: Any, above: Keys) -> Iterator[Keys]:
+    parts = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, part in parts:
+        yield [*above, key]
+        if isinstance(part, dict | list):
+            yield from places(part, [*above, key])
+
+
+def broken(kind: Kind, random: Random) -> Iterator[dict[str, Any]]:
+    """Objects of a kind, each with a value of the wrong type."""
+    whole = SPECIMENS.get(kind.kind) or {"metadata": {}, "spec": {"a": 1}}
+    if kind == PODS.kind:
+        whole = whole | {"spec": whole["spec"] | {"nodeName": "n"}, "status": {"phase": "Running"}}
+    every = [*TOP, *random.sample(found := list(places(whole, [])), min(EACH - len(TOP), len(found)))]
+    for number, place in enumerate(every):
+        made = copy(whole)
+        part: Any = made
+        for key in place[:-1]:
+            part = part[key]
+        part[place[-1]] = random.choice(WRONG)
+        name = f"{kind.plural}{number}" if kind != DEFINITION else f"widgets{number}.example.com"
+        if isinstance(made["metadata"], dict) and not {"labels", "name"} & set(place):
+            namespace = {"namespace": "default"} if kind.namespaced else {}
+            made["metadata"] = made["metadata"] | namespace | {"name": name, "uid": name}
+            yield made | {"kind": kind.kind, "apiVersion": kind.storage_version}
+
+
+async def test_objects_with_a_value_of_the_wrong_type_disturb_nothing_and_can_be_deleted(root: Path) -> None:
+    random, objects = Random(17), list[tuple[Kind, str]]()
+    async with open_store(root / DATABASE, kinds=(*BUILT_IN, DEFINITION)) as store:
+        for kind in (*BUILT_IN, DEFINITION):
+            for made in broken(kind, random):
+                name, namespace = made["metadata"]["name"], made["metadata"].get("namespace", "")
+                await store._ledger.write(kind, (namespace, name), made).durable()
+                objects.append((kind, name))
+    with running(root, "--node-name", "n") as api:
+        pod = {"metadata": {"name": "sound"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        assert api.call("POST", "/api/v1/namespaces/default/pods", pod).code == 201
+        await until(partial(phase, api, "sound"), "Running".__eq__)
+        for kind in (*BUILT_IN, DEFINITION):
+            for accept in ("application/json", "application/json;as=Table;g=meta.k8s.io;v=v1"):
+                assert api.call("GET", path(kind), Accept=accept).code in (200, 404), kind
+        for kind, name in objects:
+            where = f"{path(kind, 'default')}/{name}"
+            patch = json.dumps({"metadata": {"annotations": {"a": "b"}}}).encode()
+            assert api.call("PATCH", where, patch, "application/merge-patch+json").code < 500, where
+            assert api.call("DELETE", where).code in (200, 404), where
+        assert api.call("GET", "/readyz").code == 200
+
+
+def path(kind: Kind, namespace: str = "") -> str:
+    version = kind.storage_version
+    below = f"/namespaces/{namespace}" if namespace and kind.namespaced else ""
+    return f"/{'apis' if '/' in version else 'api'}/{version}{below}/{kind.plural}"
+
+
+async def phase(api: Api, name: str) -> str:
+    return str(api.call("GET", f"/api/v1/namespaces/default/pods/{name}").document["status"].get("phase"))
 
 
 async def served(api: Api) -> set[str]:

@@ -176,7 +176,7 @@ def _unused(path: Path, force: bool) -> Iterator[None]:
         with file_lock.held(found):
             yield
     except InUse as e:
-        raise InUse(f"{e}; stop it first, or say --force: it writes {path} anew at its next change") from e
+        raise InUse(f"{e}; stop it first, or say --force: it overwrites {path} at its next change") from e
 
 
 def _copy(loaded: _Loaded) -> Path:

@@ -7,6 +7,7 @@ from functools import partial
 import anyio
 import click
 
+from devlet.cli.terminal import own
 from devlet.demo import plain
 from devlet.demo.board import Board
 from devlet.demo.tour import ABOUT, tour
@@ -37,6 +38,10 @@ def _once() -> None:
 
 
 def _live() -> None:
+    from rich.console import Console
+
     from devlet.demo.live import perform
 
-    anyio.run(perform, partial(tour, pause=partial(anyio.sleep, _SECONDS_PER_STEP)), ABOUT)
+    anyio.run(
+        perform, partial(tour, pause=partial(anyio.sleep, _SECONDS_PER_STEP)), ABOUT, Console(file=own(sys.stdout))
+    )

@@ -78,8 +78,8 @@ def _report(error: BaseException) -> int:
     leaves = list(_leaves(error))
     if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
         return 130
-    if not all(isinstance(leaf, DevletError) for leaf in leaves):
-        raise error
+    if bugs := [leaf for leaf in leaves if not isinstance(leaf, DevletError)]:
+        raise bugs[0] if len(leaves) == 1 else error  # Python cuts off groups that are deeply nested
     return _print(*dict.fromkeys(f"error: {leaf}" for leaf in leaves))
 
 

@@ -1,6 +1,5 @@
 """`devlet sanity`: drive a driver as a kubelet would, and say where it breaks the contract."""
 
-import io
 import logging
 import os
 import shutil
@@ -16,6 +15,7 @@ import click
 from anyio.abc import TaskStatus
 
 from devlet.cli.options import duration
+from devlet.cli.terminal import own
 from devlet.errors import DevletError
 from devlet.kit.parts import running
 from devlet.sanity.check import Check
@@ -262,7 +262,7 @@ async def _interruptible(runner: Runner[Any], wanted: Sequence[Check[Any]]) -> R
 
 def _bear_any_text(stream: Any, encoding: str | None = None) -> None:
     """Drivers write anything, and the locale may have no characters for it."""
-    if isinstance(stream, io.TextIOWrapper):
+    if hasattr(stream, "reconfigure"):
         stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
@@ -288,7 +288,8 @@ def _progress(*, err: bool) -> Progress:
         stream.write(text)
         stream.flush()
 
-    return Progress(write, live, live and "NO_COLOR" not in os.environ, shutil.get_terminal_size().columns)
+    control = own(stream).write
+    return Progress(write, control, live, live and "NO_COLOR" not in os.environ, shutil.get_terminal_size().columns)
 
 
 def _print_checks(checks: Sequence[Check[Any]]) -> int:

@@ -78,12 +78,8 @@ def cell_text(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text with control characters (an escape sequence would act on the terminal) as `^[`, as kubectl shows
-    them, and others that act on a terminal as `\\u` escapes."""
-    if text.isprintable():
-        return text
-    shown = (f"^{chr(ord(c) ^ 64)}" if (ord(c) < 32 and c != "\t") or ord(c) == 127 else c for c in text)
-    return visible("".join(shown))
+    """Return the text on one line, with characters that act on a terminal as escapes."""
+    return text if text.isprintable() else visible(text).replace("\n", "^J")
 
 
 def label_text(labels: Any) -> str:

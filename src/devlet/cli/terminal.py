@@ -1,29 +1,36 @@
 """Output on a terminal: characters that would control it, or reorder what it shows, are shown as escapes instead.
 
 Names and messages come from drivers, plugins and other users. All output passes here if it goes to a terminal; files
-and pipes get it as it is. The control characters below 32 are escaped where text is laid out (`tables.printable`),
-because devlet's own colours use them.
+and pipes get it as it is. devlet's own control sequences go to the stream that `own` returns.
 """
 
 import sys
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
-__all__ = ["protect", "visible"]
+__all__ = ["own", "protect", "visible"]
 
-_CONTROLS = range(0x80, 0xA0)
+_C0 = {code: f"^{chr(code ^ 64)}" for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n"}
+_C1 = range(0x80, 0xA0)
 _DIRECTIONS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _SEPARATORS = (0x2028, 0x2029)
-_ESCAPES = {code: f"\\u{code:04x}" for code in (*_CONTROLS, *_DIRECTIONS, *_SEPARATORS)}
+_ESCAPES = _C0 | {code: f"\\u{code:04x}" for code in (*_C1, *_DIRECTIONS, *_SEPARATORS)}
 
 
 def visible(text: str) -> str:
-    """Return the text with C1 controls, bidirectional controls and line separators as `\\u` escapes."""
-    return text if text.isascii() else text.translate(_ESCAPES)
+    """Return the text with control characters as `^[`, as kubectl shows them, and with C1 controls, bidirectional
+    controls and line separators as `\\u` escapes. Tabs and line breaks stay."""
+    return text.translate(_ESCAPES)
 
 
 def protect() -> None:
     """Escape everything that this process writes to a terminal with `visible`."""
     sys.stdout, sys.stderr = _protected(sys.stdout), _protected(sys.stderr)
+
+
+def own(stream: Any) -> TextIO:
+    """Return the stream that writes control sequences to the terminal as they are."""
+    found: TextIO = stream.unprotected if isinstance(stream, _Protected) else stream
+    return found
 
 
 def _protected(stream: Any) -> Any:
@@ -34,17 +41,35 @@ def _protected(stream: Any) -> Any:
 
 
 class _Protected:
-    """A text stream whose `write` escapes characters that would act on the terminal."""
+    """A text stream whose `write` escapes characters that would act on the terminal, and so does its buffer's."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        self.unprotected = stream
+
+    @property
+    def buffer(self) -> "_ProtectedBytes":
+        return _ProtectedBytes(self.unprotected.buffer)
 
     def write(self, text: str) -> int:
-        return self._stream.write(visible(text))
+        return self.unprotected.write(visible(text))
 
     def writelines(self, lines: list[str]) -> None:
         for line in lines:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        return getattr(self.unprotected, name)
+
+
+class _ProtectedBytes:
+    """click writes bytes here, and text if the locale seems not to be able to show it."""
+
+    def __init__(self, buffer: BinaryIO) -> None:
+        self._buffer = buffer
+
+    def write(self, data: bytes) -> int:
+        self._buffer.write(visible(bytes(data).decode(errors="backslashreplace")).encode())
+        return len(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._buffer, name)

@@ -36,7 +36,7 @@ class SetAside(Struct, frozen=True):
 
 
 class Quarantine:
-    """Shared by all informers of a program. `record` and `metrics` are None where nobody would look at them."""
+    """Shared by all informers of a program. Without `record` there are no events, and without `metrics` no series."""
 
     def __init__(self, record: Record | None = None, metrics: Registry | None = None) -> None:
         self._record = record

@@ -12,7 +12,7 @@ from anyio.abc import TaskStatus
 from devlet.cluster.client import Cluster, ListOptions, MergePatch
 from devlet.cluster.informer import Changed, Informer
 from devlet.cluster.quarantine import Quarantine
-from devlet.errors import Conflict, DevletError, NotFound
+from devlet.errors import Conflict, DevletError, InvalidInput, InvalidObject, NotFound
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.custom_resources import CLEANUP, DEFINITION, established, kind_of
@@ -51,21 +51,25 @@ class CustomResourceController:
 
     async def _changed(self, change: Changed[Document]) -> None:
         name = change.key[1]
-        if change.new is None:
-            if (kind := self._kinds.pop(name, None)) is not None:
-                self._catalogue.remove(kind)
-                log.info("custom resource removed", extra=facts(resource=name))
-            return
         try:
-            if "deletionTimestamp" in change.new["metadata"]:
+            if change.new is None:
+                self._withdraw(name)
+            elif "deletionTimestamp" in change.new["metadata"]:
                 await self._clean_up(change.new)
             else:
                 self._serve(change.new)
                 await self._settle(change.new)
+        except (InvalidInput, InvalidObject) as e:
+            self._quarantine.add(DEFINITIONS, change.new or change.old or {}, e)
         except DevletError as e:
             log.warning("definition not settled", extra=facts(resource=name, err=e))
         except Exception as e:  # the other definitions are still served
-            self._quarantine.add(DEFINITIONS, change.new, e, handler=self._changed.__qualname__)
+            self._quarantine.add(DEFINITIONS, change.new or change.old or {}, e, handler=self._changed.__qualname__)
+
+    def _withdraw(self, name: str) -> None:
+        if (kind := self._kinds.pop(name, None)) is not None:
+            self._catalogue.remove(kind)
+            log.info("custom resource removed", extra=facts(resource=name))
 
     def _try_to_serve(self, definition: Document) -> None:
         """At the start; what goes wrong is reported when the change is handled."""
@@ -78,15 +82,18 @@ class CustomResourceController:
         name, kind = definition["metadata"]["name"], kind_of(definition)
         if (before := self._kinds.get(name)) == kind:
             return
-        self._check_names(kind)
+        self._check_names(name, kind)
         if before is not None:
             self._catalogue.remove(before)
         self._catalogue.add(kind)
         self._kinds[name] = kind
         log.info("custom resource served", extra=facts(resource=name, versions=list(kind.api_versions)))
 
-    def _check_names(self, kind: Kind) -> None:
-        """Raise Conflict if another resource of the group already has the kind."""
+    def _check_names(self, name: str, kind: Kind) -> None:
+        """Raise InvalidInput if the definition is not named after its resource, and Conflict if another resource of the
+        group already has the kind."""
+        if kind.key != name:
+            raise InvalidInput(f"it defines {kind.key}, which must be its name")
         for api_version in kind.api_versions:
             try:
                 other = self._catalogue.of_kind(api_version, kind.kind)

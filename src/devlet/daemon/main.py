@@ -108,7 +108,7 @@ async def embedded_parts(
 async def _control(
     cluster: Cluster, config: Config, clock: Clock, metrics: Registry, quarantine: Quarantine
 ) -> AsyncIterator[None]:
-    """The control loops, unless somebody else is to decide. Nobody waits for them: the allocator and the compiler take
+    """Run the control loops that are configured. The start does not wait for them: the allocator and the compiler take
     as long to load as a third of all else, so they are loaded in a thread while the node already serves."""
     wanted = config.controllers & frozenset(controllers.CONTROL)
     if not wanted:

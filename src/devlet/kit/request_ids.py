@@ -1,4 +1,6 @@
-"""Request ids: one for each attempt of a pod's worker, in the log lines of the node and of the drivers that it calls.
+"""Request ids: one for each attempt of a pod's worker, and for each clean-up of claims that a pod left behind.
+
+They are in the log lines of the node and of the drivers that it calls.
 
 The node binds `requestID` (`kit.facts`) and sends it with each gRPC call as metadata. An SDK driver binds the id that
 it got, so that `grep requestID=…` finds both ends of a call.
@@ -6,8 +8,12 @@ it got, so that `grep requestID=…` finds both ends of a call.
 
 import re
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-__all__ = ["FACT", "METADATA", "is_valid", "new"]
+from devlet.kit.facts import bound
+
+__all__ = ["FACT", "METADATA", "is_valid", "new", "request"]
 
 FACT = "requestID"  # in log lines
 METADATA = "devlet-request-id"  # in gRPC calls
@@ -17,6 +23,13 @@ _valid = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
 
 def new() -> str:
     return secrets.token_hex(4)
+
+
+@contextmanager
+def request() -> Iterator[None]:
+    """Bind a new id in the block."""
+    with bound(**{FACT: new()}):
+        yield
 
 
 def is_valid(text: object) -> bool:

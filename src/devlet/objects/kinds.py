@@ -100,7 +100,7 @@ class Catalogue:
             self.add(kind)
 
     def __iter__(self) -> Iterator[Kind]:
-        return iter(self._kinds.values())
+        return iter(tuple(self._kinds.values()))  # kinds come and go while callers wait between two of them
 
     def add(self, kind: Kind) -> None:
         self._kinds[kind.key] = kind

@@ -9,6 +9,8 @@ from functools import lru_cache
 
 from devlet.errors import InvalidInput
 
+_LAST = datetime.max.replace(tzinfo=UTC)
+
 _rfc3339 = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,32}))?"
     r"(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
@@ -43,6 +45,14 @@ def format_time(moment: datetime) -> str:
 def format_micro_time(moment: datetime) -> str:
     """Write a MicroTime; `moment` must know its zone."""
     return f"{_utc(moment).isoformat(timespec='microseconds')[:-6]}Z"
+
+
+def after(moment: datetime, seconds: float) -> datetime:
+    """Return the time so many seconds later, or the last one there is: a number of 64 bits may exceed it."""
+    try:
+        return moment + timedelta(seconds=seconds)
+    except OverflowError:
+        return _LAST
 
 
 def _utc(moment: datetime) -> datetime:

@@ -140,7 +140,7 @@ class Connection:
 
 
 def _metadata() -> tuple[tuple[str, str], ...] | None:
-    """Return the request id of whoever calls, for the driver's log."""
+    """Return the caller's request id, for the driver's log."""
     number = bound_fact(request_ids.FACT)
     return ((request_ids.METADATA, number),) if number else None
 

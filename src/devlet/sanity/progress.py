@@ -16,9 +16,11 @@ _CLEAR = "\r\x1b[2K"
 
 @dataclass(slots=True)
 class Progress:
-    """`write` gets pieces of text. `live`: it is a terminal, where a line can be written again. `width` in columns."""
+    """`write` gets pieces of text and `control` the control sequences between them. `live`: it is a terminal, where a
+    line can be written again. `width` in columns."""
 
     write: Callable[[str], object]
+    control: Callable[[str], object]
     live: bool = False
     colour: bool = False
     width: int = 80
@@ -29,6 +31,11 @@ class Progress:
 
     def ended(self, result: Result) -> None:
         line = text.line(result)
+        if self.live:
+            self.control(_CLEAR)
         if self.colour:
-            line = f"\x1b[{_COLOURS[result.word]}m{line[:8]}\x1b[0m{line[8:]}"
-        self.write(f"{_CLEAR if self.live else ''}{line}\n")
+            self.control(f"\x1b[{_COLOURS[result.word]}m")
+            self.write(line[:8])
+            self.control("\x1b[0m")
+            line = line[8:]
+        self.write(f"{line}\n")

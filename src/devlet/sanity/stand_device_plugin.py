@@ -62,7 +62,7 @@ class DevicePluginStand(BaseStand):
         if self.command:
             driver = DriverProcess(self.command.filled(places.words), places.root, places.root / "driver.log")
         tasks.start_soon(trimming, driver)
-        below = places.root if self.command else None  # one that is attached to may serve anywhere
+        below = places.root if self.command else None  # a driver that was running already may serve anywhere
         settings = KubeletSettings(dial=self.settings.dial, answer=self.settings.answer, below=below)
         return DevicePluginRig(
             places=places,

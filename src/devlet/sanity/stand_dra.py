@@ -92,7 +92,7 @@ class DraStand(BaseStand):
                 second = self._process(self.command, places, 1)
         for each in filter(None, (driver, second)):
             tasks.start_soon(trimming, each)
-        below = places.root if self.command else None  # one that is attached to may serve anywhere
+        below = places.root if self.command else None  # a driver that was running already may serve anywhere
         settings = KubeletSettings(dial=self.settings.dial, answer=self.settings.answer, below=below)
         return DraRig(
             places=places,

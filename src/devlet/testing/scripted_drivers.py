@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import anyio
 
 from devlet.errors import NotFound, PluginError, PluginUnavailable
+from devlet.kit import request_ids
+from devlet.kit.facts import bound_fact
 from devlet.node.claims.records import ClaimKey
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import ClaimUID, DriverName
@@ -44,6 +46,7 @@ class ScriptedDriver:
         self.service = service
         self._claims = claims
         self.calls: list[tuple[str, tuple[str, ...]]] = []
+        self.requests: list[object] = []  # the request id of each call
         self.references: list[ClaimRef] = []
         self.answers: dict[str, tuple[PreparedDevice, ...]] = {}
         self.problems: dict[str, str] = {}
@@ -88,6 +91,7 @@ class ScriptedDriver:
 
     async def _hear(self, verb: str, claims: Sequence[ClaimRef]) -> None:
         self.calls.append((verb, tuple(each.name for each in claims)))
+        self.requests.append(bound_fact(request_ids.FACT))
         self.references += claims
         self.called.set()
         await self.gate.wait()

@@ -14,7 +14,7 @@ from devlet.cli.checkpoint_formats import (
 from devlet.errors import InvalidInput, StateCorrupt
 from devlet.state import claim_checkpoint, health_file
 from devlet.state.claim_checkpoint import ClaimEntry, PreparedDevice
-from devlet.state.device_checkpoint import Encoder, Entry, decode
+from devlet.state.device_checkpoint import Checkpoint, Encoder, Entry, Form, checksum, decode
 from devlet.state.health_file import DeviceHealth
 
 DEVICES = DeviceManagerFormat()
@@ -82,6 +82,38 @@ def test_a_verdict_names_the_version() -> None:
     raw: dict[str, object] = {"PodDeviceEntries": [], "RegisteredDevices": {}}
     assert DEVICES.verify(json.dumps(raw).encode()).text == "raw: valid, no checksum, 0 entries, 0 resources"
     assert DEVICES.verify(b'{"Entries":[]}').text == "1.8: valid, no checksum, 0 entries, 0 resources"
+
+
+def written(form: Form, *devices: tuple[str, tuple[str, ...]]) -> bytes:
+    """A file of this version: pods, and what each has."""
+    each: list[tuple[str, dict[str, object]]]
+    if form is Form.V1_8:
+        each = [(pod, {"DeviceID": id}) for pod, ids in devices for id in ids]
+    else:
+        each = [(pod, {"DeviceIDs": {"0": ids} if form is Form.V2 else ids}) for pod, ids in devices]
+    owner = {"ContainerName": "c", "ResourceName": "r.io/x"}
+    entries = [{"PodUID": pod, **owner, **held, "AllocResp": None} for pod, held in each]
+    if form in (Form.V1_8, Form.V1_9_ALPHA):
+        return json.dumps({"Entries": entries}).encode()
+    data = {"PodDeviceEntries": entries, "RegisteredDevices": {}}
+    if form is Form.RAW:
+        return json.dumps(data).encode()
+    number = 0 if form is Form.V2 else -1
+    made = [Entry(pod, "c", "r.io/x", {number: ids}, None) for pod, ids in devices]
+    return json.dumps({"Data": data, "Checksum": checksum(Checkpoint(tuple(made), {}, form))}).encode()
+
+
+@pytest.mark.parametrize("form", Form)
+def test_a_device_without_a_name_or_of_two_pods_is_reported_in_every_version(form: Form) -> None:
+    sound = DEVICES.verify(written(form, ("a", ("d0", "d1")), ("b", ("d2",))))
+    assert sound.valid and sound.text.startswith(f"{form}: valid")
+    assert DEVICES.verify(written(form, ("a", ("d0", "d1")), ("b", ("d1",)))) == Verdict(
+        False,
+        f"{form}: damaged (content): device d1 of r.io/x is held twice: by pod a, container c, and by pod b,"
+        " container c",
+    )
+    nameless = f"{form}: damaged (content): a device of pod a, container c, r.io/x, has no name"
+    assert DEVICES.verify(written(form, ("a", ("d0", "")))) == Verdict(False, nameless)
 
 
 def test_a_verdict_on_an_old_file_says_why_it_is_neither_old_nor_new() -> None:

@@ -25,6 +25,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> None:
             "interrupted-group": BaseExceptionGroup("", [KeyboardInterrupt(), no_disk]),
             "bug": ZeroDivisionError("oh"),
             "bug-in-group": ExceptionGroup("", [ZeroDivisionError("oh"), no_disk]),
+            "bug-of-a-part": ExceptionGroup("", [ExceptionGroup("", [ZeroDivisionError("oh")])]),
         }[what]
 
     monkeypatch.setattr(commands.cli, "get_command", lambda context, name: test if name == "test" else None)
@@ -52,6 +53,13 @@ def test_errors_are_printed_once_and_give_the_exit_code(
 def test_a_bug_looks_like_one(what: str) -> None:
     with pytest.raises((ZeroDivisionError, ExceptionGroup)):
         main.run(["test", what])
+
+
+@pytest.mark.usefixtures("command")
+def test_a_bug_in_a_nested_part_is_shown_by_itself() -> None:
+    """Python cuts off groups that are nested deeply, and with them the place of the bug."""
+    with pytest.raises(ZeroDivisionError):
+        main.run(["test", "bug-of-a-part"])
 
 
 @pytest.mark.parametrize(

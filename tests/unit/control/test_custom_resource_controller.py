@@ -101,6 +101,19 @@ async def test_a_definition_that_cannot_be_served_is_set_aside_and_the_others_ar
             await store.delete(DEFINITIONS, "x.example.com")
 
 
+async def test_a_definition_with_the_name_of_another_resource_is_set_aside(root: Path) -> None:
+    aside, second = Quarantine(), definition()
+    second["metadata"]["name"] = "gadgets.example.com"
+    async with open_store(root / "c.db", kinds=KINDS) as store:
+        await stored_as_it_is(store, second)
+        async with running(CustomResourceController(store, store.catalogue, SystemClock(), aside).run):
+            await store.create(DEFINITIONS, definition())
+            await until(store, established=True)
+            assert [name for _, _, name in aside.entries] == ["gadgets.example.com"]
+            await store.delete(DEFINITIONS, "gadgets.example.com")
+            assert store.catalogue.resource("example.com/v1", "widgets").kind.kind == "Widget"
+
+
 async def test_a_kind_belongs_to_one_definition(root: Path) -> None:
     second = definition()
     second["metadata"]["name"] = "gadgets.example.com"

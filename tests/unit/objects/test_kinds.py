@@ -71,7 +71,10 @@ def test_a_catalogue_finds_resources_by_plural_and_by_kind() -> None:
 def test_kinds_come_and_go_while_a_catalogue_is_in_use() -> None:
     catalogue = Catalogue(BUILT_IN)
     thing = Kind("Thing", "things", ("example.com/v2", "example.com/v1"), storage="example.com/v1")
+    listed = iter(catalogue)
+    next(listed)
     catalogue.add(thing)
+    assert len(list(listed)) == len(BUILT_IN) - 1  # the kinds as they were
     assert catalogue.resource("example.com/v2", "things") == Resource(thing, "example.com/v2")
     assert catalogue.stored("things.example.com") is thing
     catalogue.remove(thing)

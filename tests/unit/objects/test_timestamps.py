@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.errors import InvalidInput
-from devlet.objects.timestamps import format_micro_time, format_time, parse_micro_time, parse_time
+from devlet.objects.timestamps import after, format_micro_time, format_time, parse_micro_time, parse_time
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, 890123, UTC)
 
@@ -102,3 +102,9 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert format_time(parse_time(text)) == text
     except InvalidInput as e:
         assert str(e)
+
+
+def test_a_time_after_another_is_at_most_the_last_one() -> None:
+    assert after(MOMENT, 1.5) == MOMENT + timedelta(seconds=1.5)
+    for beyond in (2**63, 1e12):
+        assert format_time(after(MOMENT, beyond)) == "9999-12-31T23:59:59Z"

@@ -62,7 +62,7 @@ def keep_copies(database: Path, now: datetime) -> list[Path]:
     for path, suffix in ((database.resolve(), ""), (log(database), "-wal"), (mark(database), "-mark")):
         if path.exists():
             kept.append(stem.with_name(stem.name + suffix))
-            # The mark goes on being written in place; the others are replaced or removed.
+            # The mark stays, because it is written in place; the others are replaced or removed.
             (shutil.copy2 if suffix == "-mark" else os.link)(path, kept[-1])
     atomic_file.sync_directory(stem.parent)
     return kept

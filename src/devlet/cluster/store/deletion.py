@@ -1,13 +1,13 @@
 """What a delete request does to an object: remove it now, or mark it and wait for finalizers or its node."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from devlet.cluster.client import DeleteOptions, Propagation
 from devlet.errors import Conflict, Forbidden
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
-from devlet.objects.timestamps import format_time
+from devlet.objects.timestamps import after, format_time
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
@@ -93,7 +93,7 @@ def _marked(document: Document, grace: int, finalizers: list[str], now: datetime
         metadata.pop("finalizers", None)
     first_time = "deletionTimestamp" not in metadata
     if first_time or grace < metadata.get("deletionGracePeriodSeconds", 0):
-        metadata["deletionTimestamp"] = format_time(now + timedelta(seconds=grace))
+        metadata["deletionTimestamp"] = format_time(after(now, grace))
         metadata["deletionGracePeriodSeconds"] = grace
         if document["kind"] == "Pod" and first_time:
             metadata["generation"] = metadata.get("generation", 0) + 1

@@ -18,6 +18,8 @@ def bind(pod: Document, binding: Document, now: datetime) -> Document:
     metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
     _check_subject(pod, metadata, "Binding")
     _check_target(name, target)
+    if "spec" not in pod:
+        raise _conflict(name, f"pod {name} has values of the wrong type")
     if metadata.get("uid") and metadata["uid"] != pod["metadata"]["uid"]:
         raise _conflict(name, f"pod {name} has another UID than the binding ({metadata['uid']})")
     if pod["metadata"].get("deletionTimestamp"):

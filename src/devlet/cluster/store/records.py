@@ -6,6 +6,7 @@ selection and clean-up need of an object (`Head`) is decoded on its own.
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, overload
 
@@ -78,9 +79,10 @@ _document = msgspec.json.Decoder(dict[str, Any])
 
 
 class Record:
-    """One committed version of one object."""
+    """One committed version of one object. What this process wrote is `checked`: its values have the right types."""
 
     __slots__ = ("__dict__", "body", "key", "version")
+    checked = False
 
     def __init__(self, key: Key, version: int, body: bytes) -> None:
         self.key = key
@@ -92,6 +94,7 @@ class Record:
         """`body` is the document, encoded: its metadata need not be decoded again."""
         record = cls(key, version, body)
         record.metadata = msgspec.convert(document["metadata"], Metadata)
+        record.checked = True
         return record
 
     @cached_property
@@ -99,7 +102,25 @@ class Record:
         try:
             return _head.decode(self.body)
         except msgspec.ValidationError:  # a custom resource whose spec is no object, say
-            return Head(_metadata_only.decode(self.body).metadata)
+            return Head(self._metadata())
+
+    def _metadata(self) -> Metadata:
+        """The metadata, without values of the wrong type."""
+        try:
+            return _metadata_only.decode(self.body).metadata
+        except msgspec.ValidationError:
+            metadata = self.document()["metadata"]
+            if not isinstance(metadata, dict):
+                raise
+        found = Metadata()
+        for name, key in zip(Metadata.__struct_fields__, Metadata.__struct_encode_fields__, strict=True):
+            with suppress(msgspec.ValidationError):
+                setattr(
+                    found,
+                    name,
+                    getattr(msgspec.convert({k: v for k, v in metadata.items() if k == key}, Metadata), name),
+                )
+        return found
 
     @cached_property
     def selectable(self) -> Document:

@@ -1,7 +1,7 @@
 """Check the file of a cluster that is not running, and repair it: `devlet store check|repair`.
 
 A repair writes a new database with every object that can be read, keeps the damaged files under other names, and lets
-versions continue above everything that was ever given out. Clients that remember a version of before are told to list
+versions continue above everything that was ever given out. Clients that watch from an earlier version have to list
 again.
 """
 
@@ -75,5 +75,6 @@ def _lost(found: Salvage, mark: Mark | None) -> tuple[str, ...]:
         return ()
     lost = list(found.lost)
     if mark and found.version < mark.version:
-        lost.append(f"versions {found.version + 1} to {mark.version}")
+        first = f"versions {found.version + 1}" if found.version else "all versions up"
+        lost.append(f"{first} to {mark.version}")
     return tuple(lost or [found.problem])

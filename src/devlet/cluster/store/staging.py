@@ -4,6 +4,8 @@ Nothing here waits: nobody can come in between, so no write needs a retry. Each 
 the write, or None where there is nothing to write.
 """
 
+import msgspec
+
 from devlet.cluster.client import (
     ApplyPatch,
     DeleteOptions,
@@ -96,12 +98,14 @@ class Staging:
             old = self._ledger.newest(resource.kind, key)
             return self.apply(resource, key, patch, old, subresource, options)
         old = self.existing(resource, key)
+        self.stored(resource, old)
         live = convert(old.document(), resource.api_version)
-        new = accept(resource, _patched(resource, live, patch), options, patched=True, live=live)
+        shaped = live if old.checked else None  # else all of the result has to be checked
+        new = accept(resource, _patched(resource, live, patch), options, patched=True, live=shaped)
         _check_address(new["metadata"], key)
         if (wanted := new["metadata"].get("resourceVersion")) and wanted != str(old.version):
             raise _modified(resource, key[1])
-        return self.update(resource, new, old, subresource, options, live=live)
+        return self.update(resource, new, old, subresource, options, live=shaped)
 
     def update(
         self,
@@ -115,7 +119,7 @@ class Staging:
         applied: bool = False,
     ) -> Staged:
         now = self._clock.now()
-        old = old_record.document()
+        old = self.stored(resource, old_record)
         new["metadata"].pop("resourceVersion", None)
         strategy.prepare_update(resource.kind, new, old, subresource=subresource, now=now, live=live)
         self._admission.admit_update(resource, new, old, subresource, options)
@@ -171,13 +175,30 @@ class Staging:
         return self.update(resource, new, old, subresource, options, live=live, applied=True)
 
     def delete(self, resource: Resource, old: Record, options: DeleteOptions) -> Staged:
-        document = old.document()
+        document = self.stored(resource, old)
         guards.check(options, None, document)
         outcome = deletion.decide(resource, document, options, self._clock.now())
         if options.dry_run or (not outcome.remove and outcome.document is None):
             return outcome.document or document, None
-        new = outcome.document or document
-        return new, self._ledger.write(resource.kind, old.key, new, deleted=outcome.remove)
+        new = {**old.document(), "metadata": (outcome.document or document)["metadata"]}
+        pending = self._ledger.write(resource.kind, old.key, new, deleted=outcome.remove)
+        pending.record.checked = old.checked
+        return new, pending
+
+    def stored(self, resource: Resource, record: Record) -> Document:
+        """The stored document, or its metadata alone if it has values of the wrong type: an older release may have
+        stored it, and it can still be deleted or replaced."""
+        document = record.document()
+        if record.checked:
+            return document
+        try:
+            accepted = accept(Resource(resource.kind, resource.kind.storage_version), document, WriteOptions())
+        except BadRequest:
+            version, readable = document["metadata"]["resourceVersion"], msgspec.to_builtins(record.metadata)
+            metadata = {"resourceVersion": version, **{key: value for key, value in readable.items() if value}}
+            return {"kind": document["kind"], "apiVersion": document["apiVersion"], "metadata": metadata}
+        record.checked = accepted == record.document()
+        return accepted
 
     def existing(self, resource: Resource, key: Key) -> Record:
         if (record := self._ledger.newest(resource.kind, key)) is None:

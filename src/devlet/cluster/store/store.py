@@ -221,7 +221,7 @@ class Store:
     ) -> Document:
         _check_subresource(resource, subresource)
         old = self._staging.existing(resource, key)
-        document = old.document()
+        document = self._staging.stored(resource, old)
         guards.check(options, body, document)
         if subresource == "binding":
             new = pods.bind(document, body, self._clock.now())
@@ -235,12 +235,14 @@ class Store:
 
     async def _evict(self, resource: Resource, old: Record, delete: DeleteOptions, options: WriteOptions) -> None:
         delete = replace(delete, dry_run=delete.dry_run or options.dry_run)
-        outcome = deletion.decide(resource, old.document(), delete, self._clock.now())
-        budgets = self.table(POD_DISRUPTION_BUDGETS)
-        pods.check_budgets(old.document(), [budgets.records[key].document() for key in budgets.keys(old.key[0])])
+        document = self._staging.stored(resource, old)
+        outcome = deletion.decide(resource, document, delete, self._clock.now())
+        table = self.table(POD_DISRUPTION_BUDGETS)
+        budgets = (table.records[key] for key in table.keys(old.key[0]))
+        pods.check_budgets(document, [self._staging.stored(POD_DISRUPTION_BUDGETS, each) for each in budgets])
         if delete.dry_run:
             return
-        document = pods.mark_evicted(outcome.document or old.document(), self._clock.now())
+        document = pods.mark_evicted(outcome.document or document, self._clock.now())
         await self._ledger.write(resource.kind, old.key, document, deleted=outcome.remove).durable()
 
     async def _finish(self, resource: Resource, staged: Staged, options: WriteOptions) -> Document:

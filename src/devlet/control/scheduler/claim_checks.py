@@ -6,7 +6,7 @@ the pod: it waits for the object that the text names.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, Literal
 
 import msgspec
@@ -19,7 +19,7 @@ from devlet.objects.meta import Condition
 from devlet.objects.node import Node
 from devlet.objects.node_drivers import gone_drivers
 from devlet.objects.pod import Pod, PodResourceClaim
-from devlet.objects.timestamps import parse_time
+from devlet.objects.timestamps import after, parse_time
 
 __all__ = [
     "IN_FLIGHT",
@@ -108,7 +108,7 @@ def deadline(claim: ResourceClaim, timeout: float) -> datetime | None:
     stamp = claim.status.allocation.allocation_timestamp if claim.status.allocation else None
     if stamp is None or not has_conditions(claim):
         return None
-    return parse_time(stamp) + timedelta(seconds=timeout)
+    return after(parse_time(stamp), timeout)
 
 
 def is_expired(claim: ResourceClaim, timeout: float, now: datetime) -> bool:

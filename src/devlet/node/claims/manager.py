@@ -19,6 +19,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from devlet.errors import DevletError, NotPrepared, StateCorrupt, Unavailable
+from devlet.kit import request_ids
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.key_locks import KeyLocks
@@ -191,7 +192,8 @@ class ClaimManager:
     async def release(self, key: ClaimKey, *, force: bool) -> None:
         """Unprepare the claim, whose pods are over. With `force`, forget it even if its drivers do not: they are asked
         once more. NotFound if it is not prepared here; NotPrepared says why it was not released."""
-        await release(key, self._desk, force=force, report=self._report)
+        with request_ids.request():
+            await release(key, self._desk, force=force, report=self._report)
         self._wake_those_who_wait_for([key])
 
     async def reconcile(self, keep: Collection[PodUID], spare: Collection[ClaimKey] = ()) -> None:
@@ -205,7 +207,8 @@ class ClaimManager:
             limiter = limiters.setdefault(drivers, anyio.CapacityLimiter(self._settings.cleanups_at_once))
             try:
                 async with limiter:
-                    await self._unprepare(pod)
+                    with request_ids.request():
+                        await self._unprepare(pod)
             except (NotPrepared, Unavailable) as e:
                 problems.append(str(e))
             else:

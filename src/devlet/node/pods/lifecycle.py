@@ -19,7 +19,7 @@ from devlet.objects.container import Container, ContainerStateWaiting
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.pod import Pod
 from devlet.objects.restarts import is_restarted
-from devlet.objects.timestamps import parse_time
+from devlet.objects.timestamps import after, parse_time
 from devlet.runtime.containers import Run, lost
 
 __all__ = [
@@ -90,7 +90,7 @@ def plan(pod: Pod, runs: Runs, histories: Histories, now: datetime, settings: Se
 def deadline(pod: Pod) -> datetime | None:
     """When the pod has been on its node for as long as it may."""
     seconds, since = pod.spec.active_deadline_seconds, pod.status.start_time
-    return parse_time(since) + timedelta(seconds=seconds) if seconds is not None and since else None
+    return after(parse_time(since), seconds) if seconds is not None and since else None
 
 
 def started(run: Run | None, history: History, settings: Settings = Settings()) -> History:

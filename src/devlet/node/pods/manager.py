@@ -13,7 +13,7 @@ from msgspec import ValidationError
 
 from devlet.cluster.client import Cluster
 from devlet.cluster.events import Recorder
-from devlet.cluster.informer import Changed, Informer
+from devlet.cluster.informer import Changed, Informer, Key
 from devlet.cluster.quarantine import Quarantine
 from devlet.errors import DevletError
 from devlet.kit.chance import random
@@ -74,11 +74,12 @@ class PodManager:
         """Ready when the present pods are known and what others left behind was released."""
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._pods.run)
-            present = [each for each in sorted(self._pods.all(), key=_age) if not is_mirror(each) and self._reads(each)]
-            static = await self._static.begin(filter(is_mirror, self._pods.all()))
+            readable = sorted(filter(self._reads, self._pods.all()), key=_age)
+            present = [each for each in readable if not is_mirror(each)]
+            static = await self._static.begin(filter(is_mirror, readable))
             await self._recover([view(Pod, document) for document in present] + [each.pod for each in static], tasks)
             for document in present:
-                self._see(document, tasks)
+                self._try(Changed(_key(document), None, document), tasks)
             self._change_static(Changes(new=static), tasks)
             self._tasks = tasks
             tasks.start_soon(self._static.run, partial(self._change_static, tasks=tasks))
@@ -194,7 +195,8 @@ class PodManager:
         try:
             self._apply(change, tasks)
         except Exception as e:  # the other pods are still served
-            self._quarantine.add(PODS, change.new or change.old or {}, e, handler=self._apply.__qualname__)
+            handler = "" if isinstance(e, ValidationError) else self._apply.__qualname__
+            self._quarantine.add(PODS, change.new or change.old or {}, e, handler=handler)
 
     def _apply(self, change: Changed[Document], tasks: TaskGroup) -> None:
         """A pod with a worker stays what it is, whatever somebody writes on it."""
@@ -259,4 +261,8 @@ def _uid(document: Document) -> PodUID:
 
 
 def _age(document: Document) -> tuple[str, str]:
-    return document["metadata"].get("creationTimestamp", ""), document["metadata"]["uid"]
+    return document["metadata"].get("creationTimestamp") or "", document["metadata"]["uid"]
+
+
+def _key(document: Document) -> Key:
+    return document["metadata"]["namespace"], document["metadata"]["name"]

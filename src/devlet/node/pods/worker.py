@@ -150,7 +150,7 @@ class PodWorker:
             while self.has_work:
                 self._wake = anyio.Event()
                 try:
-                    with bound(**{request_ids.FACT: request_ids.new()}):
+                    with request_ids.request():
                         wake = await self._look()
                     failures = 0
                 except Exception as e:

@@ -46,7 +46,7 @@ def check(document: Document) -> Causes:
 def check_update(document: Document, old: Document) -> Causes:
     """What objects are stored under cannot change while they are there."""
     new, before = document.get("spec") or {}, old.get("spec") or {}
-    if not isinstance(new, dict) or not isinstance(new.get("names"), dict):
+    if not isinstance(new, dict) or not isinstance(new.get("names"), dict) or not before:
         return
     yield from immutable("spec.group", new.get("group"), before.get("group"))
     yield from immutable("spec.scope", new.get("scope"), before.get("scope"))

@@ -117,7 +117,7 @@ def _fixed(spec: Document) -> Document:
     for member in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
         fixed.pop(member, None)
     for member in ("containers", "initContainers"):
-        if member in fixed:
+        if fixed.get(member):
             fixed[member] = [{**container, "image": ""} for container in fixed[member]]
     return fixed
 

@@ -37,7 +37,7 @@ class Definitions:
 
 
 def _readable(record: Record) -> Document | None:
-    """The definition, unless it is one that an earlier release accepted although it cannot be served."""
+    """Return the definition, or None if an earlier release accepted it although it cannot be served."""
     definition = record.document()
     try:
         kind_of(definition)

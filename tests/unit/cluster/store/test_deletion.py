@@ -140,3 +140,8 @@ def test_a_precondition_that_does_not_hold_is_a_conflict(wanted: Preconditions, 
 
 def test_preconditions_that_hold_change_nothing() -> None:
     assert outcome(CONFIG_MAPS, document(), preconditions=Preconditions("u", "7")) == Outcome(remove=True)
+
+
+def test_a_grace_period_beyond_all_times_ends_with_the_last_one() -> None:
+    found = outcome(PODS, pod(), grace_period=2**63 - 1).document
+    assert found is not None and found["metadata"]["deletionTimestamp"] == "9999-12-31T23:59:59Z"

@@ -32,6 +32,13 @@ def test_a_spec_that_is_no_object_is_no_obstacle(spec: object) -> None:
     assert record(spec=spec).metadata.name == "a"
 
 
+def test_metadata_of_the_wrong_type_is_left_out() -> None:
+    body = {"kind": "Pod", "metadata": {"name": "a", "labels": {"k": 5}, "finalizers": ["f"], "ownerReferences": "x"}}
+    one = Record(("ns", "a"), 1, msgspec.json.encode(body))
+    assert (one.metadata.name, one.metadata.labels, one.metadata.finalizers) == ("a", {}, ("f",))
+    assert one.metadata.owner_references == ()
+
+
 def test_documents_are_decoded_as_they_are_read() -> None:
     documents = Documents([record("a"), record("b"), Record(("", "broken"), 3, b"not json")], "v1")
     assert len(documents) == 3

@@ -1,9 +1,12 @@
 """Writes on their way; what they look like when they are there is in test_store and in the contract."""
 
+import json
+
 import pytest
 
 from devlet.cluster.client import ApplyPatch, DeleteOptions, MergePatch, WriteOptions
 from devlet.cluster.store.ledger import Ledger
+from devlet.cluster.store.records import Record
 from devlet.cluster.store.staging import Staging, key_of
 from devlet.errors import AlreadyExists, BadRequest, Conflict, NotFound
 from devlet.objects.documents import Document
@@ -35,6 +38,37 @@ async def test_the_next_write_is_made_of_one_that_is_still_on_its_way(staging: S
     assert key_of(first) == KEY and second["data"] == {"k": "1", "m": "2"}
     assert created and patched and patched.record.version > created.record.version
     await patched.durable()
+
+
+@pytest.mark.parametrize("broken", [{"data": 5}, {"metadata": {"labels": {"k": 5}}}])
+async def test_an_object_with_a_value_of_the_wrong_type_can_be_replaced_and_deleted(
+    staging: Staging, broken: Document
+) -> None:
+    record = restored(document() | broken)
+    assert staging.stored(CONFIG_MAPS, record)["metadata"] == {
+        "name": "a",
+        "namespace": "default",
+        "uid": "u",
+        "resourceVersion": "5",
+    }
+    assert not record.checked
+    new = document(k="2") | {"metadata": {"name": "a", "namespace": "default"}}
+    replaced, written = staging.update(CONFIG_MAPS, new, record, "", OPTIONS)
+    assert replaced["data"] == {"k": "2"} and written and written.record.checked
+    _, deleted = staging.delete(CONFIG_MAPS, record, DeleteOptions())
+    assert deleted and deleted.deleted
+
+
+async def test_an_object_from_before_a_restart_is_checked_once(staging: Staging) -> None:
+    record = restored(document(k="1"))
+    assert staging.stored(CONFIG_MAPS, record)["data"] == {"k": "1"}
+    assert record.checked
+
+
+def restored(document: Document) -> Record:
+    """As it is read from the disk."""
+    metadata = {"name": "a", "namespace": "default", "uid": "u", "resourceVersion": "5"}
+    return Record(KEY, 5, json.dumps(document | {"metadata": metadata | document["metadata"]}).encode())
 
 
 async def test_what_is_on_its_way_is_there_already_and_what_is_deleted_gone(staging: Staging) -> None:

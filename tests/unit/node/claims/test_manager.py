@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from devlet.errors import DevletError, NotPrepared, PluginRefused, PluginUnavailable, Unavailable
+from devlet.kit import request_ids
 from devlet.kit.parts import running
 from devlet.node.claims.manager import CHECKPOINT, ClaimManager, Settings
 from devlet.node.claims.metrics import claims_in_use
@@ -355,6 +356,7 @@ async def test_a_device_whose_pod_is_gone_names_the_command_that_forces_it(bench
         bench.gpu.error = PluginUnavailable(GPU, "no answer")
         await manager.reconcile(())
         bench.gpu.error = None
+        assert request_ids.is_valid(bench.gpu.requests[-1])
         text = await refused(manager, second)
         assert "whose pod is gone" in text and "`devlet claim release default/a --force`" in text
         await manager.reconcile(())

@@ -5,6 +5,7 @@ import anyio
 import pytest
 
 from devlet.errors import NotFound, NotPrepared, PluginUnavailable
+from devlet.kit import request_ids
 from devlet.kit.parts import running
 from devlet.node.claims.manager import CHECKPOINT, ClaimManager
 from devlet.node.claims.releasing import RELEASED
@@ -66,6 +67,7 @@ async def test_a_claim_is_forgotten_by_force_after_its_driver_was_asked_once_mor
     asked = len(bench.gpu.calls)
     await bench.manager.release(key("claim"), force=True)
     assert bench.gpu.calls[asked:] == [("unprepare", ("claim",))] and not bench.on_disk()
+    assert request_ids.is_valid(bench.gpu.requests[-1])
     (report,) = bench.reports
     assert (report.type, report.reason) == ("Warning", RELEASED) and "no answer" in report.message
     assert "claim released by force" in caplog.text
