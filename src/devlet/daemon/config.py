@@ -38,7 +38,7 @@ class Config:
     node_name: str
     log_format: str = "text"
     verbosity: int = 0
-    stop_timeout: float = 2.0  # seconds for all parts together, then they are cancelled
+    stop_timeout: float = 10.0  # seconds for all parts together, then they are cancelled
     controllers: frozenset[str] = frozenset(controllers.NAMES)
     api_address: tuple[str, int] = ("127.0.0.1", 0)  # port 0: a free one, and from then on the same
     api_idle: float = 30.0  # seconds that a connection to the API may be without a request

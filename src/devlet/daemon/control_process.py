@@ -54,7 +54,7 @@ class ControlConfig:
     election: leader_election.Settings = field(default=leader_election.Settings())
     qps: float = 0.0  # requests per second; 0: as many as the server takes
     metrics_address: tuple[str, int] | None = None
-    stop_timeout: float = 2.0  # seconds
+    stop_timeout: float = 10.0  # seconds
 
 
 async def run(config: ControlConfig, on_ready: Callable[[str], None] = lambda _: None) -> None:

@@ -116,7 +116,8 @@ async def _control(
         return
 
     async def run() -> None:
-        control = await to_thread.run_sync(partial(import_module, "devlet.daemon.control"))
+        load = partial(import_module, "devlet.daemon.control")
+        control = await to_thread.run_sync(load, abandon_on_cancel=True)  # a stop does not wait for it
         loops = control.ControlLoops(
             cluster,
             clock,
