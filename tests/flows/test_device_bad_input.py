@@ -451,6 +451,8 @@ def test_on_a_full_disk_pods_with_devices_wait_and_nothing_is_lost(root: Path) -
     checkpoint = plugins / "kubelet_internal_checkpoint"
     assert json.loads(run.stdout) == {
         "event": f"not admitted yet: {checkpoint} cannot be written: No space left on device",
+        "health": [500, 500, 200],
+        "reason": f"internal server error: {checkpoint} cannot be written: No space left on device\n",
         "phase": "Pending",
         "written": True,
         "unchanged": True,

@@ -282,6 +282,34 @@ class TestGroupSaver:
         assert outcomes[2] is None
         assert disk.read() == b"0"
 
+    async def test_the_problem_is_shown_from_a_failed_write_until_one_succeeds(
+        self, disk: Disk, memory: Memory
+    ) -> None:
+        saver = GroupSaver(disk, memory.content, clock=FakeClock())
+        disk.refuse()
+        async with running(saver.run):
+            assert saver.problem is None
+            with pytest.raises(Unavailable):
+                await saver.save()
+            assert saver.problem == f"{disk.path} cannot be written: Is a directory"
+            disk.accept()
+            await saver.save()
+            assert saver.problem is None
+
+    async def test_a_removed_file_is_written_again_and_one_that_never_was_is_not(
+        self, disk: Disk, memory: Memory
+    ) -> None:
+        saver = GroupSaver(disk, memory.content, clock=FakeClock())
+        async with running(saver.run):
+            assert await saver.restore() == ""
+            await saver.save()
+            assert await saver.restore() == ""
+            saver.path.unlink()
+            assert await saver.restore() == "removed file written again"
+            assert disk.read() == b"0"
+        saver.path.unlink()
+        assert await saver.restore() == ""
+
     async def test_only_those_who_waited_for_the_write_that_failed_are_told(self, disk: Disk, memory: Memory) -> None:
         saver = GroupSaver(disk, memory.content, clock=FakeClock())
         failed: list[str] = []
