@@ -288,13 +288,13 @@ class TestGroupSaver:
         saver = GroupSaver(disk, memory.content, clock=FakeClock())
         disk.refuse()
         async with running(saver.run):
-            assert saver.problem is None
+            assert not saver.problem
             with pytest.raises(Unavailable):
                 await saver.save()
             assert saver.problem == f"{disk.path} cannot be written: Is a directory"
             disk.accept()
             await saver.save()
-            assert saver.problem is None
+            assert not saver.problem
 
     async def test_a_removed_file_is_written_again_and_one_that_never_was_is_not(
         self, disk: Disk, memory: Memory

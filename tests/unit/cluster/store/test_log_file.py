@@ -157,9 +157,11 @@ def test_nothing_is_committed_while_a_file_of_the_database_is_not_in_its_place(p
     moved, away = Path(f"{path}{suffix}"), path.with_name("away")
     with opened(path, writing=True) as file:
         moved.rename(away)
-        for write in (lambda: file.append([row(201, name="refused")]), file.probe):
-            with pytest.raises(Unavailable, match=f"{moved} was removed or replaced while devlet runs"):
-                write()
+        problem = f"{moved} was removed or replaced while devlet runs"
+        with pytest.raises(Unavailable, match=problem):
+            file.append([row(201, name="refused")])
+        with pytest.raises(Unavailable, match=problem):
+            file.probe()
         away.rename(moved)
         file.append([row(202, name="accepted")])
     assert [each.name for each in contents(path)] == ["object-0", "accepted"]
