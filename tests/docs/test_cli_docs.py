@@ -88,6 +88,7 @@ ON_OBJECTS = (
 def put_checkpoint(root: Path) -> None:
     entry = Entry("6b1c2f9e", "main", "example.com/gpu", {0: ("gpu-0",)}, b"")
     file = CheckpointFile(root / "device-plugins" / "kubelet_internal_checkpoint")
+    file.prepare()
     file.write(Encoder().encode([entry], {"example.com/gpu": ["gpu-0", "gpu-1"]}))
     claim = claim_checkpoint.ClaimEntry("9d3b07aa", "train-gpu", "default", frozenset({"6b1c2f9e"}), None)
     CheckpointFile(root / "dra_manager_state").write(claim_checkpoint.Encoder().encode([claim]))

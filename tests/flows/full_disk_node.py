@@ -11,6 +11,7 @@ import anyio
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.grpc_loop import GrpcLoop
 from devlet.testing.node_process import NodeProcess, pod
+from devlet.testing.waiting import until
 
 GPU = "vendor.com/gpu"
 
@@ -38,7 +39,10 @@ async def story(root: Path) -> dict[str, Any]:
         told["phase"] = ((await node.pod("during")) or {})["status"].get("phase")
         told["written"] = [entry.pod for entry in node.checkpoint().entries or ()] == [before["metadata"]["uid"]]
         told["unchanged"] = await node.pod("before") == before
+        told["health"] = [(await node.read(path))[0] for path in ("/healthz", "/readyz", "/livez")]
+        told["reason"] = (await node.read("/healthz/checkpoints"))[1]
         (node.plugins / "ballast").unlink()
+        await until(lambda: node.read("/healthz"), lambda answer: answer[0] == 200)
         await node.until_phase("during", "Running")
         told["events"] = len(await node.events("FailedAdmission"))
         told["held"] = sorted(await node.held())

@@ -1,7 +1,6 @@
 """Very many claims, and a disk without room, on a whole node."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from devlet.state.claim_encoder import Encoder
 from devlet.state.claim_entry import ClaimEntry
 from devlet.testing.claim_node import ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
+from devlet.testing.small_disk import in_mount_namespace
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
@@ -76,14 +76,6 @@ async def test_ten_thousand_claims_of_pods_that_are_gone_are_unprepared_and_hold
         assert len(asked) == len(set(asked)) == VERY_MANY
         assert len(gpu.asked(UNPREPARE)) == PODS_BEFORE
         assert node.claim_checkpoint().keys() == {"train"}
-
-
-def in_mount_namespace() -> list[str] | None:
-    """How to run a command where it may mount, or None if that is not allowed here."""
-    for command in (["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"]):
-        if shutil.which("unshare") and subprocess.run([*command, "true"], capture_output=True).returncode == 0:
-            return command
-    return None
 
 
 @pytest.mark.skipif(in_mount_namespace() is None, reason="no mount namespace for a small disk")

@@ -21,6 +21,7 @@ from devlet.objects.identifiers import DeviceID
 from devlet.plugins.devices import Device, Options
 from devlet.testing.fake_device_plugin import NO_RESPONSE, FakeDevicePlugin, large_answer
 from devlet.testing.node_process import NodeProcess, devices_in_status, pod
+from devlet.testing.small_disk import in_mount_namespace
 from devlet.testing.waiting import until
 
 pytestmark = [pytest.mark.anyio]
@@ -438,14 +439,6 @@ async def test_a_wrong_list_is_said_of_the_plugin_and_takes_nothing_from_anybody
 # The disk
 
 
-def in_mount_namespace() -> list[str] | None:
-    """How to run a command where it may mount, or None if that is not allowed here."""
-    for command in (["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"]):
-        if shutil.which("unshare") and subprocess.run([*command, "true"], capture_output=True).returncode == 0:
-            return command
-    return None
-
-
 @pytest.mark.skipif(in_mount_namespace() is None, reason="no mount namespace for a small disk")
 def test_on_a_full_disk_pods_with_devices_wait_and_nothing_is_lost(root: Path) -> None:
     plugins = root / "device-plugins"
@@ -458,6 +451,8 @@ def test_on_a_full_disk_pods_with_devices_wait_and_nothing_is_lost(root: Path) -
     checkpoint = plugins / "kubelet_internal_checkpoint"
     assert json.loads(run.stdout) == {
         "event": f"not admitted yet: {checkpoint} cannot be written: No space left on device",
+        "health": [500, 500, 200],
+        "reason": f"internal server error: {checkpoint} cannot be written: No space left on device\n",
         "phase": "Pending",
         "written": True,
         "unchanged": True,

@@ -402,12 +402,13 @@ async def test_a_watched_plugin_comes_and_goes_with_its_socket(node: NodeProcess
     await until(node.plugin_states, lambda states: states.get("vendor.com:gpu", {}).get("state") != "Connected")
 
 
-async def test_a_registration_socket_that_was_removed_is_said_by_the_health_check(node: NodeProcess) -> None:
+async def test_a_file_in_the_place_of_the_registration_socket_is_said_by_the_health_check(node: NodeProcess) -> None:
     assert (await node.read("/healthz"))[0] == 200
-    (node.plugins / "kubelet.sock").unlink()
+    (node.root / "file").touch()
+    (node.root / "file").rename(node.plugins / "kubelet.sock")
     code, text = await node.read("/healthz?verbose")
     assert code == 500
-    assert "device-plugin" in text
+    assert "[-]device-plugin failed" in text
 
 
 # Kill -9

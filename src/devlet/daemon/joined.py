@@ -25,7 +25,6 @@ from devlet.objects.kinds import NODES
 from devlet.serve.kube_api import server
 from devlet.serve.kube_api.endpoints import Endpoints
 from devlet.serve.kube_api.forwarding import Forwarder
-from devlet.serve.kube_api.health import Check
 from devlet.serve.kube_api.joined_api import JoinedApi
 from devlet.serve.kube_api.node_views import NodeViews
 from devlet.serve.kube_api.paths import VIEWS
@@ -48,7 +47,10 @@ async def joined(config: Config) -> AsyncIterator[None]:
         cluster = RemoteCluster(own)
         root.lay_out(config.root)
         node = NodeAgent(cluster, config, clock, metrics)
-        async with _serving(config, node, theirs, clock, metrics):
+        async with (
+            root.kept(config.root, node.upkeep, membership.FILE),
+            _serving(config, node, theirs, clock, metrics),
+        ):
             await until_answered(lambda: _ask(cluster, config.node_name), connection.address, clock)
             log.info("api server answers", extra=facts(server=connection.address, node=config.node_name))
             async with node.running():
@@ -71,9 +73,10 @@ async def _ask(cluster: RemoteCluster, name: str) -> None:
 async def _serving(
     config: Config, node: NodeAgent, theirs: Transport, clock: Clock, metrics: Registry
 ) -> AsyncIterator[None]:
-    endpoints = Endpoints(VIEWS, "", metrics=metrics, checks=node.checks(), basic=[Check("ping")])
+    endpoints = Endpoints(VIEWS, "", metrics=metrics, checks=node.checks())
     api = JoinedApi(NodeViews(node.views), endpoints, Forwarder(theirs, config.node_name), clock)
     settings = server.Settings(idle_timeout=config.api_idle)
-    async with server.listening(api.handle, server.bind_unix(config.root / SOCKET), tls=None, settings=settings):
-        log.info("socket listening", extra=facts(socket=config.root / SOCKET))
-        yield
+    async with server.listening_at(api.handle, config.root / SOCKET, settings=settings) as unix:
+        log.info("socket listening", extra=facts(socket=unix.path))
+        with node.upkeep.keeping(unix):
+            yield

@@ -17,7 +17,9 @@ from devlet.errors import AlreadyExists, Unavailable
 from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
+from devlet.kit.kept_files import KeptDirectory, KeptFile
 from devlet.kit.metrics import Registry
+from devlet.kit.upkeep import Kept, Upkeep
 from devlet.objects.documents import Document
 from devlet.objects.kinds import SERVICE_ACCOUNTS
 from devlet.serve.kube_api import certificates, kubeconfigs, server
@@ -29,7 +31,7 @@ from devlet.serve.kube_api.definitions import Definitions
 from devlet.serve.kube_api.endpoints import Endpoints
 from devlet.serve.kube_api.gate import Facts, Gate
 from devlet.serve.kube_api.handlers import Handlers
-from devlet.serve.kube_api.health import Check
+from devlet.serve.kube_api.health import HEALTHY, Check
 from devlet.serve.kube_api.node_views import NodeViews, Views
 from devlet.serve.kube_api.openapi_views import with_views
 from devlet.serve.kube_api.paths import Target, WithViews
@@ -52,8 +54,10 @@ async def serving(
     views: Views | None = None,
     metrics: Registry | None = None,
     checks: Sequence[Check] = (),
+    upkeep: Upkeep | None = None,
 ) -> AsyncIterator[None]:
-    """Ready when both listeners accept and the kubeconfig says where. See `kube_api` for what may be added."""
+    """Ready when both listeners accept and the kubeconfig says where. See `kube_api` for what may be added. `upkeep`
+    keeps the socket and the credentials."""
     raise_file_limit()
     host, port = config.api_address
     names = certificates.server_names([host])
@@ -68,11 +72,10 @@ async def serving(
         metrics.gauge("devlet_store_unread_change_bytes", text, read=lambda: {(): store.unread_bytes})
     api = kube_api(store, credentials, clock, address, limits, views=views, metrics=metrics, checks=checks)
     tls = certificates.server_context(credentials.pki)
-    unix = server.bind_unix(config.root / SOCKET)
     settings = server.Settings(idle_timeout=config.api_idle, handshake_timeout=config.api_idle)
     async with (
         server.listening(api.handle, tcp, tls=tls, settings=settings),
-        server.listening(api.handle, unix, tls=None, settings=settings),
+        server.listening_at(api.handle, config.root / SOCKET, settings=settings) as unix,
     ):
         try:
             await anyio.to_thread.run_sync(credentials.write_kubeconfig, url)
@@ -80,10 +83,19 @@ async def serving(
             raise Unavailable(f"{config.root / 'kubeconfig'} cannot be written: {e.strerror}") from e
         await _write_in_cluster(store, credentials, config, url, clock)
         log.info("api listening", extra=facts(url=url, socket=config.root / SOCKET))
-        try:
-            yield
-        finally:
-            store.end_watches()  # or else each of them holds up the stop
+        files = await anyio.to_thread.run_sync(_kept_credentials, config.root)
+        with (upkeep or Upkeep(config.root)).keeping(unix, *files):
+            try:
+                yield
+            finally:
+                store.end_watches()  # or else each of them holds up the stop
+
+
+def _kept_credentials(root: Path) -> list[Kept]:
+    """Without these files the next start would make new ones, and every kubeconfig and token would be refused."""
+    directories = [root / "pki", root / "in-cluster"]
+    files = [root / "kubeconfig", *(path for each in directories for path in sorted(each.iterdir()) if path.is_file())]
+    return [*map(KeptDirectory, directories), *map(KeptFile, files)]
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -130,6 +142,7 @@ def kube_api(
     shown = NodeViews(views) if views is not None else None
     catalogue = store.catalogue if shown is None else WithViews(store.catalogue)
     schema = with_views(Definitions(store).schema)
+    checks = [Check("store", store.problem, HEALTHY), *checks]
     endpoints = Endpoints(catalogue, address, schema, metrics=metrics, checks=checks)
     virtual = Virtual(store, gate, credentials.tokens)
     return KubeApi(store, gate, Handlers(store, admit, limits), virtual, endpoints, clock, shown)

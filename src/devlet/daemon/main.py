@@ -94,9 +94,10 @@ async def embedded_parts(
         )
         definitions = CustomResourceController(store, store.catalogue, clock, quarantine)
         async with (
+            root.kept(config.root, node.upkeep),
             running(definitions.run),
             running(namespaces.run),
-            serving(store, config, clock, views=node.views, metrics=metrics, checks=node.checks()),
+            serving(store, config, clock, views=node.views, metrics=metrics, checks=node.checks(), upkeep=node.upkeep),
             node.running(),  # before the scheduler: drivers of the previous run must not count as registered
             _node_lifecycle(store, config, clock, quarantine),
             _control(store, config, clock, metrics, quarantine),

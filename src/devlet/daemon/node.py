@@ -22,8 +22,10 @@ from devlet.daemon.node_settings import NodeSettings
 from devlet.daemon.root import CDI, DEVICE_PLUGINS, POD_RESOURCES, REGISTRY
 from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock
+from devlet.kit.kept_files import KeptFile
 from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
+from devlet.kit.upkeep import Kept, Upkeep
 from devlet.node import host, node_status, views
 from devlet.node.devices import manager, release_hooks
 from devlet.node.devices.manager import DeviceManager
@@ -49,7 +51,7 @@ from devlet.plugins.registration_server import RegistrationServer, remove_socket
 from devlet.runtime.cdi.cache import Cache
 from devlet.runtime.cdi.spec_dir import DEFAULT_DIRECTORIES
 from devlet.runtime.none import STATE_FILE, NoneRuntime
-from devlet.serve.kube_api.health import Check
+from devlet.serve.kube_api.health import HEALTHY, Check
 from devlet.serve.pod_resources import PodResourcesServer
 from devlet.serve.pod_resources_metrics import PodResourcesMetrics
 
@@ -76,6 +78,7 @@ class NodeAgent:
         self._directories = _directories(config.root)
         self._serves = False
         self._early: list[Report] | None = []
+        self.upkeep = Upkeep(config.root)
         self._host = host.read(config.root)
         where = _machine(settings)
         counters = DeviceMetrics(metrics)
@@ -105,7 +108,8 @@ class NodeAgent:
         address = settings.node_ip or (host.LOOPBACK if config.kubeconfig is None else host.address())
         capacity = node_status.Settings(address=address, max_pods=settings.max_pods)
         specs = Cache((*DEFAULT_DIRECTORIES, config.cdi_root or config.root / CDI))
-        runtime = NoneRuntime(clock, self._host.boot_id, config.root / STATE_FILE, cdi=specs)
+        self._runtime_state = config.root / STATE_FILE
+        runtime = NoneRuntime(clock, self._host.boot_id, self._runtime_state, cdi=specs)
         self.status = NodeStatus(
             cluster,
             name,
@@ -182,8 +186,15 @@ class NodeAgent:
 
     def checks(self) -> list[Check]:
         """Return the health checks of the node. It is ready while pods are served and plugins may register."""
-        serves = Check("node", lambda: None if self._serves else "the node is starting or stopping", ("readyz",))
-        return [Check("device-plugin", self.registration.health), serves]
+        return [
+            Check("root", self.upkeep.problem, HEALTHY),
+            Check("device-plugin", self.registration.health, HEALTHY),
+            Check("checkpoints", self._unwritten, HEALTHY),
+            Check("node", lambda: None if self._serves else "the node is starting or stopping", ("readyz",)),
+        ]
+
+    def _unwritten(self) -> str | None:
+        return self.devices.checkpoint.problem or self.claims.manager.checkpoint.problem
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -204,11 +215,17 @@ class NodeAgent:
                 running(self.registration.run),
                 running(self.claims.keeper.run),  # the first to stop: a driver that is told goodbye is not gone
             ):
-                self._serves = True
-                try:
-                    yield
-                finally:
-                    self._serves = False
+                with self.upkeep.keeping(*await self._kept()):
+                    self._serves = True
+                    try:
+                        yield
+                    finally:
+                        self._serves = False
+
+    async def _kept(self) -> list[Kept]:
+        state = await anyio.to_thread.run_sync(KeptFile, self._runtime_state)
+        checkpoints = (self.devices.checkpoint, self.claims.manager.checkpoint)
+        return [self.registration.socket, self.pod_resources.socket, *checkpoints, state]
 
     def _static_pods(self, cluster: Cluster, name: NodeName, path: Path | None, clock: Clock) -> StaticPods:
         files = ManifestDirectory(path, name, clock, self._report) if path is not None else None

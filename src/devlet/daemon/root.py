@@ -6,11 +6,15 @@ put sockets below it, and a socket path has at most 107 bytes.
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 from devlet.errors import InvalidInput
 from devlet.kit import socket_paths
+from devlet.kit.kept_files import KeptDirectory, KeptFile, KeptLock
+from devlet.kit.parts import running
+from devlet.kit.upkeep import Upkeep
 
 DATABASE = "cluster.db"  # of a node with an embedded cluster
 LOCK_FILE = "devlet.lock"  # held by the daemon that runs on the root
@@ -94,6 +98,16 @@ def lay_out(root: Path) -> None:
         except OSError as e:
             hint = "; move the file there away" if isinstance(e, FileExistsError) else ""
             raise InvalidInput(f"{root / name} cannot be created: {e.strerror or e}{hint}") from e
+
+
+@asynccontextmanager
+async def kept(root: Path, upkeep: Upkeep, *files: str) -> AsyncIterator[None]:
+    """Keep the directories of a root that is laid out, its lock and these files of it, and run the upkeep."""
+    directories = [KeptDirectory(root / name) for name in _LAYOUT]
+    with closing(KeptLock(root / LOCK_FILE)) as lock:
+        with upkeep.keeping(*directories, lock, *(KeptFile(root / name) for name in files)):
+            async with running(upkeep.run):
+                yield
 
 
 def _check_length(root: Path) -> None:

@@ -72,7 +72,8 @@ Change = Found | Gone | Anew
 
 class DirWatch:
     """`skip` says by their names which entries not to look at. With `contents`, a file that somebody has written to is
-    found again. For one task, inside `with`."""
+    found again. `levels` is how far below the directory to look: 0 is its own entries, None is everything. For one
+    task, inside `with`."""
 
     def __init__(
         self,
@@ -81,8 +82,10 @@ class DirWatch:
         skip: Callable[[str], bool] = lambda name: False,
         settings: Settings = Settings(),
         contents: bool = False,
+        levels: int | None = None,
     ) -> None:
         self._root = root
+        self._levels = levels
         self._mask = _MASK | (flags.CLOSE_WRITE if contents else 0)
         self._skip = skip
         self._settings = settings
@@ -213,6 +216,8 @@ class DirWatch:
     def _watch(self, folder: Path) -> bool:
         """Whether to look into it: not if it is over a limit, or already seen under another path (links)."""
         depth = len(folder.parts) - len(self._root.parts)
+        if self._levels is not None and depth > self._levels:
+            return False
         if depth > self._settings.max_depth or len(self._folders) >= self._settings.max_directories:
             self._warn("directory ignored, there are too many or it is too deep", folder)
             return False

@@ -18,14 +18,15 @@ _PID_BYTES = 32
 @contextmanager
 def held(path: Path) -> Iterator[None]:
     """Hold the lock for the block. InUse names who holds it already."""
-    fd = _locked(path)
+    fd = acquire(path)
     try:
         yield
     finally:
         os.close(fd)
 
 
-def _locked(path: Path) -> int:
+def acquire(path: Path) -> int:
+    """Take the lock and return the file descriptor that holds it. InUse names who holds it already."""
     with ExitStack() as on_error:
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

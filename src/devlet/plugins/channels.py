@@ -26,7 +26,8 @@ from devlet.errors import PluginError, PluginRefused, PluginUnavailable, PluginU
 from devlet.kit import request_ids, socket_paths
 from devlet.kit.facts import bound_fact, facts
 from devlet.kit.grpc_calls import answered
-from devlet.plugins import endpoints, socket_files
+from devlet.kit.kept_files import kind
+from devlet.plugins import endpoints
 
 log = logging.getLogger(__name__)
 
@@ -215,7 +216,7 @@ def _check_kind(plugin: str, path: Path, below: Path | None) -> None:
         raise PluginUnavailable(plugin, f"{path} {elsewhere}")
     mode = path.stat().st_mode
     if not stat.S_ISSOCK(mode):
-        raise PluginUnavailable(plugin, f"{path}: is {socket_files.kind(mode)}, not a socket")
+        raise PluginUnavailable(plugin, f"{path}: is {kind(mode)}, not a socket")
 
 
 def dial_options(max_message: int, within: float) -> list[tuple[str, Any]]:

@@ -7,7 +7,8 @@ connected, so the plugin must be serving already. Plugins of the oldest APIs cal
 import json
 import logging
 import stat
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -22,6 +23,7 @@ from devlet.errors import DevletError, InUse, InvalidInput, PluginError, PluginU
 from devlet.kit import socket_paths
 from devlet.kit.clock import SystemClock
 from devlet.kit.facts import facts
+from devlet.kit.served_socket import ServedSocket
 from devlet.objects.identifiers import ResourceName
 from devlet.plugins import resource_names
 from devlet.plugins.channels import listener_pid, target
@@ -56,7 +58,7 @@ class Settings:
 class RegistrationServer:
     """`register` connects what was offered; its errors are the answer to the plugin. `count` is called with the name
     in every request before anything is checked, so it may be any string. `refusals` gets the plugins that were
-    refused."""
+    refused. `socket` is where plugins register."""
 
     def __init__(
         self,
@@ -77,25 +79,31 @@ class RegistrationServer:
         self._count = count
         self._settings = settings
         self._refusals = refusals or Refusals(SystemClock())
-        self._inode: int | None = None
+        self.socket = ServedSocket(self.path, self._serving)
 
     def health(self) -> str | None:
         """What is wrong with the service; None if nothing is, or if it does not run."""
-        if self._inode is None or self._inode == _inode(self.path):
-            return None
-        return f"device registration error: {self.path} was removed or replaced, so plugins cannot register"
+        problem = self.socket.problem()
+        return f"device registration error: {problem}; plugins cannot register" if problem else None
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled; requests under way are then cut off. Ready when plugins can register. `InUse` if
         another process serves that socket."""
+        try:
+            self._directory.mkdir(mode=0o750, parents=True, exist_ok=True)
+        except OSError as e:
+            raise Unavailable(f"cannot listen on {self.path}: {e}") from e
+        _refuse_if_served(self.path)
+        await self.socket.run(task_status=task_status)
+
+    @asynccontextmanager
+    async def _serving(self, path: Path) -> AsyncIterator[None]:
         server = self._server()
         try:
-            self._listen(server)
+            server.add_insecure_port(target(path))
             await server.start()
-            task_status.started()
-            await anyio.sleep_forever()
+            yield
         finally:
-            self._inode = None
             with anyio.CancelScope(shield=True):
                 await server.stop(None)
 
@@ -114,16 +122,6 @@ class RegistrationServer:
             return await self._answer(blob, apis, context)
 
         return grpc.method_handlers_generic_handler(name, {"Register": grpc.unary_unary_rpc_method_handler(register)})
-
-    def _listen(self, server: grpc.aio.Server) -> None:
-        try:
-            self._directory.mkdir(mode=0o750, parents=True, exist_ok=True)
-            _refuse_if_served(self.path)
-            server.add_insecure_port(target(self.path))
-            self.path.chmod(0o600)
-        except (OSError, RuntimeError) as e:  # gRPC raises the latter when it cannot bind
-            raise Unavailable(f"cannot listen on {self.path}: {e}") from e
-        self._inode = _inode(self.path)
 
     async def _answer(self, blob: bytes, apis: Sequence[Api], context: _Context) -> bytes:
         request = pb.RegisterRequest()
@@ -200,13 +198,6 @@ def _is_socket(path: Path) -> bool:
         return stat.S_ISSOCK(path.stat().st_mode)
     except OSError:  # gone, or a link to nothing
         return False
-
-
-def _inode(path: Path) -> int | None:
-    try:
-        return path.lstat().st_ino
-    except OSError:
-        return None
 
 
 def _refuse_if_served(path: Path) -> None:

@@ -9,11 +9,10 @@ import stat
 from pathlib import Path
 
 from devlet.kit import socket_paths
+from devlet.kit.kept_files import kind
 from devlet.plugins import endpoints
 
-__all__ = ["kind", "refusal"]
-
-_KINDS = {stat.S_IFDIR: "a directory", stat.S_IFREG: "a file", stat.S_IFIFO: "a pipe"}
+__all__ = ["refusal"]
 
 
 def refusal(path: Path, below: Path | None = None) -> str:
@@ -38,8 +37,3 @@ def refusal(path: Path, below: Path | None = None) -> str:
     if found.st_uid not in (0, os.geteuid()):
         return f"belongs to uid {found.st_uid}: a driver's socket must belong to root or to uid {os.geteuid()}"
     return ""
-
-
-def kind(mode: int) -> str:
-    """Of a file that is not a socket."""
-    return _KINDS.get(stat.S_IFMT(mode), "a device")

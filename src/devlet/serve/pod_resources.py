@@ -5,9 +5,8 @@ themselves, so that one program that asks too often does not use up the calls of
 """
 
 import logging
-import shutil
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Protocol, TypeVar
@@ -21,10 +20,12 @@ from google.protobuf.message import DecodeError, Message
 from devlet.errors import DevletError, InvalidInput, NotFound, Unavailable
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
+from devlet.kit.served_socket import ServedSocket
 from devlet.kit.token_bucket import TokenBuckets
 from devlet.objects.container import Container
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
 from devlet.objects.pod import Pod
+from devlet.plugins.channels import target
 from devlet.plugins.devices import Device
 from devlet.serve.pod_resources_messages import (
     ClaimDevice,
@@ -44,7 +45,6 @@ log = logging.getLogger(__name__)
 
 SOCKET = "kubelet.sock"
 DIRECTORY_MODE = 0o750
-_NEW = ".new"  # a private directory: a socket is bound there, and moved when nobody else can use it any more
 
 _Context = grpc.aio.ServicerContext[bytes, bytes]
 _Answer = Callable[[bytes], Message]
@@ -85,7 +85,7 @@ def _no_claims(pod: Pod, container: Container) -> tuple[DynamicResource, ...]:
 
 
 class PodResourcesServer:
-    """`dynamic` tells what a container has of claims."""
+    """`dynamic` tells what a container has of claims. `socket` is where clients ask."""
 
     def __init__(
         self,
@@ -105,18 +105,27 @@ class PodResourcesServer:
         self._lookup = dynamic
         self._settings = settings
         self._limit = TokenBuckets(settings.rate, settings.burst, clock, settings.max_clients)
+        self.socket = ServedSocket(self.path, self._serving)
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled. Ready when clients can ask."""
+        try:
+            self.path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+            self.path.parent.chmod(DIRECTORY_MODE)
+        except OSError as e:
+            raise Unavailable(f"cannot listen on {self.path}: {e}") from e
+        await self.socket.run(task_status=task_status)
+
+    @asynccontextmanager
+    async def _serving(self, path: Path) -> AsyncIterator[None]:
         server = self._server()
-        with _listening(server, self.path):
-            try:
-                await server.start()
-                task_status.started()
-                await anyio.sleep_forever()
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await server.stop(self._settings.stop)
+        try:
+            server.add_insecure_port(target(path))
+            await server.start()
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                await server.stop(self._settings.stop)
 
     def _server(self) -> grpc.aio.Server:
         options = [
@@ -213,34 +222,3 @@ async def _abort(context: _Context, error: Exception) -> NoReturn:
             await context.abort(grpc.StatusCode.INTERNAL, str(error))
         case _:
             raise error
-
-
-@contextmanager
-def _listening(server: grpc.aio.Server, path: Path) -> Iterator[None]:
-    """Bound on entry, private to the owner from the first moment on, and gone on exit. Replaces what a process that
-    was killed left behind: the root's lock says that no other process can be there."""
-    if path.is_symlink() or (path.exists() and not path.is_socket()):
-        raise Unavailable(f"cannot listen on {path}: something else is there. Move it away.")
-    try:
-        inode = _bind(server, path)
-    except (OSError, RuntimeError) as e:  # gRPC raises the latter when it cannot bind
-        raise Unavailable(f"cannot listen on {path}: {e}") from e
-    try:
-        yield
-    finally:
-        if path.exists() and path.stat().st_ino == inode:
-            path.unlink()
-
-
-def _bind(server: grpc.aio.Server, path: Path) -> int:
-    path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-    path.parent.chmod(DIRECTORY_MODE)
-    private = path.parent / _NEW
-    shutil.rmtree(private, ignore_errors=True)
-    private.mkdir(mode=0o700)
-    new = private / "s"
-    server.add_insecure_port(f"unix:{new}")
-    new.chmod(0o600)
-    new.rename(path)
-    private.rmdir()
-    return path.stat().st_ino

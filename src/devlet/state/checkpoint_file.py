@@ -52,7 +52,8 @@ def names(directory: Path) -> list[str]:
 
 
 class CheckpointFile:
-    """A file of ours. What is written is durable when `write` returns, and either all there or not at all."""
+    """A file of ours. What is written is durable when `write` returns, and either all there or not at all. `write` does
+    not create the directory: `prepare` does, and a root that was removed must not come back by a checkpoint."""
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES) -> None:
         check_key(path.name)
@@ -68,11 +69,14 @@ class CheckpointFile:
         except OSError as e:
             raise Unavailable(f"{self.path} cannot be read: {e.strerror or e}") from e
 
+    def exists(self) -> bool:
+        """Return True if anything has the name of the file."""
+        return os.path.lexists(self.path)
+
     def write(self, content: bytes) -> None:
         if len(content) > self._max_bytes:
             raise TooLarge(f"{self.path}: {len(content)} bytes are more than the {self._max_bytes} of a checkpoint")
         try:
-            self.path.parent.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
             atomic_file.write(self.path, content)
         except OSError as e:
             raise Unavailable(f"{self.path} cannot be written: {e.strerror or e}") from e
@@ -189,6 +193,19 @@ class GroupSaver:
         self._owed = False  # somebody wants a write without waiting for it
         self._failures = 0
         self._ended = False
+        self.problem: str | None = None  # why the last write failed
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    async def restore(self) -> str:
+        """Write the file again if it was removed; see `kit.upkeep`."""
+        if self._durable is None or self._ended or self._file.exists():
+            return ""
+        self._durable = None
+        await self.save()
+        return "removed file written again"
 
     async def save(self) -> None:
         """Returns when a write that contains the present state is durable; Unavailable if it failed."""
@@ -242,7 +259,7 @@ class GroupSaver:
             await self._make_durable(self._content())
         except (Unavailable, TooLarge) as e:
             self._failures += 1
-            batch.problem = e
+            batch.problem, self.problem = e, str(e)
             if not batch.waiting:
                 log.warning("checkpoint not written", extra=facts(path=str(self._file.path), err=e))
         except BaseException:
@@ -257,6 +274,6 @@ class GroupSaver:
             with CancelScope(shield=True):
                 await to_thread.run_sync(self._file.write, content)
             self._durable = content
-        self._failures = 0
+        self._failures, self.problem = 0, None
         if self._owed:  # since the content was taken
             self._asked.set()

@@ -59,6 +59,7 @@ def test_answers_of_plugins_are_in_the_checkpoint(api: "API") -> None:
         Entry("pod", "side", "example.com/led", None, None),
     ]
     file = CheckpointFile(api.root / "device-plugins" / "kubelet_internal_checkpoint")
+    file.prepare()
     file.write(Encoder().encode(entries, {}))
     assert find(origin(api)).answers == {
         "example.com/led": [Grant(("a", "b"), env={"L": "a,b"}, cdi_devices=("a.b/c=d",))]

@@ -81,7 +81,8 @@ async def test_its_socket_is_for_its_owner_and_shows_the_node_and_the_cluster(
         async with session.get("/api/v1/nodes") as answer:
             assert [each["metadata"]["name"] for each in (await answer.json())["items"]] == ["a", "b"]
         async with session.get("/healthz?verbose") as answer:
-            assert await answer.text() == "[+]ping ok\n[+]device-plugin ok\nhealthz check passed\n"
+            checks = "".join(f"[+]{name} ok\n" for name in ("ping", "root", "device-plugin", "checkpoints"))
+            assert await answer.text() == f"{checks}healthz check passed\n"
         async with session.get("/metrics") as answer:
             assert "kubelet_device_plugin_registration_total" in await answer.text()
 

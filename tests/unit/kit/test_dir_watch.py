@@ -342,3 +342,19 @@ async def test_with_contents_a_file_that_was_written_to_is_found_again(root: Pat
         file.write_text("more")
         with deadline():
             assert [each.path for each in await watch.changes() if isinstance(each, Found)] == [file]
+
+
+async def test_what_is_further_down_than_the_levels_is_not_looked_at(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with DirWatch(root, levels=1) as watch:
+        state = State(watch)
+        near, far = touch(root / "a" / "near"), touch(root / "a" / "b" / "far")
+        await state.until(near)
+        touch(far.parent / "another")
+        last = touch(root / "a" / "last")
+        await state.until(near, last)
+        (root / "a" / "b" / "c").mkdir()
+        last.unlink()
+        await state.until(near)
+    assert caplog.records == []

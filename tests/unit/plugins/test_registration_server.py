@@ -236,11 +236,27 @@ async def test_a_socket_that_was_removed_or_replaced_shows_in_the_health(root: P
     async with running(server.run):
         assert server.health() is None
         server.path.unlink()
-        text = f"device registration error: {server.path} was removed or replaced, so plugins cannot register"
-        assert server.health() == text
+        assert server.health() == f"device registration error: {server.path} was removed; plugins cannot register"
         server.path.touch()
-        assert server.health() == text
+        assert "is a file that devlet did not create: move it away" in (server.health() or "")
     assert server.health() is None
+
+
+async def test_a_registration_under_way_is_answered_although_the_socket_is_removed_and_served_again(root: Path) -> None:
+    asked, done = anyio.Event(), anyio.Event()
+
+    async def slow(offer: Offer) -> None:
+        asked.set()
+        await done.wait()
+
+    server = RegistrationServer(root, slow)
+    async with FakeDevicePlugin(root) as plugin, running(server.run), anyio.create_task_group() as tasks:
+        tasks.start_soon(plugin.register)
+        await asked.wait()
+        server.path.unlink()
+        assert await server.socket.restore() == "removed socket is served again"
+        done.set()
+    assert plugin.registrations == 1
 
 
 def test_old_sockets_are_removed_and_everything_else_stays(root: Path) -> None:

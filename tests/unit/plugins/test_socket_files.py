@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from devlet.plugins.socket_files import kind, refusal
+from devlet.kit.kept_files import kind
+from devlet.plugins.socket_files import refusal
 
 
 def test_a_socket_of_ours_and_nothing_at_all_are_fine(root: Path) -> None:

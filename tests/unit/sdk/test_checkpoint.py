@@ -1,6 +1,5 @@
 import os
 import random
-import shutil
 import stat
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from msgspec import Struct
 from devlet.errors import DevletError, InvalidInput, StateCorrupt, Unavailable
 from devlet.sdk.checkpoint import Checkpoint
 from devlet.testing.fake_clock import FakeClock
+from devlet.testing.small_disk import in_mount_namespace
 
 SAVER = Path(__file__).with_name("checkpoint_saver.py")
 FULL_DISK = Path(__file__).with_name("checkpoint_full_disk.py")
@@ -179,13 +179,6 @@ def test_a_process_that_is_killed_while_it_saves_loses_nothing_that_it_has_ackno
         saved = acknowledged + 1
     Checkpoint(path, list[int], kind="numbers").save([])
     assert os.listdir(tmp_path) == ["state"], "unfinished files stay behind"
-
-
-def in_mount_namespace() -> list[str] | None:
-    for command in (["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"]):
-        if shutil.which("unshare") and subprocess.run([*command, "true"], capture_output=True).returncode == 0:
-            return command
-    return None
 
 
 @pytest.mark.skipif(in_mount_namespace() is None, reason="no mount namespace for a small disk")

@@ -1,5 +1,4 @@
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from devlet.kit.parts import running
 from devlet.state import checkpoint_file
 from devlet.state.checkpoint_file import CheckpointFile, GroupSaver, check_key
 from devlet.testing.fake_clock import FakeClock
+from devlet.testing.small_disk import in_mount_namespace
 from devlet.testing.waiting import deadline
 
 NOW = datetime(2025, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -46,6 +46,7 @@ def test_a_key_is_accepted(key: str) -> None:
 def test_what_is_written_is_read_back_and_is_for_its_owner_alone(tmp_path: Path) -> None:
     file = CheckpointFile(tmp_path / "new" / "state")
     assert file.read() is None
+    file.prepare()
     file.write(b"one")
     file.write(b"two")
     assert file.read() == b"two"
@@ -281,6 +282,34 @@ class TestGroupSaver:
         assert outcomes[2] is None
         assert disk.read() == b"0"
 
+    async def test_the_problem_is_shown_from_a_failed_write_until_one_succeeds(
+        self, disk: Disk, memory: Memory
+    ) -> None:
+        saver = GroupSaver(disk, memory.content, clock=FakeClock())
+        disk.refuse()
+        async with running(saver.run):
+            assert not saver.problem
+            with pytest.raises(Unavailable):
+                await saver.save()
+            assert saver.problem == f"{disk.path} cannot be written: Is a directory"
+            disk.accept()
+            await saver.save()
+            assert not saver.problem
+
+    async def test_a_removed_file_is_written_again_and_one_that_never_was_is_not(
+        self, disk: Disk, memory: Memory
+    ) -> None:
+        saver = GroupSaver(disk, memory.content, clock=FakeClock())
+        async with running(saver.run):
+            assert await saver.restore() == ""
+            await saver.save()
+            assert await saver.restore() == ""
+            saver.path.unlink()
+            assert await saver.restore() == "removed file written again"
+            assert disk.read() == b"0"
+        saver.path.unlink()
+        assert await saver.restore() == ""
+
     async def test_only_those_who_waited_for_the_write_that_failed_are_told(self, disk: Disk, memory: Memory) -> None:
         saver = GroupSaver(disk, memory.content, clock=FakeClock())
         failed: list[str] = []
@@ -435,14 +464,6 @@ async def disk_has(disk: Disk, content: bytes) -> None:
     with deadline():
         while not disk.path.is_file() or disk.read() != content:
             await anyio.to_thread.run_sync(lambda: None)
-
-
-def in_mount_namespace() -> list[str] | None:
-    """How to run a command where it may mount, or None if that is not allowed here."""
-    for command in (["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"]):
-        if shutil.which("unshare") and subprocess.run([*command, "true"], capture_output=True).returncode == 0:
-            return command
-    return None
 
 
 @pytest.mark.skipif(in_mount_namespace() is None, reason="no mount namespace for a small disk")

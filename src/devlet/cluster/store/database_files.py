@@ -13,7 +13,7 @@ from pathlib import Path
 
 from devlet.kit import atomic_file
 
-__all__ = ["finish_repair", "keep_copies", "log", "mark", "remove_log", "repaired"]
+__all__ = ["finish_repair", "index", "keep_copies", "log", "mark", "remove_log", "repaired"]
 
 _STAMP = "%Y%m%dT%H%M%SZ"
 
@@ -24,6 +24,11 @@ def mark(database: Path) -> Path:
 
 def log(database: Path) -> Path:
     return _beside(database, "-wal")
+
+
+def index(database: Path) -> Path:
+    """SQLite's index of the log."""
+    return _beside(database, "-shm")
 
 
 def repaired(database: Path) -> Path:
@@ -50,7 +55,7 @@ def finish_repair(database: Path) -> None:
 def remove_log(database: Path) -> None:
     """Remove SQLite's files, durably, so that another database can take the name."""
     log(database).unlink(missing_ok=True)
-    _beside(database, "-shm").unlink(missing_ok=True)
+    index(database).unlink(missing_ok=True)
     atomic_file.sync_directory(log(database).parent)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from zlib import crc32
 
 from devlet.kit import atomic_file
+from devlet.kit.upkeep import identity
 
 __all__ = ["Mark", "MarkFile", "first_version", "read"]
 
@@ -61,6 +62,7 @@ class MarkFile:
     """The file, open for writing."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         with ExitStack() as on_error:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             on_error.callback(os.close, self._fd)
@@ -76,6 +78,11 @@ class MarkFile:
         body = _SLOT.pack(_MAGIC, sequence, mark.version, mark.compacted, mark.rows, mark.total)
         os.pwrite(self._fd, body + _CHECKSUM.pack(crc32(body)), sequence % _SLOTS * _SLOT_BYTES)
         self._sequence = sequence
+
+    def is_in_place(self) -> bool:
+        """Return True if the file still has its name."""
+        own = os.fstat(self._fd)
+        return identity(self._path) == (own.st_dev, own.st_ino)
 
     def sync(self) -> None:
         os.fsync(self._fd)

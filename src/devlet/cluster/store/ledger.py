@@ -33,6 +33,8 @@ from devlet.objects.kinds import Kind
 log = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
 _SMALL = 16 * 1024  # bytes of an object that slow watchers may keep decoded
+_PROBE_EVERY = 1.0  # seconds between two tries while the disk refuses writes
+_PROBE_ROOM = 64 * 1024  # bytes beyond the write that failed
 
 
 @dataclass(slots=True)
@@ -75,6 +77,9 @@ class Ledger:
         self._history: deque[tuple[str, Change]] = deque()
         self._history_bytes = 0
         self._advanced = anyio.Event()
+        self.problem: str | None = None  # why writes fail
+        self._failing = anyio.Event()
+        self._refused_bytes = 0
         contents = file.contents()
         self.compacted = contents.compacted
         self.version = contents.last  # of the newest committed change
@@ -187,6 +192,7 @@ class Ledger:
         if error is not None:
             self._abandon(batch, error)
             return
+        self._succeeded()
         for row in batch:
             pending = self._in_flight.pop(row.version)
             key = (row.kind, pending.record.key)
@@ -202,12 +208,43 @@ class Ledger:
         refuses it until it reads our `resume`; so later reports about it are no news."""
         if not any(row.version in self._in_flight for row in batch):
             return
-        log.error("writes lost", extra=facts(err=error, count=len(self._in_flight)))
+        self._refused_bytes = max(self._refused_bytes, sum(len(row.body) for row in batch))
+        self._failed(error, len(self._in_flight))
         for pending in self._in_flight.values():
             pending.finish(error)
         self._in_flight.clear()
         self._pending.clear()
         self._committer.resume()
+
+    def _failed(self, error: DevletError, count: int) -> None:
+        """Log the first failure: callers get an error for each of their writes."""
+        level = logging.ERROR if self.problem is None else logging.DEBUG
+        log.log(level, "store cannot write", extra=facts(err=error, lost=count))
+        self.problem = str(error)
+        self._failing.set()
+
+    def _succeeded(self) -> None:
+        if self.problem is not None:
+            log.warning("store writes again", extra=facts(path=self._file.path))
+            self.problem, self._failing, self._refused_bytes = None, anyio.Event(), 0
+
+    async def probe_while_failing(self) -> None:
+        """Until cancelled: notice that the disk takes writes again, even if nothing else is written."""
+        loop = asyncio.get_running_loop()
+
+        def probe() -> None:
+            try:
+                self._file.probe(self._refused_bytes + _PROBE_ROOM)
+            except DevletError as e:
+                log.debug("store still cannot write", extra=facts(err=e))
+            else:
+                loop.call_soon_threadsafe(self._succeeded)
+
+        while True:
+            await self._failing.wait()
+            await self._clock.sleep(_PROBE_EVERY)
+            if self.problem is not None:
+                self._committer.run(probe)
 
     def _put(self, row: Row, record: Record, document: Document | None = None) -> Update:
         table = self._table(row.kind)

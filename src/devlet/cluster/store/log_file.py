@@ -13,6 +13,7 @@ import os
 import shlex
 import sqlite3
 import struct
+import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -27,6 +28,7 @@ from devlet.cluster.store.wal_tail import Tail
 from devlet.errors import StateCorrupt, Unavailable
 from devlet.kit import atomic_file
 from devlet.kit.facts import facts
+from devlet.kit.upkeep import identity
 
 log = logging.getLogger(__name__)
 
@@ -132,6 +134,7 @@ class LogFile:
             self._reader = connect(path, "ro&immutable=1" if main_only else "ro")
         self._writer: sqlite3.Connection | None = None
         self._mark_file: MarkFile | None = None
+        self._in_place: dict[Path, tuple[int, int] | None] = {}  # the open files, by the names that a start looks for
         self._holds: Mark | None = None  # what a mark has to say about the rows
         self._mark_behind = False
         self._frozen = False
@@ -193,6 +196,9 @@ class LogFile:
             writer.execute("PRAGMA synchronous = FULL")
             writer.execute("PRAGMA wal_autocheckpoint = 4000")
             self._mark_file = MarkFile(database_files.mark(self.path))
+            writer.execute("SELECT count(*) FROM mark").fetchone()  # opens SQLite's own files
+        files = (self.path, database_files.log(self.path), database_files.index(self.path))
+        self._in_place = {path: identity(path) for path in files}
         self._advance(self._holds)
 
     def append(self, rows: Sequence[Row]) -> None:
@@ -214,11 +220,30 @@ class LogFile:
         assert self._holds is not None
         self._advance(self._holds.removed(to, checksums))
 
+    def probe(self, size: int = 0) -> None:
+        """Commit a change that means nothing, if the disk takes `size` bytes. Unavailable if it does not."""
+        with translated(self.path), tempfile.TemporaryFile(dir=self.path.resolve().parent) as file:
+            file.write(bytes(size))
+            file.flush()
+            os.fsync(file.fileno())
+        with self._transaction() as db:
+            db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    def _check_in_place(self) -> None:
+        """What is committed to a file that was removed is gone at the next start, so it must not be acknowledged."""
+        for path, known in self._in_place.items():
+            if identity(path) != known:
+                raise Unavailable(_removed(path, is_database=path == self.path))
+
     def _advance(self, mark: Mark) -> None:
         """Note what is durable now. If that fails, the mark stays behind, which is allowed."""
         assert self._mark_file is not None
         self.mark = self._holds = mark
         try:
+            if not self._mark_file.is_in_place():
+                self._mark_file.close()
+                self._mark_file = MarkFile(database_files.mark(self.path))
+                log.warning("removed file written again", extra=facts(path=database_files.mark(self.path)))
             self._mark_file.write(mark)
             self._mark_behind = False
         except OSError as e:
@@ -254,6 +279,7 @@ class LogFile:
         assert self._writer is not None, "start_writing() comes first"
         if self._frozen:
             raise Unavailable(f"{self.path} takes no more writes")
+        self._check_in_place()
         with translated(self.path):
             self._writer.execute("BEGIN IMMEDIATE")
             try:
@@ -311,6 +337,17 @@ def _contradiction(mark: Mark | None, found: Mark) -> str:
     if (found.rows, found.total) == (mark.rows, mark.total):
         return ""
     return f"its {found.rows} rows up to version {mark.version} are not the {mark.rows} that were acknowledged"
+
+
+def _removed(path: Path, *, is_database: bool) -> str:
+    """What happened to an open file, and what to do."""
+    what = f"{path} was removed or replaced while devlet runs, so nothing can be written."
+    if is_database:
+        return (
+            f"{what} What it held is lost at the next start: move it back, or save what you need with"
+            " `devlet get -o yaml` and restart devlet."
+        )
+    return f"{what} Restart devlet: when it stops it saves everything in the database itself."
 
 
 def damaged(path: Path, problem: str) -> StateCorrupt:

@@ -54,6 +54,10 @@ class Store:
         """The version of the newest committed change."""
         return self._ledger.version
 
+    def problem(self) -> str | None:
+        """Return why writes fail, or None if the last one was committed."""
+        return self._ledger.problem
+
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Document:
         await checkpoint()  # or else whoever reads in a loop waits for a write that never gets its turn
         record = self._ledger.table(resource.kind).get((namespace, name))
@@ -288,6 +292,7 @@ async def open_store(
                     collector = Collector(store, ledger)
                     tasks.start_soon(collector.run)
                 tasks.start_soon(_compact_now_and_then, ledger, clock)
+                tasks.start_soon(ledger.probe_while_failing)
                 await bootstrap(store)
                 yield store
                 tasks.cancel_scope.cancel()

@@ -59,5 +59,4 @@ class HealthStore:
             self._failing, self._content = False, content
 
     def _write(self, content: Devices) -> None:
-        self.path.parent.mkdir(checkpoint_file.DIRECTORY_MODE, parents=True, exist_ok=True)
         atomic_file.write(self.path, health_file.encode(content), durable=False)

@@ -86,6 +86,10 @@ class ClaimManager:
         self._changed = anyio.Event()
         self.damage: tuple[str, ...] = ()
 
+    @property
+    def checkpoint(self) -> GroupSaver:
+        return self._saver
+
     # Life
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:

@@ -102,6 +102,10 @@ class DeviceManager:
         self.checkpoint_existed = False
         self.damage: tuple[str, ...] = ()
 
+    @property
+    def checkpoint(self) -> GroupSaver:
+        return self._saver
+
     # Life
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:

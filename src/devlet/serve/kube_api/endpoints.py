@@ -20,11 +20,11 @@ from devlet.serve.kube_api.openapi_v2 import OpenAPIV2
 from devlet.serve.kube_api.openapi_v3 import OpenAPIV3
 from devlet.serve.kube_api.paths import Group, GroupVersion, Other
 
-_CHECKS = (Check("ping"), Check("store"))
+_PING = Check("ping")
 
 
 class Endpoints:
-    """`address` is where clients reach this server (HOST:PORT). `checks` are more health checks than the `basic` ones;
+    """`address` is where clients reach this server (HOST:PORT). `checks` are what its health is made of, beside `ping`;
     `metrics` are what `/metrics` shows."""
 
     def __init__(
@@ -35,12 +35,11 @@ class Endpoints:
         *,
         metrics: Registry | None = None,
         checks: Sequence[Check] = (),
-        basic: Sequence[Check] = _CHECKS,
     ) -> None:
         self._catalogue = catalogue
         self._address = address
         self._metrics = metrics
-        self._checks = (*basic, *checks)
+        self._checks = (_PING, *checks)
         self._v2 = OpenAPIV2(catalogue, custom_schema)
         self._v3 = OpenAPIV3(catalogue, custom_schema)
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["ENDPOINTS", "Answer", "Check", "all_of", "one"]
+__all__ = ["ENDPOINTS", "HEALTHY", "Answer", "Check", "all_of", "one"]
 
 ENDPOINTS = ("healthz", "livez", "readyz")
+HEALTHY = ("healthz", "readyz")  # of checks for what a restart does not cure: a failing `/livez` asks for one
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devlet.errors import Unavailable
+from devlet.kit.parts import running
+from devlet.kit.served_socket import ServedSocket
 from devlet.serve.kube_api.connections import HEADER_MAX, LINE_MAX, Handle, Server, continued
 from devlet.serve.kube_api.transports import TlsListener, most_connections
 
@@ -35,6 +37,21 @@ async def listening(
     handle: Handle, address: socket.socket, *, tls: ssl.SSLContext | None, settings: Settings = Settings()
 ) -> AsyncIterator[None]:
     """Serve on a bound socket while the block runs."""
+    async with _serving(handle, settings) as server, _accepting(server, address, tls, settings):
+        yield
+
+
+@asynccontextmanager
+async def listening_at(handle: Handle, path: Path, *, settings: Settings = Settings()) -> AsyncIterator[ServedSocket]:
+    """Serve a unix socket at the path while the block runs. Connections outlast a socket that was removed."""
+    async with _serving(handle, settings) as server:
+        served = ServedSocket(path, lambda new: _accepting(server, bind_unix(new), None, settings))
+        async with running(served.run):
+            yield served
+
+
+@asynccontextmanager
+async def _serving(handle: Handle, settings: Settings) -> AsyncIterator[Server]:
     server = Server(
         continued(handle),
         keepalive_timeout=settings.idle_timeout,
@@ -46,6 +63,16 @@ async def listening(
         # A quiet watch would not notice that its client is gone, for up to an hour.
         handler_cancellation=True,
     )
+    try:
+        yield server
+    finally:
+        await server.shutdown(settings.stop_timeout)
+
+
+@asynccontextmanager
+async def _accepting(
+    server: Server, address: socket.socket, tls: ssl.SSLContext | None, settings: Settings
+) -> AsyncIterator[None]:
     loop = asyncio.get_running_loop()
     if tls is not None:
         most = settings.connections or most_connections()
@@ -60,7 +87,6 @@ async def listening(
         yield
     finally:
         listener.close()
-        await server.shutdown(settings.stop_timeout)
 
 
 def bind_tcp(host: str, port: int) -> socket.socket:
@@ -77,11 +103,7 @@ def bind_tcp(host: str, port: int) -> socket.socket:
 
 
 def bind_unix(path: Path) -> socket.socket:
-    """Private to the owner from the first moment on. Replaces what a process that was killed left behind: the root's
-    lock says that no other process can be there."""
-    if path.is_symlink() or (path.exists() and not path.is_socket()):
-        raise Unavailable(f"cannot listen on {path}: something else is there. Move it away.")
-    path.unlink(missing_ok=True)
+    """Private to the owner from the first moment on."""
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         os.fchmod(bound.fileno(), 0o600)  # the file gets the socket's mode; a umask would be the whole process's

@@ -37,6 +37,14 @@ def test_the_newest_mark_is_read(path: Path, file: MarkFile) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_file_that_was_removed_or_replaced_is_not_in_place(path: Path, file: MarkFile) -> None:
+    assert file.is_in_place()
+    path.unlink()
+    assert not file.is_in_place()
+    path.touch()
+    assert not file.is_in_place()
+
+
 def test_marks_continue_after_a_restart(path: Path) -> None:
     for version in (7, 8, 9):
         with closing(MarkFile(path)) as file:

@@ -11,6 +11,7 @@ from devlet.errors import StateCorrupt, TooLarge, Unavailable
 from devlet.objects.documents import Document
 from devlet.objects.kinds import CONFIG_MAPS
 from devlet.testing.fake_clock import FakeClock
+from devlet.testing.waiting import until
 
 pytestmark = pytest.mark.anyio
 KIND = CONFIG_MAPS.kind
@@ -100,6 +101,11 @@ class Disk(LogFile):
             raise self.problem
         super().append(rows)
 
+    def probe(self, size: int = 0) -> None:
+        if self.problem is not None:
+            raise self.problem
+        super().probe(size)
+
 
 async def test_a_refusing_disk_fails_what_is_in_flight_and_nothing_else(path: Path, clock: FakeClock) -> None:
     open_file(path, clock).close()
@@ -127,6 +133,50 @@ async def test_a_refusing_disk_fails_what_is_in_flight_and_nothing_else(path: Pa
     assert outcomes == {"before": "durable", "a": "durable", "b": "full", "c": "full", "after": "durable"}
     disk.close()
     assert {key[1] for key in reopened(path, clock).table(KIND).records} == {"before", "after", "a"}
+
+
+async def test_a_disk_that_takes_writes_again_is_noticed_without_a_write(
+    path: Path, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_file(path, clock).close()
+    disk = Disk(path)
+    ledger = Ledger(disk, Settings(), clock)
+
+    async def problem() -> str | None:
+        await clock.advance(1)
+        return ledger.problem
+
+    with ledger.running():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ledger.probe_while_failing)
+            for _ in range(2):
+                await put(ledger)
+                disk.problem = Unavailable("full")
+                for _ in range(3):
+                    with pytest.raises(Unavailable):
+                        await put(ledger)
+                assert ledger.problem == "full"
+                await clock.advance(5)
+                assert ledger.problem == "full"
+                disk.problem = None
+                await until(problem, lambda found: found is None)
+            tasks.cancel_scope.cancel()
+    disk.close()
+    assert caplog.messages == ["store cannot write", "store writes again"] * 2
+
+
+async def test_a_write_that_succeeds_ends_the_problem(path: Path, clock: FakeClock) -> None:
+    open_file(path, clock).close()
+    disk = Disk(path)
+    ledger = Ledger(disk, Settings(), clock)
+    with ledger.running():
+        disk.problem = Unavailable("full")
+        with pytest.raises(Unavailable):
+            await put(ledger)
+        disk.problem = None
+        await put(ledger)
+        assert ledger.problem is None
+    disk.close()
 
 
 async def test_a_failed_deletion_leaves_the_object(path: Path, clock: FakeClock) -> None:

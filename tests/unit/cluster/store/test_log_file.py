@@ -151,6 +151,52 @@ def test_a_failed_append_does_not_move_the_mark(path: Path) -> None:
         assert high_water_mark.read(database_files.mark(path)) == before
 
 
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
+def test_nothing_is_committed_while_a_file_of_the_database_is_not_in_its_place(path: Path, suffix: str) -> None:
+    made(path, 1)
+    moved, away = Path(f"{path}{suffix}"), path.with_name("away")
+    with opened(path, writing=True) as file:
+        moved.rename(away)
+        problem = f"{moved} was removed or replaced while devlet runs"
+        with pytest.raises(Unavailable, match=problem):
+            file.append([row(201, name="refused")])
+        with pytest.raises(Unavailable, match=problem):
+            file.probe()
+        away.rename(moved)
+        file.append([row(202, name="accepted")])
+    assert [each.name for each in contents(path)] == ["object-0", "accepted"]
+
+
+def test_what_was_committed_before_the_write_ahead_log_was_removed_is_saved_by_a_clean_stop(path: Path) -> None:
+    made(path, 1)
+    with opened(path, writing=True) as file:
+        file.append([row(201, name="last")])
+        for suffix in ("-wal", "-shm", "-mark"):
+            Path(f"{path}{suffix}").unlink()
+    assert [each.name for each in contents(path)] == ["object-0", "last"]
+
+
+def test_a_removed_mark_is_written_again_with_one_warning(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    made(path, 1)
+    with opened(path, writing=True) as file:
+        database_files.mark(path).unlink()
+        for version in (201, 202):
+            file.append([row(version)])
+        mark = high_water_mark.read(database_files.mark(path))
+        assert mark is not None
+        assert mark.version == 202
+    assert caplog.messages == ["removed file written again"]
+
+
+def test_a_probe_changes_nothing_that_can_be_read(path: Path) -> None:
+    before = made(path)
+    with opened(path, writing=True) as file:
+        size = database_files.log(path).stat().st_size
+        file.probe(10_000)
+        assert database_files.log(path).stat().st_size > size  # it was a write
+    assert contents(path) == before
+
+
 def test_a_mark_that_cannot_be_written_stays_behind_and_fails_no_write(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,7 +1,6 @@
 """What the contract cannot see: restarts, disks, limits, and a model that every sequence of writes is compared with."""
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -42,6 +41,7 @@ from devlet.errors import (
 from devlet.objects.documents import Document
 from devlet.objects.kinds import BUILT_IN, CONFIG_MAPS, NODES, PODS, Kind, Resource
 from devlet.testing.cluster_contract.specimens import config_map, named, pod, version
+from devlet.testing.small_disk import in_mount_namespace
 from devlet.testing.waiting import deadline
 
 WRITER = Path(__file__).with_name("full_disk_writer.py")
@@ -187,14 +187,6 @@ async def test_generated_names_avoid_those_that_are_taken(store: Store, monkeypa
     assert made == ["g-aaaaa", "g-bbbbb"]
     with pytest.raises(AlreadyExists):
         await store.create(CONFIG_MAPS, {"metadata": {"generateName": "g-"}}, "default")
-
-
-def in_mount_namespace() -> list[str] | None:
-    """How to run a command where it may mount, or None if that is not allowed here."""
-    for command in (["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"]):
-        if shutil.which("unshare") and subprocess.run([*command, "true"], capture_output=True).returncode == 0:
-            return command
-    return None
 
 
 @pytest.mark.skipif(in_mount_namespace() is None, reason="no mount namespace for a small disk")

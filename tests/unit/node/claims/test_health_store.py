@@ -33,11 +33,11 @@ async def test_what_is_written_is_read_by_the_next_one(store: HealthStore, tmp_p
     assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
 
 
-async def test_the_directory_is_made(tmp_path: Path) -> None:
-    store = HealthStore(tmp_path / "made")
+async def test_a_directory_that_was_removed_is_not_made_again_by_a_write(tmp_path: Path) -> None:
+    store = HealthStore(tmp_path / "removed")
     assert await store.read() == {}
     await store.write(CONTENT)
-    assert health_file.decode(store.path.read_bytes()) == CONTENT
+    assert os.listdir(tmp_path) == []
 
 
 async def test_what_is_there_already_is_not_written(store: HealthStore, tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from devlet.objects.documents import Document
 from devlet.serve.kube_api import joined_api, server
 from devlet.serve.kube_api.endpoints import Endpoints
 from devlet.serve.kube_api.forwarding import Forwarder
-from devlet.serve.kube_api.health import Check
 from devlet.serve.kube_api.joined_api import JoinedApi
 from devlet.serve.kube_api.node_views import NodeViews
 from devlet.serve.kube_api.paths import VIEWS
@@ -63,7 +62,7 @@ async def session(root: Path, anyio_backend: str) -> AsyncIterator[aiohttp.Clien
     url = f"http://127.0.0.1:{tcp.getsockname()[1]}"
     metrics = Registry()
     metrics.counter("things_total", "Things.").add()
-    endpoints = Endpoints(VIEWS, "", metrics=metrics, basic=[Check("ping")])
+    endpoints = Endpoints(VIEWS, "", metrics=metrics)
     async with server.listening(upstream, tcp, tls=None), open_transport(Connection(url)) as transport:
         api = JoinedApi(NodeViews(Views()), endpoints, Forwarder(transport, "n1"), SystemClock())
         async with listening(api, root / "devlet.sock") as session:

@@ -7,10 +7,12 @@ import pytest
 from aiohttp import web
 
 from devlet.errors import Unavailable
-from devlet.serve.kube_api.server import Settings, bind_tcp, bind_unix, listening
+from devlet.serve.kube_api.server import Settings, bind_tcp, bind_unix, listening, listening_at
 from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
+
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 async def hello(request: web.BaseRequest) -> web.StreamResponse:
@@ -20,11 +22,25 @@ async def hello(request: web.BaseRequest) -> web.StreamResponse:
 async def test_the_socket_is_private_and_replaces_one_that_was_left_behind(root: Path) -> None:
     path = root / "devlet.sock"
     bind_unix(path).close()
-    async with listening(hello, bind_unix(path), tls=None):
+    async with listening_at(hello, path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         async with await anyio.connect_unix(path) as stream:
-            await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            await stream.send(GET)
             assert b"hello" in await stream.receive()
+    assert not path.exists()
+
+
+async def test_a_connection_outlasts_the_socket_that_it_came_through(root: Path) -> None:
+    path = root / "devlet.sock"
+    async with listening_at(hello, path) as served, await anyio.connect_unix(path) as first:
+        await first.send(GET)
+        assert b"hello" in await first.receive()
+        path.unlink()
+        assert await served.restore() == "removed socket is served again"
+        async with await anyio.connect_unix(path) as second:
+            for stream in (first, second):
+                await stream.send(GET)
+                assert b"hello" in await stream.receive()
 
 
 async def test_a_connection_without_a_request_is_closed(root: Path) -> None:
