@@ -21,6 +21,7 @@ from devlet.cluster.client import (
 from devlet.cluster.store import deletion, guards, lists, pods
 from devlet.cluster.store.bootstrap import bootstrap
 from devlet.cluster.store.collector import Collector
+from devlet.cluster.store.expiry import Expiry
 from devlet.cluster.store.incoming import accept
 from devlet.cluster.store.ledger import Ledger, Pending, open_file
 from devlet.cluster.store.records import Documents, Key, Record, Table
@@ -280,6 +281,7 @@ async def open_store(
                     collector = Collector(store, ledger)
                     tasks.start_soon(collector.run)
                 tasks.start_soon(_compact_now_and_then, ledger, clock)
+                tasks.start_soon(Expiry(ledger, clock).run)
                 await bootstrap(store)
                 yield store
                 tasks.cancel_scope.cancel()
