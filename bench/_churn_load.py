@@ -24,6 +24,7 @@ from devlet.testing.fake_dra_driver import FakeDraDriver
 
 PODS = "/api/v1/namespaces/default/pods"
 WRITERS = 16
+_CREATORS, _DELETERS = 4, 4  # clients while pods come and go
 STALL = 120.0  # seconds without a change of any pod: nothing more is going to happen
 _RESOURCE = "vendor.com/gpu"
 _TEMPLATE = "one-device"
@@ -56,9 +57,7 @@ async def publish(target: Target, node: str, devices: int) -> None:
     async with connected(target) as connection:
         api = "/apis/resource.k8s.io/v1"
         await connection.post(f"{api}/deviceclasses", _encode(builders.device_class()))
-        await connection.post(
-            f"{api}/namespaces/default/resourceclaimtemplates", _encode(builders.template(_TEMPLATE))
-        )
+        await connection.post(f"{api}/namespaces/default/resourceclaimtemplates", _encode(builders.template(_TEMPLATE)))
         for number in range(slices):
             names = [f"gpu-{number}-{i}" for i in range(_DEVICES_PER_SLICE)]
             slice_ = builders.resource_slice(node, names, slices=slices, name=f"{node}-{number}")
@@ -139,21 +138,22 @@ async def churn(pods: Pods, rate: float, seconds: float, alive: int) -> int:
     """Create pods at that rate, and delete each when `alive` younger ones run; how many came."""
     target, count = pods.target, 0
     end = time.perf_counter() + seconds
-    async with anyio.create_task_group() as tasks:
-        send, receive = anyio.create_memory_object_stream[int](float("inf"))
-        for _ in range(4):
-            tasks.start_soon(_create, target, receive.clone())
-        deleting = anyio.CancelScope()
-        tasks.start_soon(_delete_oldest, pods, alive, deleting)
-        began = time.perf_counter()
-        while (now := time.perf_counter()) < end:
-            while count < (now - began) * rate:
-                send.send_nowait(count)
-                count += 1
-            await anyio.sleep(0.02)
-        send.close()
+    async with anyio.create_task_group() as deleting:
+        for _ in range(_DELETERS):
+            deleting.start_soon(_delete_oldest, pods, alive // _DELETERS)
+        async with anyio.create_task_group() as tasks:
+            send, receive = anyio.create_memory_object_stream[int](float("inf"))
+            for _ in range(_CREATORS):
+                tasks.start_soon(_create, target, receive.clone())
+            began = time.perf_counter()
+            while (now := time.perf_counter()) < end:
+                while count < (now - began) * rate:
+                    send.send_nowait(count)
+                    count += 1
+                await anyio.sleep(0.02)
+            send.close()
         await pods.until_running(1)
-        deleting.cancel()
+        deleting.cancel_scope.cancel()
     return count
 
 
@@ -163,14 +163,13 @@ async def _create(target: Target, numbers: Any) -> None:
             await connection.post(PODS, pod_body(number))
 
 
-async def _delete_oldest(pods: Pods, alive: int, scope: anyio.CancelScope) -> None:
-    with scope:
-        waiting: deque[str] = deque()
-        async with connected(pods.target) as connection:
-            while True:
-                waiting.append(await pods.next_running())
-                if len(waiting) > alive:
-                    await connection.delete(f"{PODS}/{waiting.popleft()}")
+async def _delete_oldest(pods: Pods, alive: int) -> None:
+    waiting: deque[str] = deque()
+    async with connected(pods.target) as connection:
+        while True:
+            waiting.append(await pods.next_running())
+            if len(waiting) > alive:
+                await connection.delete(f"{PODS}/{waiting.popleft()}")
 
 
 async def fill(target: Target, count: int) -> None:

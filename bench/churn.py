@@ -2,7 +2,7 @@
 
 `devlet up` as a process of its own, with a device plugin and a DRA driver beside it, both fakes in this process.
 
-- **churn**: pods are created at a steady rate, run and are deleted; what the process has is printed every `--every` seconds.
+- **churn**: pods are created at a steady rate, run and are deleted; what the process has is printed now and then.
 - **delete**: many running pods are deleted, one request each from 16 clients, and then all with one request.
 - **restart**: devlet is stopped and started again while they run.
 """
@@ -32,6 +32,18 @@ from devlet.testing.roots import temporary_root
 
 NODE = "node"
 PARTS = ("churn", "restart", "delete")
+
+EARLY = "memory after a third of the churn"
+LATE = "memory at the end of the churn"
+GONE = "pods that came and went"
+CREATED = "pods created until they run"
+READY = "start to ready with many pods"
+QUIET = "processor time from the start until it is quiet"
+WRITES = "writes after a restart"
+EACH = f"pods deleted, {load.WRITERS} clients"
+ALL = "pods deleted, one request"
+COST = ": processor time for one"
+MEASURES = (EARLY, LATE, GONE, CREATED, READY, QUIET, WRITES, EACH, EACH + COST, ALL, ALL + COST)
 COUNTED = {
     "pods": load.PODS,
     "events": "/api/v1/events",
@@ -50,16 +62,16 @@ class Bench:
 
     async def churn(self) -> None:
         options = self.options
-        async with self._node(create=True) as api, self._pods(load.target_of(api)) as pods:
+        async with self._drivers(), self._node() as api, self._pods(load.target_of(api)) as pods:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._look_often, api, pods)
                 await load.churn(pods, options.rate, options.seconds, options.alive)
                 tasks.cancel_scope.cancel()
             last = await self._look(api, pods, options.seconds)
         after = [look["rss"] for look in self.looks if look["at"] >= options.seconds / 3]
-        self._row("memory after a third of the churn", "MiB", more=False).add(OURS, after[0])
-        self._row("memory at the end of the churn", "MiB", more=False).add(OURS, last["rss"])
-        self._row("pods that came and went", "").add(OURS, last["gone"])
+        self._row(EARLY, "MiB", more=False).add(OURS, after[0])
+        self._row(LATE, "MiB", more=False).add(OURS, last["rss"])
+        self._row(GONE, "").add(OURS, last["gone"])
 
     async def _look_often(self, api: EmbeddedApi, pods: load.Pods) -> None:
         began = time.perf_counter()
@@ -82,33 +94,34 @@ class Bench:
         return look
 
     async def restart_and_delete(self) -> None:
-        for one_by_one in (True, False):
-            async with self._node(create=one_by_one) as api:
-                await self._fill(load.target_of(api))
-            if "restart" in self.options.only:
-                await self._restart()
-            if "delete" in self.options.only:
-                await self._delete(one_by_one)
-            else:
-                return
+        async with self._drivers():
+            for one_by_one in (True, False):
+                async with self._node() as api:
+                    await self._fill(load.target_of(api))
+                if "restart" in self.options.only:
+                    await self._restart()
+                if "delete" in self.options.only:
+                    await self._delete(one_by_one)
+                else:
+                    return
 
     async def _fill(self, target: Target) -> None:
         async with self._pods(target) as pods:
             began = time.perf_counter()
             await load.fill(target, self.options.pods)
             await pods.until_running(self.options.pods)
-            self._row("pods created until they run", "/s").add(OURS, self.options.pods / (time.perf_counter() - began))
+            self._row(CREATED, "/s").add(OURS, self.options.pods / (time.perf_counter() - began))
 
     async def _restart(self) -> None:
         began = time.perf_counter()
         async with self._node() as api:
             took = time.perf_counter() - began
-            self._row(f"start to ready with {self.options.pods:,} pods", "s", more=False).add(OURS, took)
+            self._row(READY, "s", more=False).add(OURS, took)
             before = await _version(load.target_of(api))
             cpu = await _until_quiet(api.pid)
             written = await _version(load.target_of(api)) - before
-            self._row("processor time until it is quiet again", "s", more=False).add(OURS, cpu)
-            self._row("writes after a restart", "", more=False).add(OURS, written)
+            self._row(QUIET, "s", more=False).add(OURS, cpu)
+            self._row(WRITES, "", more=False).add(OURS, written)
 
     async def _delete(self, one_by_one: bool) -> None:
         async with self._node() as api, self._pods(load.target_of(api)) as pods:
@@ -121,33 +134,31 @@ class Bench:
                 await load.delete_all(pods.target)
             await pods.until_gone(self.options.pods)
             took = time.perf_counter() - began
-            how = f"pods deleted, {load.WRITERS} clients" if one_by_one else "pods deleted, one request"
+            how = EACH if one_by_one else ALL
             self._row(how, "/s").add(OURS, self.options.pods / took)
             each = (_processor_seconds(api.pid) - cpu) / self.options.pods * 1000
-            self._row(f"{how}: processor time each", "ms", more=False).add(OURS, each)
+            self._row(how + COST, "ms", more=False).add(OURS, each)
 
     @asynccontextmanager
-    async def _node(self, *, create: bool = False) -> AsyncIterator[EmbeddedApi]:
-        file = self.root / "config.yaml"
-        file.write_text(
-            f"apiVersion: devlet.dev/v1alpha1\nkind: Configuration\nnodeName: {NODE}\nmaxPods: 100000\n"
-        )
-        arguments = ["--config", str(file)]
-        root = self.root / "r"
-        root.mkdir(exist_ok=True, mode=0o700)
-        async with embedded_api(root, control=True, arguments=arguments) as api:
-            self.disk.look(self.root / "disk", 20)
-            if create and self._first:
-                await load.publish(load.target_of(api), NODE, self._devices)
-                self._first = False
-            async with load.drivers(root, self._devices):
-                yield api
+    async def _drivers(self) -> AsyncIterator[None]:
+        """They stay while devlet is restarted. Its first life makes the directories that they need."""
+        async with self._node() as api:
+            await load.publish(load.target_of(api), NODE, self._devices)
+        async with load.drivers(self.root / "r", self._devices):
+            yield
 
-    _first = True
+    @asynccontextmanager
+    async def _node(self) -> AsyncIterator[EmbeddedApi]:
+        file, root = self.root / "config.yaml", self.root / "r"
+        file.write_text(f"apiVersion: devlet.dev/v1alpha1\nkind: Configuration\nnodeName: {NODE}\nmaxPods: 100000\n")
+        root.mkdir(exist_ok=True, mode=0o700)
+        self.disk.look(self.root / "disk", 20)
+        async with embedded_api(root, control=True, arguments=["--config", str(file)]) as api:
+            yield api
 
     @property
     def _devices(self) -> int:
-        return max(self.options.pods, 4 * self.options.alive, 10 * int(self.options.rate)) // 3 + 10
+        return int(max(self.options.pods, 4 * self.options.alive, 10 * self.options.rate)) // 3 + 10
 
     @asynccontextmanager
     async def _pods(self, target: Target) -> AsyncIterator[load.Pods]:
@@ -164,7 +175,7 @@ class Bench:
 async def count(target: Target, path: str) -> int:
     async with connected(target) as connection:
         found = await connection.get(f"{path}?limit=1")
-    return len(found["items"]) + found["metadata"].get("remainingItemCount", 0)
+    return len(found["items"]) + int(found["metadata"].get("remainingItemCount", 0))
 
 
 async def _version(target: Target) -> int:

@@ -5,7 +5,8 @@ it got, so that `grep requestID=…` finds both ends of a call.
 """
 
 import re
-import secrets
+
+from devlet.kit.chance import random
 
 __all__ = ["FACT", "METADATA", "is_valid", "new"]
 
@@ -16,7 +17,7 @@ _valid = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
 
 
 def new() -> str:
-    return secrets.token_hex(4)
+    return f"{random.getrandbits(32):08x}"
 
 
 def is_valid(text: object) -> bool:

@@ -18,6 +18,7 @@ from devlet.runtime.description import Description, Wanted, describe_container
 
 __all__ = ["Descriptions"]
 
+
 class Descriptions:
     """`cdi` None: nothing is known of any container."""
 

@@ -40,6 +40,8 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import BUILT_IN, POD_DISRUPTION_BUDGETS, Catalogue, Kind, Resource
 from devlet.objects.validation import Rules
 
+_AT_ONCE = 64  # objects of a collection that are deleted in one turn of the event loop
+
 
 class Store:
     """Use `open_store`."""
@@ -201,9 +203,11 @@ class Store:
         selection = Selection(resource, namespace, select.label_selector, select.field_selector)
         page = await lists.page(self._ledger, resource.kind, selection, select)
         deleted, pendings = [], []
-        for record in page.records:
+        for number, record in enumerate(page.records):
+            if number % _AT_ONCE == 0:
+                await checkpoint()
             old = self._ledger.newest(resource.kind, record.key)
-            if old is not None:  # else somebody was faster
+            if old is not None and old.metadata.uid == record.metadata.uid:  # else another writer was faster
                 document, pending = self._staging.delete(resource, old, options)
                 deleted.append(convert(document, resource.api_version))
                 pendings.append((record.key, pending))

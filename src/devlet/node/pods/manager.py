@@ -9,6 +9,7 @@ from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
+from anyio.lowlevel import checkpoint
 from msgspec import ValidationError
 
 from devlet.cluster.client import Cluster
@@ -35,6 +36,8 @@ from devlet.runtime.containers import Runtime
 __all__ = ["PodManager", "Settings"]
 
 log = logging.getLogger(__name__)
+
+_AT_ONCE = 8  # workers that begin in one turn of the event loop
 
 
 class PodManager:
@@ -78,8 +81,9 @@ class PodManager:
             static = await self._static.begin(filter(is_mirror, self._pods.all()))
             await self._recover([view(Pod, document) for document in present] + [each.pod for each in static], tasks)
             for document in present:
-                self._see(document, tasks)
-            self._change_static(Changes(new=static), tasks)
+                self._hire(ApiObject(self._parts.cluster, self._parts.recorder, document))
+            for each in static:
+                self._hire(each)
             self._tasks = tasks
             tasks.start_soon(self._static.run, partial(self._change_static, tasks=tasks))
             tasks.start_soon(self._follow_devices)
@@ -88,6 +92,7 @@ class PodManager:
             try:
                 async with self._pods.changes() as changes:
                     task_status.started()
+                    await self._employ_all(tasks)
                     async for change in changes:
                         self._try(change, tasks)
             finally:
@@ -216,18 +221,26 @@ class PodManager:
         for uid in changes.gone:
             self._lose(uid, tasks)
         for each in changes.new:
-            self._hire(each, tasks)
+            self._employ(self._hire(each), tasks)
 
     def _see(self, document: Document, tasks: TaskGroup) -> None:
         worker = self._workers.get(_uid(document))
         if worker is None:
-            return self._hire(ApiObject(self._parts.cluster, self._parts.recorder, document), tasks)
+            worker = self._hire(ApiObject(self._parts.cluster, self._parts.recorder, document))
+            return self._employ(worker, tasks)
         worker.update(document)
         self._employ(worker, tasks)
 
-    def _hire(self, subject: PodObject, tasks: TaskGroup) -> None:
+    def _hire(self, subject: PodObject) -> PodWorker:
         worker = self._workers[subject.pod.uid] = PodWorker(subject, self._parts)
-        self._employ(worker, tasks)
+        return worker
+
+    async def _employ_all(self, tasks: TaskGroup) -> None:
+        """Those who were hired at the start, a few at a time: with thousands of them, all else would wait."""
+        for number, worker in enumerate(list(self._workers.values())):
+            self._employ(worker, tasks)
+            if number % _AT_ONCE == 0:
+                await checkpoint()
 
     def _lose(self, uid: PodUID, tasks: TaskGroup) -> None:
         if worker := self._workers.get(uid):

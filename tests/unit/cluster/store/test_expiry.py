@@ -139,6 +139,17 @@ async def test_a_clock_that_is_set_while_the_store_is_open_neither_expires_event
             await until_left(store)
 
 
+async def test_a_clock_that_is_set_leaves_the_history_as_it_is(path: Path, clock: FakeClock) -> None:
+    jumping = JumpingClock(clock)
+    async with opened(path, jumping, replace(SETTINGS, history_events=1)) as store:
+        await write(store, "a", "b", "c")
+        jumping.ahead = timedelta(days=365)
+        await passed(clock, 60)
+        assert len(store.table(EVENTS).changes(0)) == 3
+        await passed(clock, 300)
+        assert len(store.table(EVENTS).changes(0)) < 3
+
+
 async def test_an_event_of_the_future_is_kept_for_an_hour_after_the_start(path: Path, clock: FakeClock) -> None:
     async with opened(path, JumpingClock(clock, timedelta(days=365))) as store:
         await write(store, "a")
