@@ -3,11 +3,13 @@ server it measures measures itself.
 """
 
 import asyncio
+import json
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 _LONGEST_LINE = 16 << 20
@@ -44,12 +46,19 @@ class Connection:
 
     async def post(self, path: str, body: bytes) -> None:
         about = b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
-        head = await self._ask(b"POST", path, about, body)
+        await self._body(await self._ask(b"POST", path, about, body))
+
+    async def delete(self, path: str) -> None:
+        await self._body(await self._ask(b"DELETE", path))
+
+    async def get(self, path: str) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(await self._body(await self._ask(b"GET", path)))
+        return answer
+
+    async def _body(self, head: bytes) -> bytes:
         if b"transfer-encoding: chunked" in head:
-            async for _ in self._chunks():
-                pass
-        else:
-            await self._reader.readexactly(_length(head))
+            return b"".join([chunk async for chunk in self._chunks()])
+        return await self._reader.readexactly(_length(head))
 
     async def get_lines(self, path: str) -> AsyncGenerator[bytes, None]:
         """The lines of an answer without end, such as a watch, until the server ends it. First comes an empty one: from

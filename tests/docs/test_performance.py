@@ -68,6 +68,11 @@ def test_every_measure_of_a_node_for_a_test_is_on_the_page() -> None:
     assert [what for what in loaded("fixture").MEASURES if what not in page] == []
 
 
+def test_every_measure_of_a_node_over_time_is_on_the_page() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text()
+    assert [what for what in loaded("churn").MEASURES if what not in page] == []
+
+
 def test_every_workload_of_scheduling_is_on_the_page_and_has_its_bars() -> None:
     page, schedule = (ROOT / "docs" / "performance.md").read_text(), loaded("schedule")
     assert [workload.name for workload in schedule.FULL if workload.name not in page] == []
@@ -168,6 +173,13 @@ def test_the_benchmark_of_nodes_for_tests_runs(root: Path) -> None:
     assert list(found) == list(loaded("fixture").MEASURES)
     assert found["start of one node"]["ratios"]["devlet up"] > 0
     assert all(figure > 0 for row in found.values() for figures in row["runs"].values() for figure in figures)
+
+
+def test_the_benchmark_of_a_node_over_time_runs(root: Path) -> None:
+    report = root / "report.json"
+    done = bench("churn.py", "--pods=12", "--alive=5", f"--json={report}")
+    assert done.returncode == 0, done.stderr
+    assert sorted(rows(report)) == sorted(loaded("churn").MEASURES)
 
 
 def test_the_allocation_benchmark_runs_without_the_reference(root: Path) -> None:

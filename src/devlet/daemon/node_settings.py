@@ -23,6 +23,7 @@ POLICIES = tuple(map(str, Policy))
 SCOPES = tuple(map(str, Scope))
 MAX_NUMA_NODES = masks.MAX_NODE + 1
 MAX_PODS = 100_000
+MAX_EVENTS = 10_000_000
 LEGACY = tuple(map(str, (Service.V1ALPHA4, Service.V1ALPHA3, Service.V1ALPHA2, Service.V1ALPHA1)))
 
 
@@ -73,6 +74,10 @@ def numa_nodes(value: Any) -> int:
 
 def max_pods(value: Any) -> int:
     return _whole(value, "number of pods", 1, MAX_PODS)
+
+
+def max_events(value: Any) -> int:
+    return _whole(value, "number of events", 1, MAX_EVENTS)
 
 
 def node_ip(value: Any) -> str:

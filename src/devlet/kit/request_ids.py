@@ -7,10 +7,10 @@ it got, so that `grep requestID=…` finds both ends of a call.
 """
 
 import re
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from devlet.kit.chance import random
 from devlet.kit.facts import bound
 
 __all__ = ["FACT", "METADATA", "is_valid", "new", "request"]
@@ -22,7 +22,7 @@ _valid = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
 
 
 def new() -> str:
-    return secrets.token_hex(4)
+    return f"{random.getrandbits(32):08x}"
 
 
 @contextmanager

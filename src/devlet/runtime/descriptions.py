@@ -18,8 +18,6 @@ from devlet.runtime.description import Description, Wanted, describe_container
 
 __all__ = ["Descriptions"]
 
-Key = tuple[PodUID, ContainerName]
-
 
 class Descriptions:
     """`cdi` None: nothing is known of any container."""
@@ -27,17 +25,16 @@ class Descriptions:
     def __init__(self, cdi: Cache | None) -> None:
         self._specs = CurrentSpecs(cdi) if cdi is not None else None
         self._where = ", ".join(map(str, cdi.directories)) if cdi is not None else ""
-        self._kept: dict[Key, Description] = {}
+        self._kept: dict[PodUID, dict[ContainerName, Description]] = {}
 
     def get(self, pod: PodUID, container: ContainerName) -> Description | None:
-        return self._kept.get((pod, container))
+        return self._kept.get(pod, {}).get(container)
 
     def keep(self, wanted: Wanted, description: Description) -> None:
-        self._kept[_key(wanted)] = description
+        self._kept.setdefault(wanted.pod.uid, {})[wanted.container.name] = description
 
     def forget(self, pod: PodUID) -> None:
-        for key in [key for key in self._kept if key[0] == pod]:
-            del self._kept[key]
+        self._kept.pop(pod, None)
 
     async def make(self, wanted: Wanted) -> Description:
         """As it is now, whatever was kept. NotCreated if there can be no such container."""
@@ -54,13 +51,13 @@ class Descriptions:
     async def all(self, wanted: Sequence[Wanted], *, lasting: Callable[[Wanted], bool]) -> list[Description]:
         """One for each, as it was kept; what was not is made now, and kept if it is `lasting`. One that cannot be made
         says why in its notes."""
-        missing = [each for each in wanted if _key(each) not in self._kept]
+        missing = [each for each in wanted if self.get(*_key(each)) is None]
         made = dict(zip(map(_key, missing), await self._now(missing), strict=True))
         for each in missing:
             # It may have been started, or be gone, by now.
-            if made[_key(each)].oci is not None and lasting(each):
-                self._kept.setdefault(_key(each), made[_key(each)])
-        return [self._kept.get(_key(each)) or made.get(_key(each)) or Description() for each in wanted]
+            if made[_key(each)].oci is not None and lasting(each) and self.get(*_key(each)) is None:
+                self.keep(each, made[_key(each)])
+        return [self.get(*_key(each)) or made.get(_key(each)) or Description() for each in wanted]
 
     async def _now(self, wanted: Sequence[Wanted]) -> list[Description]:
         if self._specs is None or not wanted:
@@ -72,7 +69,7 @@ class Descriptions:
         return await self._specs.registry() if needed and self._specs is not None else Registry()
 
 
-def _key(wanted: Wanted) -> Key:
+def _key(wanted: Wanted) -> tuple[PodUID, ContainerName]:
     return wanted.pod.uid, wanted.container.name
 
 

@@ -70,7 +70,7 @@ class NoneRuntime:
         self._file = state
         self._recovered_at = clock.now()
         self._runs: dict[PodUID, Runs] = {}
-        self._configs: dict[tuple[PodUID, ContainerName], Config | None] = {}
+        self._configs: dict[PodUID, dict[ContainerName, Config | None]] = {}
         self._descriptions = Descriptions(cdi)
 
     @property
@@ -109,7 +109,7 @@ class NoneRuntime:
         description = await self._descriptions.make(wanted)
         run = Run(f"none://{pod.uid}/{container.name}", number, self._clock.now())
         self._runs.setdefault(pod.uid, {})[container.name] = self._at_present(pod, container, run)
-        self._configs[pod.uid, container.name] = config
+        self._configs.setdefault(pod.uid, {})[container.name] = config
         self._descriptions.keep(wanted, description)
         return self._runs[pod.uid][container.name]
 
@@ -122,12 +122,11 @@ class NoneRuntime:
     async def forget(self, pod: PodUID) -> None:
         self._runs.pop(pod, None)
         self._descriptions.forget(pod)
-        for key in [key for key in self._configs if key[0] == pod]:
-            del self._configs[key]
+        self._configs.pop(pod, None)
 
     def config(self, pod: PodUID, container: ContainerName) -> Config | None:
         """What the container would have got when it was started last."""
-        return self._configs.get((pod, container))
+        return self._configs.get(pod, {}).get(container)
 
     def oci(self, pod: PodUID, container: ContainerName) -> Document | None:
         """The OCI spec that the container would have had when it was started last; None if that is not known, as after

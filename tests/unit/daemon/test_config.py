@@ -46,6 +46,14 @@ def test_timeouts_reach_the_daemon_and_the_store(file: Path) -> None:
     assert config.store.version_wait == 3.0
 
 
+def test_how_long_and_how_many_events_are_kept_can_be_set(file: Path) -> None:
+    default = load({}, {}).store
+    assert (default.event_ttl, default.max_events) == (3_600, 20_000)
+    file.write_text(HEADER + "maxEvents: 500\ntimeouts:\n  eventTTL: 10m\n")
+    store = load({}, {}, file).store
+    assert (store.event_ttl, store.max_events) == (600, 500)
+
+
 def test_what_the_node_is_told_comes_from_all_sources(file: Path) -> None:
     file.write_text(
         HEADER

@@ -71,6 +71,7 @@ class Ledger:
         self.owners = Owners()
         self._file = file
         self._clock = clock
+        self._began = clock.now().timestamp() - clock.monotonic()
         self._tables: dict[str, Table] = {}
         self._pending: dict[tuple[str, Key], Pending] = {}
         self._in_flight: dict[int, Pending] = {}
@@ -93,7 +94,7 @@ class Ledger:
                 _ = record.head  # decoded now, so that damage shows now
             except msgspec.DecodeError as e:
                 raise log_file.damaged(self._file.path, f"version {row.version}: {e}") from e
-            self._put(row, record)
+            self._put(row, record, min(row.at, self.time()))
         for table in self._tables.values():
             table.forget(self.compacted)
 
@@ -105,6 +106,11 @@ class Ledger:
         with self._committer.running():
             yield
             self.watchers.end_all()
+
+    def time(self) -> int:
+        """Return the seconds since the epoch by a clock that does not jump: the time of day when the file was opened,
+        and what has passed since."""
+        return int(self._began + self._clock.monotonic())
 
     def freeze(self) -> None:
         """Refuse all further writes, for good."""
@@ -140,6 +146,7 @@ class Ledger:
             raise TooLarge(f'{kind.plural} "{key[1]}": {len(body)} bytes are over the limit of {limit} bytes')
         self._next += 1
         before = self.newest(kind, key)
+        key = before.key if before else key  # the history has one for each change: let them be the same object
         record = Record.of(key, version, body, document)
         pending = Pending(record, deleted, document)
         self._pending[kind.key, key] = self._in_flight[version] = pending
@@ -161,7 +168,7 @@ class Ledger:
 
     def compact(self) -> None:
         """Forget the history that is too old, or too big, to be kept."""
-        horizon = self._clock.now().timestamp() - self.settings.history_age
+        horizon = self.time() - self.settings.history_age
         to = self.compacted
         while self._history:
             _, change = self._history[0]
@@ -193,12 +200,13 @@ class Ledger:
             self._abandon(batch, error)
             return
         self._succeeded()
+        at = self.time()
         for row in batch:
             pending = self._in_flight.pop(row.version)
             key = (row.kind, pending.record.key)
             if self._pending.get(key) is pending:
                 del self._pending[key]
-            update = self._put(row, pending.record, pending.document)
+            update = self._put(row, pending.record, at, pending.document)
             self.watchers.publish(row.kind, update)
             pending.finish()
         self._advanced.set()
@@ -246,11 +254,12 @@ class Ledger:
             if self.problem is not None:
                 self._committer.run(probe)
 
-    def _put(self, row: Row, record: Record, document: Document | None = None) -> Update:
+    def _put(self, row: Row, record: Record, at: int, document: Document | None = None) -> Update:
         table = self._table(row.kind)
         old = table.get(record.key)
+        record.at = at
         superseded = (len(old.body) if old else 0) + (len(row.body) if row.deleted else 0)
-        change = Change(row.version, row.at, record.key, row.previous, row.deleted, superseded, len(row.body))
+        change = Change(row.version, at, record.key, row.previous, row.deleted, superseded, len(row.body))
         if row.deleted:
             table.remove(change)
         else:

@@ -79,15 +79,18 @@ _document = msgspec.json.Decoder(dict[str, Any])
 
 
 class Record:
-    """One committed version of one object. What this process wrote is `checked`: its values have the right types."""
+    """One committed version of one object. `at` is when it was committed, by the ledger's clock.
 
-    __slots__ = ("__dict__", "body", "key", "version")
+    What this process wrote is `checked`: its values have the right types."""
+
+    __slots__ = ("__dict__", "at", "body", "key", "version")
     checked = False
 
     def __init__(self, key: Key, version: int, body: bytes) -> None:
         self.key = key
         self.version = version
         self.body = body
+        self.at = 0
 
     @classmethod
     def of(cls, key: Key, version: int, body: bytes, document: Document) -> "Record":
@@ -173,7 +176,7 @@ class Table:
     """The committed objects of one kind, by key and in key order, and the changes since the last compaction."""
 
     def __init__(self) -> None:
-        self.records: dict[Key, Record] = {}
+        self.records: dict[Key, Record] = {}  # the one that was written last comes last
         self._keys: list[Key] = []
         self._changes: list[Change] = []
         self.version = 0  # of the last change
@@ -183,7 +186,7 @@ class Table:
 
     def put(self, record: Record, change: Change) -> Record | None:
         """Make `record` the current one; the one it replaces is returned."""
-        old = self.records.get(record.key)
+        old = self.records.pop(record.key, None)
         if old is None:
             insort(self._keys, record.key)
         self.records[record.key] = record

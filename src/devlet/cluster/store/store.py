@@ -21,6 +21,7 @@ from devlet.cluster.client import (
 from devlet.cluster.store import deletion, guards, lists, pods
 from devlet.cluster.store.bootstrap import bootstrap
 from devlet.cluster.store.collector import Collector
+from devlet.cluster.store.expiry import Expiry
 from devlet.cluster.store.incoming import accept
 from devlet.cluster.store.ledger import Ledger, Pending, open_file
 from devlet.cluster.store.records import Documents, Key, Record, Table
@@ -38,6 +39,8 @@ from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
 from devlet.objects.kinds import BUILT_IN, POD_DISRUPTION_BUDGETS, Catalogue, Kind, Resource
 from devlet.objects.validation import Rules
+
+_AT_ONCE = 64  # objects of a collection that are deleted in one turn of the event loop
 
 
 class Store:
@@ -210,9 +213,11 @@ class Store:
         selection = Selection(resource, namespace, select.label_selector, select.field_selector)
         page = await lists.page(self._ledger, resource.kind, selection, select)
         deleted, pendings = [], []
-        for record in page.records:
+        for number, record in enumerate(page.records):
+            if number % _AT_ONCE == 0:
+                await checkpoint()
             old = self._ledger.newest(resource.kind, record.key)
-            if old is not None:  # else somebody was faster
+            if old is not None and old.metadata.uid == record.metadata.uid:  # else another writer was faster
                 document, pending = self._staging.delete(resource, old, options)
                 deleted.append(convert(document, resource.api_version))
                 pendings.append((record.key, pending))
@@ -293,6 +298,7 @@ async def open_store(
                     tasks.start_soon(collector.run)
                 tasks.start_soon(_compact_now_and_then, ledger, clock)
                 tasks.start_soon(ledger.probe_while_failing)
+                tasks.start_soon(Expiry(ledger, clock).run)
                 await bootstrap(store)
                 yield store
                 tasks.cancel_scope.cancel()

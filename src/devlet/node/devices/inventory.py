@@ -55,13 +55,15 @@ class Instance:
 @dataclass(slots=True, eq=False)
 class Resource:
     """`devices` is the list that counts, in natural order; `fresh` says that it came after the last start, `stale` that
-    nobody stands for it any more. `stopped` is since when no instance is connected."""
+    nobody stands for it any more. `stopped` is since when no instance is connected. `unheard`: it is known from before
+    a restart, and no plugin has said anything since."""
 
     name: ResourceName
     since: Moment
     listed: bool = False
     fresh: bool = False
     stale: bool = False
+    unheard: bool = False
     stopped: Moment | None = None
     devices: Devices = field(default_factory=dict)
     healthy: tuple[DeviceID, ...] = ()
@@ -113,7 +115,7 @@ class Inventory:
     def restore(self, names: Iterable[ResourceName], now: Moment) -> None:
         """Resources from before a restart: known, without devices, waiting for their plugins."""
         for name in names:
-            self._resources[name] = Resource(name, since=now, listed=True, stale=True, stopped=now)
+            self._resources[name] = Resource(name, since=now, listed=True, stale=True, unheard=True, stopped=now)
 
     def register(self, offer: Offer, options: Options, pid: int | None, now: Moment) -> tuple[Instance, list[Instance]]:
         """The new instance, and those it replaces: a plugin that listens on the same socket again is not a second
@@ -211,7 +213,7 @@ class Inventory:
 def _show(resource: Resource, devices: Devices, *, stale: bool) -> Changes:
     """Let this list count, and say whose health is another one now."""
     before = _healths(resource)
-    resource.devices, resource.stale, resource.listed = devices, stale, True
+    resource.devices, resource.stale, resource.listed, resource.unheard = devices, stale, True, False
     healthy = () if stale else tuple(device.id for device in devices.values() if device.is_healthy)
     if healthy != resource.healthy:  # the same object as long as it is the same: others remember it
         resource.healthy = healthy

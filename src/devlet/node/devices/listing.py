@@ -13,12 +13,13 @@ __all__ = ["device_records", "plugin_records", "resource_statuses"]
 
 
 def resource_statuses(held: Iterable[Holding], inventory: Inventory) -> tuple[ResourceStatus, ...]:
-    """For a container's `allocatedResourcesStatus`."""
+    """For a container's `allocatedResourcesStatus`. The health is empty if a plugin that was there before a restart has
+    not said anything yet."""
     return tuple(
         ResourceStatus(
             name=each.resource,
             resources=tuple(
-                ResourceHealth(resource_id=device, health=_health(inventory.get(each.resource), device))
+                ResourceHealth(resource_id=device, health=_told(inventory.get(each.resource), device))
                 for device in each.devices
             ),
         )
@@ -99,3 +100,7 @@ def _device_record(
 
 def _health(resource: Resource | None, device: DeviceID) -> str:
     return resource.health(device) if resource else UNKNOWN
+
+
+def _told(resource: Resource | None, device: DeviceID) -> str:
+    return "" if resource and resource.unheard else _health(resource, device)

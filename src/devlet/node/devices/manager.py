@@ -32,7 +32,7 @@ from devlet.node.devices import book, container_options, limits
 from devlet.node.devices.attempt import Attempt
 from devlet.node.devices.container_options import ContainerOptions
 from devlet.node.devices.holdings import Holding, Holdings
-from devlet.node.devices.inventory import Capacity, Instance, Inventory, Moment
+from devlet.node.devices.inventory import Capacity, Instance, Inventory, Moment, Resource
 from devlet.node.devices.learning import learned
 from devlet.node.devices.listing import device_records, plugin_records, resource_statuses
 from devlet.node.devices.records import DeviceRecord, PluginRecord
@@ -60,6 +60,7 @@ _CALLS_AT_ONCE = 64  # to one plugin
 @dataclass(frozen=True, slots=True)
 class Settings:
     grace: float = 300.0  # seconds that a resource stays known without its plugin
+    doubt: float = 30.0  # seconds after a start before the health of devices is unknown, if their plugin is not back
     plugin: device_plugin.Settings = field(default=device_plugin.Settings())
     reconnect: Backoff = field(default=Backoff(0.2, 10.0))
     hook_retry: Backoff = field(default=Backoff(1.0, 60.0))
@@ -160,18 +161,33 @@ class DeviceManager:
 
     async def _expire(self, name: ResourceName) -> None:
         while (resource := self._inventory.get(name)) and resource.stopped:
-            left = resource.stopped.monotonic + self._settings.grace - self._clock.monotonic()
+            away = self._clock.monotonic() - resource.stopped.monotonic
+            if resource.unheard and away >= self._settings.doubt:
+                self._doubt(resource)
+            left = self._settings.grace - away
             if left < 0:
                 self._forget_expired()
                 break
+            if resource.unheard:
+                left = min(left, self._settings.doubt - away)
             await self._clock.sleep(left + 0.001)
         self._expiring.discard(name)
+
+    def _doubt(self, resource: Resource) -> None:
+        """Until now the statuses of pods say of its devices what they said before the restart."""
+        resource.unheard = False
+        self._tell_holders(resource.name)
+
+    def _tell_holders(self, name: ResourceName) -> None:
+        if pods := frozenset(each.pod for each in self._holdings if each.resource == name):
+            self._on_health(pods)
 
     def _forget_expired(self) -> None:
         for resource in self._inventory.expire(self._moment()):
             for instance in resource.instances:
                 self._end(instance)
             log.info("resource removed", extra=facts(resourceName=resource.name))
+            self._tell_holders(resource.name)
         self._saver.save_soon()
         self._tell()
 
@@ -390,14 +406,12 @@ class DeviceManager:
             return
         self._holdings.begin_release(pod)
         try:
-            self._tell()
             await self._run_hooks(held)
             for holding in held:
                 self._holdings.remove(holding)
         finally:
             self._holdings.end_release(pod)
         log.info("devices released", extra=facts(podUID=pod, devices=sum(len(each.devices) for each in held)))
-        self._tell()
         try:
             await self._saver.save()
         except Unavailable:  # stale entries on disk do no harm: the next start finds that the pod is gone

@@ -9,11 +9,12 @@ from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
+from anyio.lowlevel import checkpoint
 from msgspec import ValidationError
 
 from devlet.cluster.client import Cluster
 from devlet.cluster.events import Recorder
-from devlet.cluster.informer import Changed, Informer, Key
+from devlet.cluster.informer import Changed, Informer
 from devlet.cluster.quarantine import Quarantine
 from devlet.errors import DevletError
 from devlet.kit.chance import random
@@ -35,6 +36,8 @@ from devlet.runtime.containers import Runtime
 __all__ = ["PodManager", "Settings"]
 
 log = logging.getLogger(__name__)
+
+_AT_ONCE = 8  # workers that begin in one turn of the event loop
 
 
 class PodManager:
@@ -79,8 +82,9 @@ class PodManager:
             static = await self._static.begin(filter(is_mirror, readable))
             await self._recover([view(Pod, document) for document in present] + [each.pod for each in static], tasks)
             for document in present:
-                self._try(Changed(_key(document), None, document), tasks)
-            self._change_static(Changes(new=static), tasks)
+                self._try(document, partial(self._hire_for, document))
+            for each in static:
+                self._hire(each)
             self._tasks = tasks
             tasks.start_soon(self._static.run, partial(self._change_static, tasks=tasks))
             tasks.start_soon(self._follow_devices)
@@ -89,8 +93,9 @@ class PodManager:
             try:
                 async with self._pods.changes() as changes:
                     task_status.started()
+                    await self._employ_all(tasks)
                     async for change in changes:
-                        self._try(change, tasks)
+                        self._try(change.new or change.old or {}, partial(self._apply, change, tasks))
             finally:
                 self._tasks = None
 
@@ -191,12 +196,12 @@ class PodManager:
             return False
         return True
 
-    def _try(self, change: Changed[Document], tasks: TaskGroup) -> None:
+    def _try(self, document: Document, act: Callable[[], object]) -> None:
         try:
-            self._apply(change, tasks)
+            act()
         except Exception as e:  # the other pods are still served
             handler = "" if isinstance(e, ValidationError) else self._apply.__qualname__
-            self._quarantine.add(PODS, change.new or change.old or {}, e, handler=handler)
+            self._quarantine.add(PODS, document, e, handler=handler)
 
     def _apply(self, change: Changed[Document], tasks: TaskGroup) -> None:
         """A pod with a worker stays what it is, whatever somebody writes on it."""
@@ -218,18 +223,28 @@ class PodManager:
         for uid in changes.gone:
             self._lose(uid, tasks)
         for each in changes.new:
-            self._hire(each, tasks)
+            self._employ(self._hire(each), tasks)
 
     def _see(self, document: Document, tasks: TaskGroup) -> None:
         worker = self._workers.get(_uid(document))
         if worker is None:
-            return self._hire(ApiObject(self._parts.cluster, self._parts.recorder, document), tasks)
+            return self._employ(self._hire_for(document), tasks)
         worker.update(document)
         self._employ(worker, tasks)
 
-    def _hire(self, subject: PodObject, tasks: TaskGroup) -> None:
+    def _hire_for(self, document: Document) -> PodWorker:
+        return self._hire(ApiObject(self._parts.cluster, self._parts.recorder, document))
+
+    def _hire(self, subject: PodObject) -> PodWorker:
         worker = self._workers[subject.pod.uid] = PodWorker(subject, self._parts)
-        self._employ(worker, tasks)
+        return worker
+
+    async def _employ_all(self, tasks: TaskGroup) -> None:
+        """Those who were hired at the start, a few at a time: with thousands of them, all else would wait."""
+        for number, worker in enumerate(list(self._workers.values())):
+            self._employ(worker, tasks)
+            if number % _AT_ONCE == 0:
+                await checkpoint()
 
     def _lose(self, uid: PodUID, tasks: TaskGroup) -> None:
         if worker := self._workers.get(uid):
@@ -262,7 +277,3 @@ def _uid(document: Document) -> PodUID:
 
 def _age(document: Document) -> tuple[str, str]:
     return document["metadata"].get("creationTimestamp") or "", document["metadata"]["uid"]
-
-
-def _key(document: Document) -> Key:
-    return document["metadata"]["namespace"], document["metadata"]["name"]

@@ -10,7 +10,9 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from devlet.node.devices.inventory import UNKNOWN
 from devlet.node.devices.limits import is_plain_init
 from devlet.node.pods import conditions
 from devlet.node.rejection import Rejection
@@ -102,7 +104,8 @@ def with_health(pod: Pod, health: Callable[[Container], Sequence[ResourceStatus]
 def _with_health(
     status: Document, container: Container | None, health: Callable[[Container], Sequence[ResourceStatus]]
 ) -> Document:
-    news = {each["name"]: each for each in _plain(health(container))} if container else {}
+    told = health(container) if container else ()
+    news = {each["name"]: each for each in _plain(told) if all("health" in one for one in each.get("resources", ()))}
     held = status.get("allocatedResourcesStatus") or []
     return status | {"allocatedResourcesStatus": [news.get(each["name"], each) for each in held]} if held else status
 
@@ -208,7 +211,24 @@ class _Containers:
         held = self._facts.health(container)
         if not held and self._facts.outcome is not None:
             held = before.allocated_resources_status
-        return _plain(held)
+        return _plain(_completed(held, before.allocated_resources_status))
+
+
+def _completed(held: Sequence[ResourceStatus], before: Sequence[ResourceStatus]) -> Sequence[ResourceStatus]:
+    """With the health of before where there is none yet: a restart alone is no reason to write a status."""
+    if all(one.health for each in held for one in each.resources):
+        return held
+    known = {(each.name, one.resource_id): one.health for each in before for one in each.resources}
+    return [
+        replace(
+            each,
+            resources=tuple(
+                one if one.health else replace(one, health=known.get((each.name, one.resource_id)) or UNKNOWN)
+                for one in each.resources
+            ),
+        )
+        for each in held
+    ]
 
 
 def _plain(held: Sequence[ResourceStatus]) -> list[Document]:

@@ -154,6 +154,24 @@ async def test_somebody_who_polls_does_not_stop_the_world(store: Store) -> None:
 
 
 @pytest.mark.anyio
+async def test_others_write_while_a_large_collection_is_deleted(store: Store) -> None:
+    async with anyio.create_task_group() as tasks:
+        for number in range(500):
+            document = {"metadata": {"name": f"c{number}"}}
+            tasks.start_soon(store.create, CONFIG_MAPS, document, "default")
+    written: list[int] = []
+
+    async def write() -> None:
+        created = await store.create(CONFIG_MAPS, {"metadata": {"name": "c499"}}, "kube-system")
+        written.append(int(created["metadata"]["resourceVersion"]))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(store.delete_collection, CONFIG_MAPS, "default")
+        tasks.start_soon(write)
+    assert written[0] < store.version - 200
+    assert list(store.table(CONFIG_MAPS).keys()) == [("kube-system", "c499")]
+
+
 async def test_who_is_refused_finds_what_he_was_refused_for(store: Store) -> None:
     """A refusal may rest on a write that is on its way to the disk; it comes when that write can be read."""
     seen: list[Document] = []

@@ -77,3 +77,15 @@ def test_a_container_status_tells_the_health_of_each_device() -> None:
     first, second = resource_statuses(held, inventory(Device(D1)))
     assert [(each.resource_id, each.health) for each in first.resources] == [("d1", "Healthy")]
     assert [(each.resource_id, each.health) for each in second.resources] == [("d10", "Unknown")]
+
+
+def test_after_a_restart_the_health_is_left_open_until_the_plugin_says_something() -> None:
+    restored = Inventory(300)
+    restored.restore([GPU], NOW)
+    held = [holding("u1", D1)]
+    (status,) = resource_statuses(held, restored)
+    assert [(each.resource_id, each.health) for each in status.resources] == [("d1", "")]
+    instance, _ = restored.register(Offer(GPU, Path("/p/a.sock")), Options(), 7, NOW)
+    restored.report(instance, [Device(D1, "Sick")], NOW)
+    (status,) = resource_statuses(held, restored)
+    assert [each.health for each in status.resources] == ["Unhealthy"]

@@ -295,6 +295,21 @@ async def test_a_plugin_that_comes_and_goes_leaves_one_timer_behind(node: Node) 
         assert len(clock.wakes_at) == 1
 
 
+async def test_the_health_of_devices_is_unknown_if_their_plugin_is_not_back_soon_after_a_restart(node: Node) -> None:
+    async with plugged(node) as (manager, _):
+        await admit(manager, pod())
+    node.unwell.clear()
+    clock = FakeClock()
+    async with node.manager(clock, settings=Settings(grace=300, doubt=30)) as manager:
+        await clock.sleeping(1)
+        await clock.advance(29)
+        assert _health(manager) == "" and node.unwell == []
+        await clock.advance(2)
+        assert _health(manager) == "Unknown" and node.unwell == [frozenset({"u1"})]
+        await clock.advance(300)
+        assert _health(manager) == "Unknown" and not manager.capacity().allocatable
+
+
 async def test_after_the_grace_period_a_resource_without_plugin_is_gone(node: Node) -> None:
     clock = FakeClock()
     async with node.manager(clock) as manager:

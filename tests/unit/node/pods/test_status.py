@@ -219,3 +219,16 @@ def test_no_container_can_start_before_the_claims_are_prepared() -> None:
     known = msgspec.structs.replace(facts({}), prepared=False)
     found = {each["type"]: each["status"] for each in made(pod_document(), known)["conditions"]}
     assert found["PodReadyToStartContainers"] == "False"
+
+
+def test_health_that_is_left_open_is_what_the_status_said_before() -> None:
+    def health(container: Container) -> tuple[ResourceStatus, ...]:
+        open_ = tuple(ResourceHealth(resource_id=each) for each in ("d1", "d2"))
+        return (ResourceStatus(name="vendor.com/gpu", resources=open_),)
+
+    told = {"name": "vendor.com/gpu", "resources": [{"resourceID": "d1", "health": "Unhealthy"}]}
+    before = pod_document(containerStatuses=[{"name": "main", "allocatedResourcesStatus": [told]}])
+    (found,) = main(made(before, facts({MAIN: RUNNING}, health=health)))["allocatedResourcesStatus"]
+    assert [each["health"] for each in found["resources"]] == ["Unhealthy", "Unknown"]
+    (kept,) = main(status.with_health(view(Pod, before), health, before))["allocatedResourcesStatus"]
+    assert kept == told
