@@ -91,7 +91,14 @@ class Life:
             argv = self.old.devlet("up", "--root", self.root, "--node-name", NODE)
             argv += ["--static-pod-path", MANIFESTS]
             self.devlet = await self._start(stack, "up", argv, READY_LINE)
-            plugin = ["--directory", self.root / "device-plugins", "--resource", RESOURCE, "--devices", "8"]
+            plugin: list[str | Path] = [
+                "--directory",
+                self.root / "device-plugins",
+                "--resource",
+                RESOURCE,
+                "--devices",
+                "8",
+            ]
             await self._start(stack, "plugin", self.old.module("fake_device_plugin", *plugin), "plugin registered")
             for driver, devices in DRIVERS.items():
                 await self._start_driver(stack, driver, devices)
@@ -100,7 +107,8 @@ class Life:
 
     async def _start_driver(self, stack: AsyncExitStack, name: str, devices: int) -> None:
         await self.command("token", "driver", name)
-        argv = ["--root", self.root, "--driver", name, "--node-name", NODE, "--devices", str(devices), "--health"]
+        argv: list[str | Path] = ["--root", self.root, "--driver", name, "--node-name", NODE, "--health"]
+        argv += ["--devices", str(devices)]
         argv += ["--kubeconfig", self.root / "drivers" / f"{name}.kubeconfig", "--orders", self._orders(name)]
         await self._start(stack, name, self.old.module("fake_dra_driver", *argv), "driver serving")
 
