@@ -27,7 +27,7 @@ demo: .venv/.run ## a node with two drivers, pods and claims on this machine, li
 
 .PHONY: test
 test: .venv/.dev ## the tests, without those that need the Go programs
-	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not peers and not long and not fuzz and not soak" $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not peers and not skew and not long and not fuzz and not soak" $(ARGS)
 
 .PHONY: check
 check: check-types check-format check-lint check-imports check-tests check-runs check-lock check-wire ## style, types, layers, locks
@@ -87,6 +87,13 @@ soak-sanity: .venv/.dev
 		tests/contract/test_examples_pass_sanity.py tests/unit/sanity $(ARGS)
 soak-chaos: .venv/.dev peers
 	@DEVLET_SOAK_SECONDS=$${DEVLET_SOAK_SECONDS:-600} $(PYTEST) -s tests/peers/test_soak.py $(ARGS)
+
+.PHONY: skew skew-release
+skew: .venv/.dev ## a node joins control planes of Kubernetes 1.34, 1.35 and 1.36, which are built first
+	@$(PY) -m tools.ci --plan=.ci/skew.toml $(ARGS)
+skew-release: .venv/.dev
+	@nice -n 19 $(PY) tools/peers.py etcd kubernetes $(filter-out kubernetes-1.36,kubernetes-$(RELEASE))
+	@DEVLET_SKEW=$(RELEASE) DEVLET_PEERS=required $(PYTEST) -m skew tests/peers/test_skew.py $(ARGS)
 
 .PHONY: bench
 bench: .venv/.dev ## every benchmark; ARGS=--quick for a short run

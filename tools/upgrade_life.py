@@ -107,17 +107,8 @@ class Life:
 
     async def _start_driver(self, stack: AsyncExitStack, name: str, devices: int) -> None:
         await self.command("token", "driver", name)
-        argv: list[str | Path] = [
-            "--root",
-            self.root,
-            "--driver",
-            name,
-            "--node-name",
-            NODE,
-            "--devices",
-            str(devices),
-            "--health",
-        ]
+        argv: list[str | Path] = ["--root", self.root, "--driver", name, "--node-name", NODE, "--health"]
+        argv += ["--devices", str(devices)]
         argv += ["--kubeconfig", self.root / "drivers" / f"{name}.kubeconfig", "--orders", self._orders(name)]
         await self._start(stack, name, self.old.module("fake_dra_driver", *argv), "driver serving")
 

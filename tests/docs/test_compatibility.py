@@ -5,6 +5,9 @@ import re
 import tomllib
 from pathlib import Path
 
+from tools import skew_table
+from tools.ci import read_record
+
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "tests" / "peers" / "acceptance"
 PAGE = (ROOT / "docs" / "compatibility.md").read_text()
@@ -55,6 +58,10 @@ def test_every_entry_is_observed_by_a_test() -> None:
 def test_the_page_shows_every_entry_and_no_other() -> None:
     _, _, table = PAGE.partition("\n|---|---|---|---|\n")
     assert table.splitlines() == [row(entry) for entry in ENTRIES]
+
+
+def test_the_table_of_releases_is_what_make_skew_recorded() -> None:
+    assert f"\n\n{skew_table.table(read_record(skew_table.PLAN.record))}\n\n" in PAGE
 
 
 def test_every_item_of_the_checklist_is_in_the_suite() -> None:
