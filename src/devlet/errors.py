@@ -31,6 +31,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
+MAX_CAUSES = 1_000  # of one error; more of them are only counted
+
+
 class DevletError(Exception):
     """Base of all errors with a meaning. The text is complete and for people."""
 
@@ -57,8 +60,10 @@ class InvalidObject(InvalidInput):
     def __init__(self, kind: str, name: str, causes: Sequence[Cause]) -> None:
         self.kind = kind
         self.name = name
-        self.causes = tuple(causes)
+        self.causes = tuple(causes[:MAX_CAUSES])
         lines = [f"{c.field}: {c.message}" if c.field else c.message for c in self.causes]
+        if len(causes) > MAX_CAUSES:
+            lines.append(f"and {len(causes) - MAX_CAUSES} more")
         detail = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
         super().__init__(f'{kind} "{name}" is invalid: {detail}')
 
@@ -82,7 +87,7 @@ class ResourceError(DevletError):
         super().__init__(message)
         self.resource = resource
         self.name = name
-        self.causes = tuple(causes)
+        self.causes = tuple(causes[:MAX_CAUSES])
 
 
 class Forbidden(ResourceError):

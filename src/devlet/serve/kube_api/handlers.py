@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
 import anyio
 import msgspec
@@ -20,11 +21,13 @@ from devlet.cluster.client import (
     StrategicMergePatch,
     WriteOptions,
 )
+from devlet.cluster.store import guards
 from devlet.cluster.store.guards import GuardedDelete, GuardedWrite
 from devlet.cluster.store.records import Documents
 from devlet.cluster.store.store import Store
 from devlet.errors import BadRequest, DevletError, UnsupportedPatch
 from devlet.kit.chance import random
+from devlet.kit.heavy_work import HeavyWork
 from devlet.objects.conversion import warning_for
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
@@ -42,6 +45,11 @@ from devlet.serve.kube_api.watches import stream
 
 _READ = 1 << 16
 BODY_TIMEOUT = 60.0  # seconds, as the reference allows a request
+MAX_WARNINGS = 100  # of one answer
+
+_WITH_SELECTORS = frozenset(("DeviceClass", "ResourceClaim", "ResourceClaimTemplate"))
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -53,6 +61,7 @@ class Call:
     user: User
     format: Format
     now: datetime
+    heavy: HeavyWork
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -70,11 +79,28 @@ class Call:
         )
 
     def warn(self, text: str) -> None:
-        if text not in self.warnings:
+        if len(self.warnings) < MAX_WARNINGS and text not in self.warnings:
             self.warnings.append(text)
 
     async def body(self) -> bytes:
         return await read_body(self.http)
+
+    async def decoded(self, blob: bytes, api_version: str, kind: str) -> bodies.Body:
+        """The object in the body; type and version are those that it has if it does not say any."""
+        decode = partial(bodies.decode, blob, self.content_type, api_version=api_version, kind=kind)
+        return await self.computed(len(blob), decode)
+
+    async def computed(self, size: int, work: Callable[[], T]) -> T:
+        """What `work` returns, worked out beside the event loop if it takes long: it reads that many bytes."""
+        return await self.heavy.run(self.user.name, work) if self._is_long(size) else work()
+
+    def runner(self, size: int) -> guards.Run | None:
+        """The same for the store, which gets an object of that many bytes."""
+        return partial(self.heavy.run, self.user.name) if self._is_long(size) else None
+
+    def _is_long(self, size: int) -> bool:
+        compiles = self.resource.kind.kind in _WITH_SELECTORS
+        return size > (bodies.INLINE_WITH_SELECTORS if compiles else bodies.INLINE)
 
     def write_options(self, kind: str) -> WriteOptions:
         return options.write_options(self.query, kind, self.http.headers.get("User-Agent", ""), self.warn)
@@ -179,23 +205,25 @@ class Handlers:
         kind, api_version = call.resource.kind.kind, call.resource.api_version
         if target.subresource:
             kind, api_version = _SUBRESOURCE_KINDS.get(target.subresource, ("", ""))
-        document = self._decoded(await call.body(), call, wanted, api_version, kind)
+        blob = await call.body()
+        document = await self._decoded(blob, call, wanted, api_version, kind)
         created = await self._store.create(
             call.resource,
             document,
             target.namespace,
             name=target.name,
             subresource=target.subresource,
-            options=self._guarded(call, "create", wanted),
+            options=self._guarded(call, "create", wanted, len(blob)),
         )
         return self._written(call, created, wanted, code=201)
 
     async def _update(self, call: Call) -> web.StreamResponse:
         target, wanted = call.target, call.write_options("UpdateOptions")
-        document = self._decoded(await call.body(), call, wanted, call.resource.api_version, call.resource.kind.kind)
+        blob = await call.body()
+        document = await self._decoded(blob, call, wanted, call.resource.api_version, call.resource.kind.kind)
         _check_address(target, document)
         existed = self._store.exists(call.resource, target.name, target.namespace)
-        guarded = self._guarded(call, "update", wanted)
+        guarded = self._guarded(call, "update", wanted, len(blob))
         updated = await self._store.update(call.resource, document, subresource=target.subresource, options=guarded)
         return self._written(call, updated, wanted, code=200 if existed else 201)
 
@@ -205,7 +233,9 @@ class Handlers:
         options.check_force(call.query, is_apply=is_apply)
         if is_apply:
             wanted = replace(wanted, field_manager=call.query.get("fieldManager", ""))
-        patch = _patch(bodies.decode_patch(await call.body(), call.content_type), call.content_type, call.query)
+        blob = await call.body()
+        decoded = await call.computed(len(blob), partial(bodies.decode_patch, blob, call.content_type))
+        patch = _patch(decoded, call.content_type, call.query)
         existed = self._store.exists(call.resource, target.name, target.namespace)
         patched = await self._store.patch(
             call.resource,
@@ -213,7 +243,7 @@ class Handlers:
             patch,
             target.namespace,
             subresource=target.subresource,
-            options=self._guarded(call, "patch", wanted),
+            options=self._guarded(call, "patch", wanted, len(blob)),
         )
         return self._written(call, patched, wanted, code=200 if existed else 201)
 
@@ -244,13 +274,23 @@ class Handlers:
         guard = partial(self._admit, call.user, "delete", call.target)
         return GuardedDelete(wanted.grace_period, wanted.propagation, wanted.preconditions, wanted.dry_run, guard)
 
-    def _guarded(self, call: Call, verb: str, wanted: WriteOptions) -> GuardedWrite:
+    def _guarded(self, call: Call, verb: str, wanted: WriteOptions, size: int) -> GuardedWrite:
+        """`size` is that of the body; what is stored already has to be worked through too."""
         guard = partial(self._admit, call.user, verb, call.target)
         shaped = bodies.media_type(call.content_type) == bodies.PROTOBUF  # by our decoder
-        return GuardedWrite(wanted.dry_run, wanted.field_manager, wanted.field_validation, wanted.warn, shaped, guard)
+        stored = self._store.table(call.resource).get((call.target.namespace, call.target.name))
+        return GuardedWrite(
+            wanted.dry_run,
+            wanted.field_manager,
+            wanted.field_validation,
+            wanted.warn,
+            shaped,
+            guard,
+            call.runner(size + (len(stored.body) if stored else 0)),
+        )
 
-    def _decoded(self, blob: bytes, call: Call, wanted: WriteOptions, api_version: str, kind: str) -> Document:
-        body = bodies.decode(blob, call.content_type, api_version=api_version, kind=kind)
+    async def _decoded(self, blob: bytes, call: Call, wanted: WriteOptions, api_version: str, kind: str) -> Document:
+        body = await call.decoded(blob, api_version, kind)
         for path in body.duplicates:
             finding = f'duplicate field "{path}"'
             if wanted.field_validation is FieldValidation.STRICT:
@@ -349,7 +389,7 @@ async def delete_options(call: Call) -> DeleteOptions:
     blob = await call.body()
     body: Document | None = None
     if blob:
-        body = bodies.decode(blob, call.content_type, api_version="v1", kind="DeleteOptions").document
+        body = (await call.decoded(blob, "v1", "DeleteOptions")).document
         if body.get("kind", "DeleteOptions") != "DeleteOptions":
             raise BadRequest(f"{body['kind']} cannot be handled as DeleteOptions")
         body = conform_kind(body, "v1", "DeleteOptions")

@@ -13,6 +13,7 @@ from aiohttp import web
 from devlet.errors import DevletError
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
+from devlet.kit.heavy_work import HeavyWork
 from devlet.objects.kinds import VIEWS_GROUP
 from devlet.objects.statuses import failure
 from devlet.serve.kube_api import answers, health, paths
@@ -39,6 +40,7 @@ class JoinedApi:
         self._endpoints = endpoints
         self._forwarder = forwarder
         self._clock = clock
+        self._heavy = HeavyWork()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -63,7 +65,7 @@ class JoinedApi:
         check_subresource(place)
         verb = verb_of(request, place)
         format_ = format_of(request, watch=verb == "watch")
-        response = await self._views.handle(Call(request, place, user, format_, self._clock.now()), verb)
+        response = await self._views.handle(Call(request, place, user, format_, self._clock.now(), self._heavy), verb)
         return answers.in_form(response, format_)
 
 
