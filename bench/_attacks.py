@@ -279,6 +279,7 @@ def _json_attacks() -> Iterator[Attack]:
 
     head = b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"attack"},'
     yield of("200,000 keys", lambda: _json(_map(_keys(200_000))))
+    yield of("100,000 keys", lambda: _json(_map(_keys(100_000))))
     yield of("one value of 3 MB", lambda: _json(_map({"k": "x" * (BIG - 100)})))
     yield of("value of 3 MB of escapes", lambda: head + b'"data":{"k":"' + b"\\u0041" * (BIG // 6 - 50) + b'"}}')
     yield of("duplicate keys", lambda: head + b'"data":{' + b'"k":"",' * (BIG // 7 - 50) + b'"k":""}}')
@@ -292,8 +293,8 @@ def _json_attacks() -> Iterator[Attack]:
     yield of("float of 3 MB", lambda: head + b'"x":0.' + b"7" * (BIG - 200) + b"}")
     yield of("spaces", lambda: head + b" " * (BIG - 200) + b'"data":{}}')
     yield Attack(
-        "JSON: custom resource with 200,000 keys",
-        lambda: _post(WIDGETS, _widget(**_keys(200_000))),
+        "JSON: custom resource with 100,000 keys",
+        lambda: _post(WIDGETS, _widget(**_keys(100_000))),
         before=_WIDGET_BEFORE[:1],
         remove=_WIDGET_AFTER,
     )
@@ -322,13 +323,13 @@ def _metadata_attacks() -> Iterator[Attack]:
     def of(name: str, key: str, value: Callable[[], Any]) -> Attack:
         return Attack(f"metadata: {name}", _in_map(key, value), (201, 400, 413, 422), remove=_MAP)
 
-    yield of("labels", "labels", lambda: {f"k{i}": "v" for i in range(200_000)})
+    yield of("labels", "labels", lambda: {f"k{i}": "v" for i in range(100_000)})
     yield of("wrong labels", "labels", lambda: {f"k {i}": "-" for i in range(180_000)})
     yield of("annotations", "annotations", lambda: {f"k{i}": "v" for i in range(200_000)})
-    yield of("finalizers", "finalizers", lambda: [f"example.com/f{i}" for i in range(120_000)])
+    yield of("finalizers", "finalizers", lambda: [f"example.com/f{i}" for i in range(55_000)])
     yield of("wrong finalizers", "finalizers", lambda: [f"f{i}" for i in range(250_000)])
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
-    yield of("owners", "ownerReferences", lambda: [{**owner, "uid": f"{i}"} for i in range(45_000)])
+    yield of("owners", "ownerReferences", lambda: [{**owner, "uid": f"{i}"} for i in range(35_000)])
     fields = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
     yield of("managed fields", "managedFields", lambda: [
         {**fields, "fieldsV1": {"f:data": {f"f:k{i}": {} for i in range(180_000)}}}
@@ -357,9 +358,9 @@ def _patch_attacks() -> Iterator[Attack]:
         remove=_MAP,
     )
     gated = {"schedulingGates": [{"name": "a"}]}
-    env = [{"name": f"E{i}", "value": "v"} for i in range(60_000)]
+    env = [{"name": f"E{i}", "value": "v"} for i in range(30_000)]
     yield Attack(
-        "strategic merge patch: tolerations of a pod",
+        "strategic merge patch: variables of a pod",
         lambda: Request("PATCH", f"{PODS}/attack", _json({"spec": {"containers": [{"name": "c", "env": env[::-1]}]}}), STRATEGIC_PATCH),
         (200, 413, 422),
         before=(lambda: _post(PODS, _pod(containers=[{"name": "c", "image": "x", "env": env}], **gated)),),
@@ -368,7 +369,7 @@ def _patch_attacks() -> Iterator[Attack]:
     order = [f"example.com/f{i}" for i in range(60_000)]
     yield Attack(
         "strategic merge patch: order of finalizers",
-        lambda: Request("PATCH", f"{MAPS}/attack", _json({"metadata": {"$setElementOrder/finalizers": order[::-1], "finalizers": order[:5]}}), STRATEGIC_PATCH),
+        lambda: Request("PATCH", f"{MAPS}/attack", _json({"metadata": {"$setElementOrder/finalizers": order[::-1], "finalizers": order[::-1]}}), STRATEGIC_PATCH),
         (200, 413, 422),
         before=(lambda: _post(MAPS, _map(finalizers=order)),),
     )
@@ -383,7 +384,7 @@ def _patch_attacks() -> Iterator[Attack]:
     for i in range(3):
         yield Attack(f"apply: 100,000 fields, manager {i + 2}", _apply(f"m{i}", applied), (200, 201, 413, 422))
     yield Attack("apply: none of 100,000 fields", _apply("a", lambda: _map({"z": "1"})), (200, 201, 413, 422), remove=_MAP)
-    yield Attack("apply: 300,000 small fields of a widget", _apply("a", lambda: _widget(**{f"{i}": 1 for i in range(250_000)}), f"{WIDGETS}/attack"), (200, 201, 413, 422), before=_WIDGET_BEFORE, remove=_WIDGET_AFTER)
+    yield Attack("apply: 110,000 small fields of a widget", _apply("a", lambda: _widget(**{f"{i}": 1 for i in range(110_000)}), f"{WIDGETS}/attack"), (200, 201, 413, 422), before=_WIDGET_BEFORE, remove=_WIDGET_AFTER)
     yield Attack("apply: YAML, 200,000 keys", lambda: Request("PATCH", f"{MAPS}/attack?fieldManager=a", _YAML_HEAD + b"data:\n" + b"".join(b"  k%d: ''\n" % i for i in range(200_000)), APPLY_PATCH), (200, 201, 413, 422), remove=_MAP)
 
 
@@ -429,16 +430,16 @@ def _kind_attacks() -> Iterator[Attack]:
     yield Attack("slice of 3,000 devices", lambda: _post(SLICES, _slice(2500)), (413, 422), remove=(f"{SLICES}/attack",))
     gated = {"schedulingGates": [{"name": "a"}]}
     pod = (f"{PODS}/attack",)
-    yield Attack("pod with 30,000 containers, gated", lambda: _post(PODS, _pod(containers=_containers(35_000), **gated)), (201, 413, 422), remove=pod)
-    yield Attack("pod with 30,000 containers", lambda: _post(PODS, _pod(containers=_containers(35_000))), (201, 413, 422), remove=pod)
-    env = [{"name": f"E{i}", "value": f"$(E{i - 1})"} for i in range(70_000)]
-    yield Attack("pod with 70,000 variables", lambda: _post(PODS, _pod(containers=[{"name": "c", "image": "x", "env": env}])), (201, 413, 422), remove=pod)
-    yield Attack("pod with 50,000 volumes", lambda: _post(PODS, _pod(volumes=[{"name": f"v{i}", "emptyDir": {}} for i in range(70_000)])), (201, 413, 422), remove=pod)
+    yield Attack("pod with 7,000 containers, gated", lambda: _post(PODS, _pod(containers=_containers(7_000), **gated)), (201, 413, 422), remove=pod)
+    yield Attack("pod with 7,000 containers", lambda: _post(PODS, _pod(containers=_containers(7_000))), (201, 413, 422), remove=pod)
+    env = [{"name": f"E{i}", "value": f"$(E{i - 1})"} for i in range(30_000)]
+    yield Attack("pod with 30,000 variables", lambda: _post(PODS, _pod(containers=[{"name": "c", "image": "x", "env": env}])), (201, 413, 422), remove=pod)
+    yield Attack("pod with 30,000 volumes", lambda: _post(PODS, _pod(volumes=[{"name": f"v{i}", "emptyDir": {}} for i in range(30_000)])), (201, 413, 422), remove=pod)
     yield Attack("pod with 60,000 tolerations", lambda: _post(PODS, _pod(tolerations=[{"key": f"k{i}", "operator": "Exists"} for i in range(60_000)])), (201, 413, 422), remove=pod)
-    yield Attack("pod with 60,000 claims", lambda: _post(PODS, _pod(resourceClaims=[{"name": f"c{i}", "resourceClaimName": "x"} for i in range(50_000)])), (201, 413, 422), remove=pod)
+    yield Attack("pod with 25,000 claims", lambda: _post(PODS, _pod(resourceClaims=[{"name": f"c{i}", "resourceClaimName": "x"} for i in range(25_000)])), (201, 413, 422), remove=pod)
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}] * 40_000}}}
     yield Attack("pod with 40,000 node selector terms", lambda: _post(PODS, _pod(affinity=affinity)), (201, 413, 422), remove=pod)
-    yield Attack("pod with 20,000 ports", lambda: _post(PODS, _pod(containers=[{"name": "c", "image": "x", "ports": [{"containerPort": i % 60_000 + 1, "hostPort": i % 60_000 + 1} for i in range(60_000)]}])), (201, 413, 422), remove=pod)
+    yield Attack("pod with 15,000 ports", lambda: _post(PODS, _pod(containers=[{"name": "c", "image": "x", "ports": [{"containerPort": i % 60_000 + 1, "hostPort": i % 60_000 + 1} for i in range(15_000)]}])), (201, 413, 422), remove=pod)
     rules = [{"apiGroups": [f"g{i}"], "resources": ["r"], "verbs": ["get"]} for i in range(45_000)]
     role = {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "attack"}}
     binding = {"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "attack"}, "roleRef": {"kind": "ClusterRole", "name": "attack", "apiGroup": "rbac.authorization.k8s.io"}, "subjects": [{"kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io"}]}

@@ -16,7 +16,7 @@ import yaml
 
 from devlet.kit.yaml_depth import MAX_DEPTH
 
-__all__ = ["MAX_DUPLICATES", "MAX_NUMBER", "Loaded", "load"]
+__all__ = ["MAX_DUPLICATES", "MAX_NUMBER", "Loaded", "TooManyContainers", "load"]
 
 MAX_DUPLICATES = 100  # keys that occur twice; more of them are not listed
 MAX_NUMBER = 400  # characters
@@ -44,9 +44,13 @@ class Loaded:
     duplicates: tuple[str, ...] = ()
 
 
-def load(text: bytes | str) -> Loaded:
+class TooManyContainers(yaml.YAMLError):
+    """More mappings and lists than the caller wants."""
+
+
+def load(text: bytes | str, *, max_containers: int = 1 << 30) -> Loaded:
     """Read the only document of the text. YAMLError if it is not YAML, has more documents, or more than JSON."""
-    builder = _Builder()
+    builder = _Builder(max_containers)
     for event in yaml.parse(text, Loader=_Loader):
         act = _ACTS.get(type(event))
         if act is not None:
@@ -76,8 +80,10 @@ class _Open:
 
 
 class _Builder:
-    def __init__(self) -> None:
+    def __init__(self, max_containers: int) -> None:
         self.value: Any = None
+        self._left = max_containers
+        self._max_containers = max_containers
         self.duplicates: list[str] = []
         self._open: list[_Open] = []
         self._documents = 0
@@ -109,6 +115,9 @@ class _Builder:
     def _start(self, event: yaml.CollectionStartEvent, new: _Open, tag: str) -> None:
         if event.tag not in (None, "!", tag):
             raise _error(f"the tag {event.tag[:80]} is not supported", event)
+        self._left -= 1
+        if self._left < 0:
+            raise TooManyContainers(f"limit is {self._max_containers} objects and lists")
         if len(self._open) >= MAX_DEPTH:
             raise yaml.YAMLError(f"nested more than {MAX_DEPTH} levels deep")
         inner = self._open[-1] if self._open else None

@@ -28,7 +28,7 @@ from devlet.objects.validation import (
     taint_rule,
 )
 from devlet.objects.validation.field_errors import immutable, invalid
-from devlet.objects.validation.selectors import SelectorCheck, accept_any
+from devlet.objects.validation.selectors import SelectorCheck, SelectorWork, accept_any, no_work, within_budget
 
 __all__ = ["Rules", "admission_errors", "validate_create", "validate_status_update", "validate_update", "warnings"]
 
@@ -38,7 +38,12 @@ class Rules:
     """What the answer depends on besides the object."""
 
     check_selector: SelectorCheck = accept_any
+    selector_work: SelectorWork = no_work
     api_version: str = ""  # the version the client used; only events differ
+
+    def for_object(self) -> SelectorCheck:
+        """The check of selectors for the next object: all of them share a budget."""
+        return within_budget(self.check_selector, self.selector_work)
 
 
 _Check = Callable[[Document, Document | None, Rules], Iterator[Cause]]
@@ -122,13 +127,13 @@ def _check_claim(document: Document, old: Document | None, rules: Rules) -> Iter
     if old is not None:
         # What was accepted once is not judged again by newer rules.
         return immutable("spec", spec, old.get("spec") or {})
-    return claim.check_spec(spec, "spec", rules.check_selector)
+    return claim.check_spec(spec, "spec", rules.for_object())
 
 
 def _check_template(document: Document, old: Document | None, rules: Rules) -> Iterator[Cause]:
     if old is not None:
         return claim_template.check_update(document, old)
-    return claim_template.check(document, rules.check_selector)
+    return claim_template.check(document, rules.for_object())
 
 
 def _check_event(document: Document, old: Document | None, rules: Rules) -> Iterator[Cause]:
@@ -190,7 +195,7 @@ _CHECKS: dict[tuple[str, str], _Check] = {
     _CLAIM: _check_claim,
     _TEMPLATE: _check_template,
     _SLICE: lambda document, old, _: slice.check(document, old),
-    (_RESOURCE, "DeviceClass"): lambda document, old, rules: device_class.check(document, old, rules.check_selector),
+    (_RESOURCE, "DeviceClass"): lambda document, old, rules: device_class.check(document, old, rules.for_object()),
     _TAINT_RULE: lambda document, old, _: taint_rule.check(document, old),
     _POOL_STATUS_REQUEST: _check_pool_status_request,
 }

@@ -13,7 +13,7 @@ from devlet.errors import BadRequest, TooLarge, UnsupportedPatch
 from devlet.kit import json_yaml
 from devlet.kit.json_yaml import MAX_DUPLICATES
 from devlet.objects import kube_protobuf
-from devlet.objects.documents import Document
+from devlet.objects.documents import Document, read_float
 from devlet.objects.patches.limits import MAX_OPERATIONS
 
 JSON = "application/json"
@@ -25,11 +25,12 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 MAX_BODY = 3 << 20
+MAX_CONTAINERS = 250_000  # objects and lists in a body; in JSON those in strings count too
 # Bytes that are worked on in the event loop; what is larger is left to a thread.
 INLINE = 64 << 10
 INLINE_WITH_SELECTORS = 4 << 10  # of objects with CEL expressions, which are compiled
 
-_json = msgspec.json.Decoder()
+_json = msgspec.json.Decoder(float_hook=read_float)
 
 
 class UnknownFormat(UnsupportedPatch):
@@ -52,6 +53,13 @@ def check_size(length: int | None) -> None:
 def check_encoding(encoding: str) -> None:
     if encoding.strip().lower() not in ("", "identity"):
         raise UnknownFormat(f"the body of the request was compressed ({encoding[:40]}): send it as it is")
+
+
+def check_containers(number: int) -> None:
+    """Making, collecting and freeing that many objects is work that no other request can interrupt."""
+    if number > MAX_CONTAINERS:
+        text = f"limit is {MAX_CONTAINERS} objects and lists, got {number}"
+        raise TooLarge(f"Request entity too large: {text}")
 
 
 def check_operations(number: int) -> None:
@@ -96,6 +104,8 @@ def media_type(content_type: str) -> str:
 
 
 def _parse_json(blob: bytes) -> Any:
+    if len(blob) > MAX_CONTAINERS:
+        check_containers(blob.count(b"{") + blob.count(b"["))
     try:
         return _json.decode(blob)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
@@ -104,7 +114,9 @@ def _parse_json(blob: bytes) -> Any:
 
 def _parse_yaml(blob: bytes) -> json_yaml.Loaded:
     try:
-        return json_yaml.load(blob)
+        return json_yaml.load(blob, max_containers=MAX_CONTAINERS)
+    except json_yaml.TooManyContainers as e:
+        raise TooLarge(f"Request entity too large: {e}") from e
     except (yaml.YAMLError, UnicodeDecodeError) as e:
         raise BadRequest(f"error converting YAML to JSON: {' '.join(str(e).split())}") from e
 

@@ -45,7 +45,7 @@ from devlet.serve.kube_api.watches import stream
 
 _READ = 1 << 16
 BODY_TIMEOUT = 60.0  # seconds, as the reference allows a request
-MAX_WARNINGS = 100  # of one answer
+MAX_WARNINGS = 64  # of one answer; some clients read no more than 100 headers
 
 _WITH_SELECTORS = frozenset(("DeviceClass", "ResourceClaim", "ResourceClaimTemplate"))
 
