@@ -326,9 +326,11 @@ def _metadata_attacks() -> Iterator[Attack]:
     yield of("labels", "labels", lambda: {f"k{i}": "v" for i in range(100_000)})
     yield of("wrong labels", "labels", lambda: {f"k {i}": "-" for i in range(180_000)})
     yield of("annotations", "annotations", lambda: {f"k{i}": "v" for i in range(200_000)})
+    yield of("1,000 finalizers", "finalizers", lambda: [f"example.com/f{i}" for i in range(1_000)])
     yield of("finalizers", "finalizers", lambda: [f"example.com/f{i}" for i in range(55_000)])
     yield of("wrong finalizers", "finalizers", lambda: [f"f{i}" for i in range(250_000)])
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
+    yield of("1,000 owners", "ownerReferences", lambda: [{**owner, "uid": f"{i}", "controller": True} for i in range(1000)])
     yield of("owners", "ownerReferences", lambda: [{**owner, "uid": f"{i}"} for i in range(35_000)])
     fields = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
     yield of("managed fields", "managedFields", lambda: [
@@ -445,7 +447,8 @@ def _kind_attacks() -> Iterator[Attack]:
     binding = {"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "attack"}, "roleRef": {"kind": "ClusterRole", "name": "attack", "apiGroup": "rbac.authorization.k8s.io"}, "subjects": [{"kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io"}]}
     bindings = ROLES.replace("clusterroles", "clusterrolebindings")
     review = _post(REVIEWS.replace("subjectaccessreviews", "selfsubjectrulesreviews"), {"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1", "spec": {"namespace": "default"}})
-    yield Attack("role of 45,000 rules, bound", lambda: _post(ROLES, {**role, "rules": rules}), (201, 413), before=(lambda: _post(bindings, binding),), after=(review, Request("GET", f"{MAPS}?limit=1")), remove=(f"{ROLES}/attack", f"{bindings}/attack"))
+    yield Attack("role of 45,000 rules, bound", lambda: _post(ROLES, {**role, "rules": rules}), (413, 422), before=(lambda: _post(bindings, binding),), after=(review, Request("GET", f"{MAPS}?limit=1")), remove=(f"{ROLES}/attack", f"{bindings}/attack"))
+    yield Attack("role of 6,000 rules, bound", lambda: _post(ROLES, {**role, "rules": rules[:6000]}), (201,), before=(lambda: _post(bindings, binding),), after=(review, Request("GET", f"{MAPS}?limit=1")), remove=(f"{ROLES}/attack", f"{bindings}/attack"))
     subjects = [{"kind": "User", "name": f"u{i}", "apiGroup": "rbac.authorization.k8s.io"} for i in range(40_000)]
     yield Attack("binding of 40,000 subjects", lambda: _post(bindings, {**binding, "subjects": subjects}), (201, 413), after=(Request("GET", f"{MAPS}?limit=1"),), remove=(f"{bindings}/attack",))
     properties = {f"p{i}": {"type": "string", "description": "x"} for i in range(60_000)}

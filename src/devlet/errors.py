@@ -31,7 +31,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
-MAX_CAUSES = 1_000  # of one error; more of them are only counted
+MAX_CAUSES = 1_000  # of one error; more of them are not listed
 
 
 class DevletError(Exception):
@@ -63,7 +63,7 @@ class InvalidObject(InvalidInput):
         self.causes = tuple(causes[:MAX_CAUSES])
         lines = [f"{c.field}: {c.message}" if c.field else c.message for c in self.causes]
         if len(causes) > MAX_CAUSES:
-            lines.append(f"and {len(causes) - MAX_CAUSES} more")
+            lines.append("and more")
         detail = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
         super().__init__(f'{kind} "{name}" is invalid: {detail}')
 

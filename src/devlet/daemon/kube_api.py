@@ -17,6 +17,7 @@ from devlet.errors import AlreadyExists, Unavailable
 from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
+from devlet.kit.heavy_work import HeavyWork
 from devlet.kit.metrics import Registry
 from devlet.objects.documents import Document
 from devlet.objects.kinds import SERVICE_ACCOUNTS
@@ -123,9 +124,10 @@ def kube_api(
     shown = NodeViews(views) if views is not None else None
     catalogue = store.catalogue if shown is None else WithViews(store.catalogue)
     schema = with_views(Definitions(store).schema)
-    endpoints = Endpoints(catalogue, address, schema, metrics=metrics, checks=checks)
+    heavy = HeavyWork()
+    endpoints = Endpoints(catalogue, address, schema, metrics=metrics, checks=checks, heavy=heavy)
     virtual = Virtual(store, gate, credentials.tokens)
-    return KubeApi(store, gate, Handlers(store, admit), virtual, endpoints, clock, shown)
+    return KubeApi(store, gate, Handlers(store, admit), virtual, endpoints, clock, shown, heavy)
 
 
 def _kept_port(root: Path, host: str) -> int:

@@ -100,7 +100,7 @@ class Catalogue:
             self.add(kind)
 
     def __iter__(self) -> Iterator[Kind]:
-        return iter(self._kinds.values())
+        return iter([*self._kinds.values()])  # a copy: the catalogue is also read in threads
 
     def add(self, kind: Kind) -> None:
         self._kinds[kind.key] = kind

@@ -7,6 +7,8 @@ wherever they were prepared.
 
 from collections.abc import Callable
 
+import msgspec
+
 from devlet.cluster.client import WriteOptions
 from devlet.cluster.store import guards
 from devlet.cluster.store.ledger import Ledger, Pending
@@ -39,6 +41,8 @@ class Draft:
         return self._read[kind.key, key][1]
 
     def write(self, kind: Kind, key: Key, document: Document, *, deleted: bool = False) -> None:
+        """Keep the write. What is too large is refused here already: the event loop has to encode it once more."""
+        self._ledger.check_size(kind, key, msgspec.json.encode(document))
         self._written = kind, key, document, deleted
 
     def guard(self, new: Document | None, old: Document | None) -> None:

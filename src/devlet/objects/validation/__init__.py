@@ -6,8 +6,9 @@ of the right JSON types; conversion, defaults and decoding come before.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
-from devlet.errors import Cause
+from devlet.errors import MAX_CAUSES, Cause
 from devlet.objects import names
 from devlet.objects.documents import Document
 from devlet.objects.kinds import BUILT_IN, group_of
@@ -24,6 +25,7 @@ from devlet.objects.validation import (
     pod,
     pod_update,
     pool_status_request,
+    role,
     slice,
     taint_rule,
 )
@@ -101,7 +103,7 @@ def _key(document: Document) -> tuple[str, str]:
 def _validate(document: Document, old: Document | None, rules: Rules) -> list[Cause]:
     causes = _check_metadata(document, old)
     if check := _CHECKS.get(_key(document)):
-        causes += check(document, old, rules)
+        causes += islice(check(document, old, rules), MAX_CAUSES)
     return causes
 
 
@@ -110,7 +112,8 @@ def _check_metadata(document: Document, old: Document | None) -> list[Cause]:
     before = old.get("metadata") or {} if old is not None else None
     causes: list[Cause] = []
     if before is None or not metadata.is_checked(members, before):
-        causes += metadata.check(members, _NAME_RULES.get(kind, names.dns_subdomain), _SCOPES.get(kind))
+        rule = _NAME_RULES.get(kind, names.dns_subdomain)
+        causes += islice(metadata.check(members, rule, _SCOPES.get(kind)), MAX_CAUSES)
     if before is not None:
         causes += metadata.check_update(members, before)
     return causes
@@ -189,6 +192,8 @@ _CHECKS: dict[tuple[str, str], _Check] = {
     ("scheduling.k8s.io", "PriorityClass"): _with_update(core.check_priority_class, core.check_priority_class_update),
     ("rbac.authorization.k8s.io", "RoleBinding"): _check_binding,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _check_binding,
+    ("rbac.authorization.k8s.io", "Role"): _always(role.check),
+    ("rbac.authorization.k8s.io", "ClusterRole"): _always(role.check),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _with_update(
         custom_resource_definition.check, custom_resource_definition.check_update
     ),

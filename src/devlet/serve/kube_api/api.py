@@ -44,6 +44,7 @@ class KubeApi:
         endpoints: Endpoints,
         clock: Clock,
         views: NodeViews | None = None,
+        heavy: HeavyWork | None = None,
     ) -> None:
         self._catalogue: Catalogue = store.catalogue if views is None else WithViews(store.catalogue)
         self._views = views
@@ -52,7 +53,7 @@ class KubeApi:
         self._virtual = virtual
         self._endpoints = endpoints
         self._clock = clock
-        self._heavy = HeavyWork()
+        self._heavy = heavy or HeavyWork()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -70,7 +71,7 @@ class KubeApi:
         place = paths.parse(self._catalogue, request.raw_path.partition("?")[0])
         if not isinstance(place, Target):
             self._gate.require(user, Attributes(request.method.lower(), request.path))
-            return self._endpoints.answer(request, place)
+            return await self._endpoints.answer(request, place)
         verb = verb_of(request, place)
         self._gate.require(user, attributes_of(request, place, verb))
         format_ = format_of(request, watch=verb == "watch")

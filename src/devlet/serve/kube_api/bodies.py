@@ -26,9 +26,10 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 MAX_BODY = 3 << 20
 MAX_CONTAINERS = 250_000  # objects and lists in a body; in JSON those in strings count too
+MAX_UNSTORED_BODY = 256 << 10  # of what is answered and not stored: reviews, token requests, bindings, delete options
 # Bytes that are worked on in the event loop; what is larger is left to a thread.
 INLINE = 64 << 10
-INLINE_WITH_SELECTORS = 4 << 10  # of objects with CEL expressions, which are compiled
+INLINE_WITH_SELECTORS = 512  # of objects with CEL expressions, which are compiled
 
 _json = msgspec.json.Decoder(float_hook=read_float)
 
@@ -45,9 +46,9 @@ class Body:
     duplicates: tuple[str, ...] = ()
 
 
-def check_size(length: int | None) -> None:
-    if length is not None and length > MAX_BODY:
-        raise TooLarge(f"Request entity too large: limit is {MAX_BODY}")
+def check_size(length: int | None, limit: int = MAX_BODY) -> None:
+    if length is not None and length > limit:
+        raise TooLarge(f"Request entity too large: limit is {limit}")
 
 
 def check_encoding(encoding: str) -> None:

@@ -206,6 +206,8 @@ class Handlers:
         if target.subresource:
             kind, api_version = _SUBRESOURCE_KINDS.get(target.subresource, ("", ""))
         blob = await call.body()
+        if target.subresource:
+            bodies.check_size(len(blob), bodies.MAX_UNSTORED_BODY)
         document = await self._decoded(blob, call, wanted, api_version, kind)
         created = await self._store.create(
             call.resource,
@@ -387,6 +389,7 @@ def _with_name(selector: str, name: str) -> str:
 async def delete_options(call: Call) -> DeleteOptions:
     """Those of the body and of the query."""
     blob = await call.body()
+    bodies.check_size(len(blob), bodies.MAX_UNSTORED_BODY)
     body: Document | None = None
     if blob:
         body = (await call.decoded(blob, "v1", "DeleteOptions")).document

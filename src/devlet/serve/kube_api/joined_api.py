@@ -61,7 +61,7 @@ class JoinedApi:
             return await self._forwarder.forward(request)
         place = paths.parse(VIEWS, path)
         if not isinstance(place, Target):
-            return self._endpoints.answer(request, place)
+            return await self._endpoints.answer(request, place)
         check_subresource(place)
         verb = verb_of(request, place)
         format_ = format_of(request, watch=verb == "watch")

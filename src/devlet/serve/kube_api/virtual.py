@@ -9,7 +9,7 @@ from devlet.errors import BadRequest, Forbidden
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, PODS
 from devlet.objects.shape import conform_kind
-from devlet.serve.kube_api import answers, node_rules, reviews, token_requests
+from devlet.serve.kube_api import answers, bodies, node_rules, reviews, token_requests
 from devlet.serve.kube_api.gate import Gate
 from devlet.serve.kube_api.handlers import Call, method_not_allowed
 from devlet.serve.kube_api.requests import Attributes
@@ -28,6 +28,7 @@ class Virtual:
         token = call.target.subresource == "token"
         kind, api_version = ("TokenRequest", "authentication.k8s.io/v1") if token else _kind(call)
         blob = await call.body()
+        bodies.check_size(len(blob), bodies.MAX_UNSTORED_BODY)
         body = (await call.decoded(blob, api_version, kind)).document
         if body.get("kind", kind) != kind:
             raise BadRequest(f"{body.get('kind')} cannot be handled as a {kind}")
