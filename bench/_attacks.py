@@ -255,6 +255,7 @@ def _yaml_attacks() -> Iterator[Attack]:
     yield of("list of short scalars", lambda: b"list: [" + b"1," * (BIG // 2 - 50) + b"1]")
     yield of("block list of short scalars", lambda: b"list:\n" + b"- 1\n" * (BIG // 4 - 50))
     yield of("nested to the limit", lambda: b"list:\n" + (b"- " + b"[" * 97 + b"]" * 97 + b"\n") * 15_000)
+    yield of("200,000 nested lists", lambda: b"list:\n" + (b"- " + b"[" * 97 + b"]" * 97 + b"\n") * 2_000)
     yield of("nested too deeply", lambda: b"list: " + b"[" * (BIG // 2) + b"]" * (BIG // 2))
     yield of("merge keys", lambda: b"a: {" + b"<<: {a: 1}," * 200_000 + b"b: 1}")
     yield of("nested merge keys", lambda: b"a:\n" + (b"- " + b"{<<: [" * 40 + b"{a: 1}" + b"]}" * 40 + b"\n") * 7000)
@@ -284,6 +285,7 @@ def _json_attacks() -> Iterator[Attack]:
     yield of("value of 3 MB of escapes", lambda: head + b'"data":{"k":"' + b"\\u0041" * (BIG // 6 - 50) + b'"}}')
     yield of("duplicate keys", lambda: head + b'"data":{' + b'"k":"",' * (BIG // 7 - 50) + b'"k":""}}')
     yield of("unknown fields", lambda: head + b",".join(b'"f%d":1' % i for i in range(250_000)) + b"}")
+    yield of("200,000 nested lists", lambda: head + b'"x":[' + (b"[" * 97 + b"]" * 97 + b",") * 2_000 + b"1]}")
     yield of("nested to the limit", lambda: head + b'"x":[' + (b"[" * 97 + b"]" * 97 + b",") * 15_000 + b"1]}")
     yield of("nested too deeply", lambda: head + b'"x":' + b"[" * (BIG // 2 - 100) + b"]" * (BIG // 2 - 100) + b"}")
     yield of("empty lists", lambda: head + b'"x":[' + b"[]," * (BIG // 3 - 100) + b"1]}")
@@ -299,8 +301,8 @@ def _json_attacks() -> Iterator[Attack]:
         remove=_WIDGET_AFTER,
     )
     yield Attack(
-        "JSON: custom resource of empty lists, answered as YAML",
-        lambda: _post(WIDGETS, _widget(x=[[] for _ in range(900_000)]), accept=YAML),
+        "JSON: custom resource of 200,000 lists, answered as YAML",
+        lambda: _post(WIDGETS, _widget(x=[[] for _ in range(200_000)]), accept=YAML),
         before=_WIDGET_BEFORE[:1],
         remove=_WIDGET_AFTER,
     )
@@ -330,15 +332,21 @@ def _metadata_attacks() -> Iterator[Attack]:
     yield of("finalizers", "finalizers", lambda: [f"example.com/f{i}" for i in range(55_000)])
     yield of("wrong finalizers", "finalizers", lambda: [f"f{i}" for i in range(250_000)])
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
-    yield of("1,000 owners", "ownerReferences", lambda: [{**owner, "uid": f"{i}", "controller": True} for i in range(1000)])
+    yield of(
+        "1,000 owners", "ownerReferences", lambda: [{**owner, "uid": f"{i}", "controller": True} for i in range(1000)]
+    )
     yield of("owners", "ownerReferences", lambda: [{**owner, "uid": f"{i}"} for i in range(35_000)])
     fields = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
-    yield of("managed fields", "managedFields", lambda: [
-        {**fields, "fieldsV1": {"f:data": {f"f:k{i}": {} for i in range(180_000)}}}
-    ])
-    yield of("many managers", "managedFields", lambda: [
-        {**fields, "manager": f"m{i}", "fieldsV1": {"f:data": {f"f:k{i}": {}}}} for i in range(20_000)
-    ])
+    yield of(
+        "managed fields",
+        "managedFields",
+        lambda: [{**fields, "fieldsV1": {"f:data": {f"f:k{i}": {} for i in range(180_000)}}}],
+    )
+    yield of(
+        "many managers",
+        "managedFields",
+        lambda: [{**fields, "manager": f"m{i}", "fieldsV1": {"f:data": {f"f:k{i}": {}}}} for i in range(20_000)],
+    )
 
 
 def _patch_attacks() -> Iterator[Attack]:
@@ -347,11 +355,19 @@ def _patch_attacks() -> Iterator[Attack]:
     tests = [{"op": "test", "path": "/spec/list/0", "value": 0}] * 10_000
     yield Attack("JSON patch: 10,000 tests", _list_patch(tests), before=_WIDGET_BEFORE, remove=_WIDGET_AFTER)
     whole = [{"op": "copy", "from": "/spec/list", "path": "/spec/copy"}] * 10_000
-    yield Attack("JSON patch: 10,000 copies", _list_patch(whole), (200, 413, 422), before=_WIDGET_BEFORE, remove=_WIDGET_AFTER)
+    yield Attack(
+        "JSON patch: 10,000 copies", _list_patch(whole), (200, 413, 422), before=_WIDGET_BEFORE, remove=_WIDGET_AFTER
+    )
     value = [{"op": "test", "path": "/spec", "value": {"list": list(range(149_999)) + [0]}}]
     yield Attack("JSON patch: one large test", _list_patch(value), (422,), before=_WIDGET_BEFORE, remove=_WIDGET_AFTER)
     path = "/spec/" + "a/" * 140
-    yield Attack("JSON patch: long paths", _list_patch([{"op": "remove", "path": path}] * 10_000), (422,), before=_WIDGET_BEFORE, remove=_WIDGET_AFTER)
+    yield Attack(
+        "JSON patch: long paths",
+        _list_patch([{"op": "remove", "path": path}] * 10_000),
+        (422,),
+        before=_WIDGET_BEFORE,
+        remove=_WIDGET_AFTER,
+    )
     yield Attack(
         "merge patch: 200,000 keys",
         _patch(MERGE_PATCH, lambda: {"data": _keys(200_000)}),
@@ -363,31 +379,67 @@ def _patch_attacks() -> Iterator[Attack]:
     env = [{"name": f"E{i}", "value": "v"} for i in range(30_000)]
     yield Attack(
         "strategic merge patch: variables of a pod",
-        lambda: Request("PATCH", f"{PODS}/attack", _json({"spec": {"containers": [{"name": "c", "env": env[::-1]}]}}), STRATEGIC_PATCH),
+        lambda: Request(
+            "PATCH",
+            f"{PODS}/attack",
+            _json({"spec": {"containers": [{"name": "c", "env": env[::-1]}]}}),
+            STRATEGIC_PATCH,
+        ),
         (200, 413, 422),
         before=(lambda: _post(PODS, _pod(containers=[{"name": "c", "image": "x", "env": env}], **gated)),),
         remove=(f"{PODS}/attack",),
     )
-    order = [f"example.com/f{i}" for i in range(60_000)]
+    order = [f"example.com/f{i}" for i in range(1_000)]
     yield Attack(
         "strategic merge patch: order of finalizers",
-        lambda: Request("PATCH", f"{MAPS}/attack", _json({"metadata": {"$setElementOrder/finalizers": order[::-1], "finalizers": order[::-1]}}), STRATEGIC_PATCH),
+        lambda: Request(
+            "PATCH",
+            f"{MAPS}/attack",
+            _json({"metadata": {"$setElementOrder/finalizers": order[::-1], "finalizers": order[::-1]}}),
+            STRATEGIC_PATCH,
+        ),
         (200, 413, 422),
         before=(lambda: _post(MAPS, _map(finalizers=order)),),
     )
     yield Attack(
         "strategic merge patch: deletions from a list",
-        lambda: Request("PATCH", f"{MAPS}/attack", _json({"metadata": {"$deleteFromPrimitiveList/finalizers": order[::-1]}}), STRATEGIC_PATCH),
+        lambda: Request(
+            "PATCH",
+            f"{MAPS}/attack",
+            _json({"metadata": {"$deleteFromPrimitiveList/finalizers": order[::-1] * 100}}),
+            STRATEGIC_PATCH,
+        ),
         (200, 413, 422),
         remove=_MAP,
     )
-    applied = lambda: {**_map(_keys(100_000))}  # noqa: E731
+
+    def applied() -> dict[str, Any]:
+        return _map(_keys(100_000))
+
     yield Attack("apply: 100,000 fields", _apply("a", applied), (200, 201, 413, 422))
     for i in range(3):
         yield Attack(f"apply: 100,000 fields, manager {i + 2}", _apply(f"m{i}", applied), (200, 201, 413, 422))
-    yield Attack("apply: none of 100,000 fields", _apply("a", lambda: _map({"z": "1"})), (200, 201, 413, 422), remove=_MAP)
-    yield Attack("apply: 110,000 small fields of a widget", _apply("a", lambda: _widget(**{f"{i}": 1 for i in range(110_000)}), f"{WIDGETS}/attack"), (200, 201, 413, 422), before=_WIDGET_BEFORE, remove=_WIDGET_AFTER)
-    yield Attack("apply: YAML, 200,000 keys", lambda: Request("PATCH", f"{MAPS}/attack?fieldManager=a", _YAML_HEAD + b"data:\n" + b"".join(b"  k%d: ''\n" % i for i in range(200_000)), APPLY_PATCH), (200, 201, 413, 422), remove=_MAP)
+    yield Attack(
+        "apply: none of 100,000 fields", _apply("a", lambda: _map({"z": "1"})), (200, 201, 413, 422), remove=_MAP
+    )
+    yield Attack(
+        "apply: 110,000 small fields of a widget",
+        _apply("a", lambda: _widget(**{f"{i}": 1 for i in range(110_000)}), f"{WIDGETS}/attack"),
+        (200, 201, 413, 422),
+        before=_WIDGET_BEFORE,
+        remove=_WIDGET_AFTER,
+    )
+    yield Attack(
+        "apply: YAML, 200,000 keys",
+        lambda: Request(
+            "PATCH",
+            f"{MAPS}/attack?fieldManager=a",
+            _YAML_HEAD + b"data:\n" + b"".join(b"  k%d: ''\n" % i for i in range(200_000)),
+            APPLY_PATCH,
+        ),
+        (200, 201, 413, 422),
+        remove=_MAP,
+    )
 
 
 def _cel_attacks() -> Iterator[Attack]:
@@ -397,7 +449,10 @@ def _cel_attacks() -> Iterator[Attack]:
     yield selector("CEL: nested repeats, beyond RE2's", matches.format("((a{100}){100}){10}"))
     yield selector("CEL: alternatives", matches.format("|".join(f"\\\\pL{i}" for i in range(1000))))
     yield selector("CEL: 32 selectors with classes", *(matches.format(rf"\\pL{{{900 - i}}}") for i in range(32)))
-    yield selector("CEL: patterns of constants", " && ".join(rf'device.driver.matches("\\pL{{{900 - i}}}" + "a")' for i in range(200)))
+    yield selector(
+        "CEL: patterns of constants",
+        " && ".join(rf'device.driver.matches("\\pL{{{900 - i}}}" + "a")' for i in range(200)),
+    )
     yield selector("CEL: many patterns", " && ".join(rf'"".matches("\\pL{{{999 - i}}}")' for i in range(300)))
     yield selector("CEL: ternaries", "true ? true : " * 700 + "true")
     yield selector("CEL: nested ternaries", "(true ? " * 600 + "true" + " : false)" * 600)
@@ -415,12 +470,21 @@ def _cel_attacks() -> Iterator[Attack]:
     yield selector("CEL: binds", "".join(f"cel.bind(x{i}, [1, 2, 3], " for i in range(300)) + "true" + ")" * 300)
     yield selector("CEL: unknown names", " || ".join(f"foo{i}" for i in range(900)))
     yield _claim("CEL: claim of 1,024 selectors", _chain)
+    yield _claim("CEL: claim of 64 selectors", _chain, 2)
     yield _claim("CEL: claim of 1,024 patterns", lambda i, j: rf'device.driver.matches("\\pL{{{999 - i}}}|{j}")')
     yield _claim("CEL: claim of 256 long selectors", lambda i, j: _chain(i, j, 10_000), 8)
     yield _claim("CEL: claim of 256 lists", lambda i, j: f"{i + j * 100} in [" + "1," * 5000 + "1]", 8)
     yield Attack(
         "CEL: claim on a slice of 128 devices, 32 loops",
-        lambda: _post(CLAIMS, claim_of(lambda i, j: f"[{i}].all(x, device.driver.matches('g.u{j}[a-z]+{i}') || [1,2,3,4,5,6,7,8].all(y, [1,2,3,4,5,6,7,8].all(z, y + z + x < 1000)))", 1)),
+        lambda: _post(
+            CLAIMS,
+            claim_of(
+                lambda i, j: (
+                    f"[{i}].all(x, device.driver.matches('g.u{j}[a-z]+{i}') || [1,2,3,4,5,6,7,8].all(y, [1,2,3,4,5,6,7,8].all(z, y + z + x < 1000)))"
+                ),
+                1,
+            ),
+        ),
         (201,),
         before=(lambda: _post(SLICES, _slice(128)), lambda: _post(CLASSES, _class("true"))),
         remove=(f"{CLAIMS}/attack", f"{CLASSES}/attack", f"{SLICES}/attack"),
@@ -429,43 +493,214 @@ def _cel_attacks() -> Iterator[Attack]:
 
 def _kind_attacks() -> Iterator[Attack]:
     yield Attack("slice of 128 devices", lambda: _post(SLICES, _slice(128)), (201, 422), remove=(f"{SLICES}/attack",))
-    yield Attack("slice of 3,000 devices", lambda: _post(SLICES, _slice(2500)), (413, 422), remove=(f"{SLICES}/attack",))
+    yield Attack(
+        "slice of 3,000 devices", lambda: _post(SLICES, _slice(2500)), (413, 422), remove=(f"{SLICES}/attack",)
+    )
     gated = {"schedulingGates": [{"name": "a"}]}
     pod = (f"{PODS}/attack",)
-    yield Attack("pod with 7,000 containers, gated", lambda: _post(PODS, _pod(containers=_containers(7_000), **gated)), (201, 413, 422), remove=pod)
-    yield Attack("pod with 7,000 containers", lambda: _post(PODS, _pod(containers=_containers(7_000))), (201, 413, 422), remove=pod)
+    yield Attack(
+        "pod with 7,000 containers, gated",
+        lambda: _post(PODS, _pod(containers=_containers(7_000), **gated)),
+        (201, 413, 422),
+        remove=pod,
+    )
+    yield Attack(
+        "pod with 7,000 containers",
+        lambda: _post(PODS, _pod(containers=_containers(7_000))),
+        (201, 413, 422),
+        remove=pod,
+    )
     env = [{"name": f"E{i}", "value": f"$(E{i - 1})"} for i in range(30_000)]
-    yield Attack("pod with 30,000 variables", lambda: _post(PODS, _pod(containers=[{"name": "c", "image": "x", "env": env}])), (201, 413, 422), remove=pod)
-    yield Attack("pod with 30,000 volumes", lambda: _post(PODS, _pod(volumes=[{"name": f"v{i}", "emptyDir": {}} for i in range(30_000)])), (201, 413, 422), remove=pod)
-    yield Attack("pod with 60,000 tolerations", lambda: _post(PODS, _pod(tolerations=[{"key": f"k{i}", "operator": "Exists"} for i in range(60_000)])), (201, 413, 422), remove=pod)
-    yield Attack("pod with 25,000 claims", lambda: _post(PODS, _pod(resourceClaims=[{"name": f"c{i}", "resourceClaimName": "x"} for i in range(25_000)])), (201, 413, 422), remove=pod)
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}] * 40_000}}}
-    yield Attack("pod with 40,000 node selector terms", lambda: _post(PODS, _pod(affinity=affinity)), (201, 413, 422), remove=pod)
-    yield Attack("pod with 15,000 ports", lambda: _post(PODS, _pod(containers=[{"name": "c", "image": "x", "ports": [{"containerPort": i % 60_000 + 1, "hostPort": i % 60_000 + 1} for i in range(15_000)]}])), (201, 413, 422), remove=pod)
+    yield Attack(
+        "pod with 30,000 variables",
+        lambda: _post(PODS, _pod(containers=[{"name": "c", "image": "x", "env": env}])),
+        (201, 413, 422),
+        remove=pod,
+    )
+    yield Attack(
+        "pod with 30,000 volumes",
+        lambda: _post(PODS, _pod(volumes=[{"name": f"v{i}", "emptyDir": {}} for i in range(30_000)])),
+        (201, 413, 422),
+        remove=pod,
+    )
+    yield Attack(
+        "pod with 60,000 tolerations",
+        lambda: _post(PODS, _pod(tolerations=[{"key": f"k{i}", "operator": "Exists"} for i in range(60_000)])),
+        (201, 413, 422),
+        remove=pod,
+    )
+    yield Attack(
+        "pod with 25,000 claims",
+        lambda: _post(PODS, _pod(resourceClaims=[{"name": f"c{i}", "resourceClaimName": "x"} for i in range(25_000)])),
+        (201, 413, 422),
+        remove=pod,
+    )
+    affinity = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}] * 40_000
+            }
+        }
+    }
+    yield Attack(
+        "pod with 40,000 node selector terms", lambda: _post(PODS, _pod(affinity=affinity)), (201, 413, 422), remove=pod
+    )
+    yield Attack(
+        "pod with 15,000 ports",
+        lambda: _post(
+            PODS,
+            _pod(
+                containers=[
+                    {
+                        "name": "c",
+                        "image": "x",
+                        "ports": [{"containerPort": i % 60_000 + 1, "hostPort": i % 60_000 + 1} for i in range(15_000)],
+                    }
+                ]
+            ),
+        ),
+        (201, 413, 422),
+        remove=pod,
+    )
     rules = [{"apiGroups": [f"g{i}"], "resources": ["r"], "verbs": ["get"]} for i in range(45_000)]
     role = {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "attack"}}
-    binding = {"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "attack"}, "roleRef": {"kind": "ClusterRole", "name": "attack", "apiGroup": "rbac.authorization.k8s.io"}, "subjects": [{"kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io"}]}
+    binding = {
+        "kind": "ClusterRoleBinding",
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "metadata": {"name": "attack"},
+        "roleRef": {"kind": "ClusterRole", "name": "attack", "apiGroup": "rbac.authorization.k8s.io"},
+        "subjects": [{"kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io"}],
+    }
     bindings = ROLES.replace("clusterroles", "clusterrolebindings")
-    review = _post(REVIEWS.replace("subjectaccessreviews", "selfsubjectrulesreviews"), {"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1", "spec": {"namespace": "default"}})
-    yield Attack("role of 45,000 rules, bound", lambda: _post(ROLES, {**role, "rules": rules}), (413, 422), before=(lambda: _post(bindings, binding),), after=(review, Request("GET", f"{MAPS}?limit=1")), remove=(f"{ROLES}/attack", f"{bindings}/attack"))
-    yield Attack("role of 6,000 rules, bound", lambda: _post(ROLES, {**role, "rules": rules[:6000]}), (201,), before=(lambda: _post(bindings, binding),), after=(review, Request("GET", f"{MAPS}?limit=1")), remove=(f"{ROLES}/attack", f"{bindings}/attack"))
+    review = _post(
+        REVIEWS.replace("subjectaccessreviews", "selfsubjectrulesreviews"),
+        {"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1", "spec": {"namespace": "default"}},
+    )
+    yield Attack(
+        "role of 45,000 rules, bound",
+        lambda: _post(ROLES, {**role, "rules": rules}),
+        (413, 422),
+        before=(lambda: _post(bindings, binding),),
+        after=(review, Request("GET", f"{MAPS}?limit=1")),
+        remove=(f"{ROLES}/attack", f"{bindings}/attack"),
+    )
+    yield Attack(
+        "role of 6,000 rules, bound",
+        lambda: _post(ROLES, {**role, "rules": rules[:6000]}),
+        (201,),
+        before=(lambda: _post(bindings, binding),),
+        after=(review, Request("GET", f"{MAPS}?limit=1")),
+        remove=(f"{ROLES}/attack", f"{bindings}/attack"),
+    )
     subjects = [{"kind": "User", "name": f"u{i}", "apiGroup": "rbac.authorization.k8s.io"} for i in range(40_000)]
-    yield Attack("binding of 40,000 subjects", lambda: _post(bindings, {**binding, "subjects": subjects}), (201, 413), after=(Request("GET", f"{MAPS}?limit=1"),), remove=(f"{bindings}/attack",))
+    yield Attack(
+        "binding of 40,000 subjects",
+        lambda: _post(bindings, {**binding, "subjects": subjects}),
+        (201, 413),
+        after=(Request("GET", f"{MAPS}?limit=1"),),
+        remove=(f"{bindings}/attack",),
+    )
     properties = {f"p{i}": {"type": "string", "description": "x"} for i in range(60_000)}
-    views = (Request("GET", "/openapi/v2"), Request("GET", "/openapi/v3"), Request("GET", "/openapi/v3/apis/attack.example.com/v1"), Request("GET", "/openapi/v2", accept="application/com.github.proto-openapi.spec.v2@v1.0+protobuf"))
-    yield Attack("CRD of 60,000 properties", lambda: _post(DEFINITIONS, definition(properties)), (201, 413, 422), after=views, remove=(_DEFINITION,))
+    views = (
+        Request("GET", "/openapi/v2"),
+        Request("GET", "/openapi/v3"),
+        Request("GET", "/openapi/v3/apis/attack.example.com/v1"),
+        Request("GET", "/openapi/v2", accept="application/com.github.proto-openapi.spec.v2@v1.0+protobuf"),
+    )
+    yield Attack(
+        "CRD of 60,000 properties",
+        lambda: _post(DEFINITIONS, definition(properties)),
+        (201, 413, 422),
+        after=views,
+        remove=(_DEFINITION,),
+    )
     deep: dict[str, Any] = {"type": "string"}
     for _ in range(20):
         deep = {"type": "object", "properties": {"a": deep}}
     wide = {f"p{i}": deep for i in range(3000)}
-    yield Attack("CRD of 3,000 deep properties", lambda: _post(DEFINITIONS, definition(wide)), (201, 413, 422), after=views, remove=(_DEFINITION,))
-    yield Attack("review of 3 MB", lambda: _post(REVIEWS, {"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "spec": {"user": "a", "groups": [f"g{i}" for i in range(250_000)], "resourceAttributes": {"verb": "get", "resource": "pods"}}}), (201, 400))
-    yield Attack("review with 100,000 extras", lambda: _post(REVIEWS, {"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "spec": {"user": "a", "extra": {f"e{i}": ["a"] for i in range(150_000)}, "resourceAttributes": {"verb": "get", "resource": "pods"}}}), (201, 400))
-    yield Attack("token request of 3 MB", lambda: _post(TOKEN, {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {"audiences": [f"a{i}" for i in range(250_000)]}}), (422,))
-    yield Attack("token review of 3 MB", lambda: _post(REVIEWS.replace("authorization", "authentication").replace("subjectaccessreviews", "tokenreviews"), {"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {"token": "a." * (BIG // 2 - 100)}}), (201,))
-    yield Attack("delete options of 3 MB", lambda: Request("DELETE", f"{MAPS}/none", _json({"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"] * 400_000})), (400, 404, 422))
-    event = {"kind": "Event", "apiVersion": "v1", "metadata": {"name": "attack"}, "involvedObject": {"kind": "Pod", "namespace": "default"}, "message": "x" * (BIG - 1000)}
-    yield Attack("event of 3 MB", lambda: _post("/api/v1/namespaces/default/events", event), (201, 413, 422), remove=("/api/v1/namespaces/default/events/attack",))
+    yield Attack(
+        "CRD of 3,000 deep properties",
+        lambda: _post(DEFINITIONS, definition(wide)),
+        (201, 413, 422),
+        after=views,
+        remove=(_DEFINITION,),
+    )
+    yield Attack(
+        "review of 3 MB",
+        lambda: _post(
+            REVIEWS,
+            {
+                "kind": "SubjectAccessReview",
+                "apiVersion": "authorization.k8s.io/v1",
+                "spec": {
+                    "user": "a",
+                    "groups": [f"g{i}" for i in range(250_000)],
+                    "resourceAttributes": {"verb": "get", "resource": "pods"},
+                },
+            },
+        ),
+        (201, 400),
+    )
+    yield Attack(
+        "review with 100,000 extras",
+        lambda: _post(
+            REVIEWS,
+            {
+                "kind": "SubjectAccessReview",
+                "apiVersion": "authorization.k8s.io/v1",
+                "spec": {
+                    "user": "a",
+                    "extra": {f"e{i}": ["a"] for i in range(150_000)},
+                    "resourceAttributes": {"verb": "get", "resource": "pods"},
+                },
+            },
+        ),
+        (201, 400),
+    )
+    yield Attack(
+        "token request of 3 MB",
+        lambda: _post(
+            TOKEN,
+            {
+                "kind": "TokenRequest",
+                "apiVersion": "authentication.k8s.io/v1",
+                "spec": {"audiences": [f"a{i}" for i in range(250_000)]},
+            },
+        ),
+        (422,),
+    )
+    yield Attack(
+        "token review of 3 MB",
+        lambda: _post(
+            REVIEWS.replace("authorization", "authentication").replace("subjectaccessreviews", "tokenreviews"),
+            {
+                "kind": "TokenReview",
+                "apiVersion": "authentication.k8s.io/v1",
+                "spec": {"token": "a." * (BIG // 2 - 100)},
+            },
+        ),
+        (201,),
+    )
+    yield Attack(
+        "delete options of 3 MB",
+        lambda: Request(
+            "DELETE", f"{MAPS}/none", _json({"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"] * 400_000})
+        ),
+        (400, 404, 422),
+    )
+    event = {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "metadata": {"name": "attack"},
+        "involvedObject": {"kind": "Pod", "namespace": "default"},
+        "message": "x" * (BIG - 1000),
+    }
+    yield Attack(
+        "event of 3 MB",
+        lambda: _post("/api/v1/namespaces/default/events", event),
+        (201, 413, 422),
+        remove=("/api/v1/namespaces/default/events/attack",),
+    )
 
 
 def _query_attacks() -> Iterator[Attack]:
@@ -474,7 +709,11 @@ def _query_attacks() -> Iterator[Attack]:
     yield Attack("query: label selector of 7 KB", lambda: Request("GET", f"{MAPS}?labelSelector={labels}"), (200,))
     yield Attack("query: field selector of 7 KB", lambda: Request("GET", f"{MAPS}?fieldSelector={fields}"), (200,))
     values = ",".join(f"{i}" for i in range(1500))
-    yield Attack("query: label selector of many values", lambda: Request("GET", f"{MAPS}?labelSelector=a%20in%20({values})"), (200,))
+    yield Attack(
+        "query: label selector of many values",
+        lambda: Request("GET", f"{MAPS}?labelSelector=a%20in%20({values})"),
+        (200,),
+    )
     yield Attack(
         "get as YAML: widget of 1.5 MB",
         lambda: Request("GET", f"{WIDGETS}/attack", accept=YAML),

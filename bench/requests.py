@@ -35,7 +35,16 @@ TIMEOUT = 120.0
 QUIET = 0.4  # seconds in which the server uses little of a core: it is through with the consequences
 SETTLED = 30.0  # seconds, at most, that the consequences are waited for
 ACCOUNT = "attacker"
-QUICK = ("colons", "200,000 keys", "short scalars", "pL", "1,024 selectors", "10,000 moves", "100,000 fields", "CRD of 60")
+QUICK = (
+    "colons",
+    "200,000 keys",
+    "short scalars",
+    "pL",
+    "1,024 selectors",
+    "10,000 moves",
+    "100,000 fields",
+    "CRD of 60",
+)
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 

@@ -30,7 +30,6 @@ The numbers are the HTTP codes under which a Kubernetes API reports the same thi
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-
 MAX_CAUSES = 1_000  # of one error; more of them are not listed
 
 

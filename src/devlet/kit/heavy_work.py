@@ -6,9 +6,8 @@ such calls have limits of their own.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from collections.abc import AsyncIterator
 from typing import TypeVar
 
 import anyio

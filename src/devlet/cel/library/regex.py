@@ -68,6 +68,10 @@ _DEEPEST: Final = 1000  # groups inside of each other
 _KNOWN_MAX: Final = 1024
 
 
+class PatternTooLarge(CelError):
+    """A pattern that would take too long to compile, whether or not it is one."""
+
+
 class Pattern:
     """A compiled pattern. Positions are those of the UTF-8 text, so a long text is encoded once.
 
@@ -91,7 +95,7 @@ class Pattern:
         try:
             made = re2.compile(_encoded(text), options)
         except re2.error as error:
-            raise CelError(_message(error, text)) from None
+            raise _error(error, text) from None
         self._search = made.search
         self.work = made.programsize + len(text) + _CLASS_WORK * _classes(text)
 
@@ -126,10 +130,9 @@ class Pattern:
 def _check_size(pattern: str) -> None:
     length, classes = len(_encoded(pattern)), _classes(pattern)
     if length > MAX_LENGTH:
-        raise CelError(f"error parsing regexp: expression too large: {length} bytes, limit {MAX_LENGTH}: `{pattern}`")
+        raise _too_large(f"{length} bytes, limit {MAX_LENGTH}", pattern)
     if classes > MAX_CLASSES:
-        reason = f"{classes} Unicode classes, limit {MAX_CLASSES}"
-        raise CelError(f"error parsing regexp: expression too large: {reason}: `{pattern}`")
+        raise _too_large(f"{classes} Unicode classes, limit {MAX_CLASSES}", pattern)
 
 
 def _classes(pattern: str) -> int:
@@ -156,15 +159,17 @@ def _next_character(source: bytes, position: int) -> int:
     return position
 
 
-def _message(error: Exception, text: str) -> str:
+def _too_large(reason: str, pattern: str) -> PatternTooLarge:
+    return PatternTooLarge(f"error parsing regexp: expression too large: {reason}: `{pattern}`")
+
+
+def _error(error: Exception, text: str) -> CelError:
     said = error.args[0] if error.args else ""
     said = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
     for ours, theirs in _MESSAGES.items():
         if said == ours or said.startswith(f"{ours}: "):
-            return f"error parsing regexp: {theirs}: `{said[len(ours) + 2 :]}`"
-    if said.startswith(_OVER_MEMORY):
-        said = f"more than {MAX_MEMORY} bytes when compiled"
-    return f"error parsing regexp: expression too large: {said}: `{text}`"
+            return CelError(f"error parsing regexp: {theirs}: `{said[len(ours) + 2 :]}`")
+    return _too_large(f"more than {MAX_MEMORY} bytes when compiled" if said.startswith(_OVER_MEMORY) else said, text)
 
 
 def compiled(pattern: str) -> Pattern:

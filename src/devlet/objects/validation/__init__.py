@@ -103,7 +103,7 @@ def _key(document: Document) -> tuple[str, str]:
 def _validate(document: Document, old: Document | None, rules: Rules) -> list[Cause]:
     causes = _check_metadata(document, old)
     if check := _CHECKS.get(_key(document)):
-        causes += islice(check(document, old, rules), MAX_CAUSES)
+        causes += islice(check(document, old, rules), MAX_CAUSES + 1)
     return causes
 
 
@@ -113,7 +113,7 @@ def _check_metadata(document: Document, old: Document | None) -> list[Cause]:
     causes: list[Cause] = []
     if before is None or not metadata.is_checked(members, before):
         rule = _NAME_RULES.get(kind, names.dns_subdomain)
-        causes += islice(metadata.check(members, rule, _SCOPES.get(kind)), MAX_CAUSES)
+        causes += islice(metadata.check(members, rule, _SCOPES.get(kind)), MAX_CAUSES + 1)
     if before is not None:
         causes += metadata.check_update(members, before)
     return causes

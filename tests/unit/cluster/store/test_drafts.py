@@ -101,9 +101,7 @@ async def test_an_object_that_others_keep_changing_is_a_conflict(store: Store) -
     await store.create(CONFIG_MAPS, document(), "default")
     run = Interrupted(store, MAX_DRAFTS)
     with pytest.raises(Conflict, match="keeps being modified"):
-        await store.patch(
-            CONFIG_MAPS, "a", MergePatch({"data": {"y": "2"}}), "default", options=GuardedWrite(run=run)
-        )
+        await store.patch(CONFIG_MAPS, "a", MergePatch({"data": {"y": "2"}}), "default", options=GuardedWrite(run=run))
     assert run.runs == MAX_DRAFTS
 
 
