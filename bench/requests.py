@@ -240,7 +240,8 @@ def _print(about: Machine, results: list[Found]) -> None:
     for one in sorted(results, key=lambda one: -one.worst):
         answers = ", ".join(map(str, one.answers))
         print(
-            f"| {one.name} | {one.size:,} | {answers} | {one.seconds:.2f} s | {one.cpu:.2f} s | {one.worst * 1000:.0f} ms |"
+            f"| {one.name} | {one.size:,} | {answers} | {one.seconds:.2f} s | {one.cpu:.2f} s"
+            f" | {one.worst * 1000:.0f} ms |"
         )
     late = [one for one in results if one.worst > BAR]
     print(f"\n{len(results) - len(late)} of {len(results)} requests stay below {BAR * 1000:.0f} ms")
