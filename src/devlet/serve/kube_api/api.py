@@ -17,9 +17,10 @@ from devlet.objects.kinds import Catalogue
 from devlet.objects.statuses import failure
 from devlet.serve.kube_api import answers, bodies, negotiation, options, paths
 from devlet.serve.kube_api.answers import Rejected
+from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.endpoints import Endpoints
 from devlet.serve.kube_api.gate import Gate
-from devlet.serve.kube_api.handlers import Call, Handlers, method_not_allowed
+from devlet.serve.kube_api.handlers import Handlers, method_not_allowed
 from devlet.serve.kube_api.negotiation import Format
 from devlet.serve.kube_api.node_views import NodeViews
 from devlet.serve.kube_api.paths import Target, WithViews

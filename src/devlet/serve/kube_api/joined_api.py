@@ -20,9 +20,9 @@ from devlet.serve.kube_api import answers, health, paths
 from devlet.serve.kube_api.answers import Rejected
 from devlet.serve.kube_api.api import check_subresource, format_of, verb_of
 from devlet.serve.kube_api.authentication import peer_uid, peer_user
+from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.endpoints import Endpoints
 from devlet.serve.kube_api.forwarding import Forwarder
-from devlet.serve.kube_api.handlers import Call
 from devlet.serve.kube_api.node_views import NodeViews
 from devlet.serve.kube_api.paths import VIEWS, Target
 from devlet.serve.kube_api.requests import User

@@ -10,8 +10,9 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, PODS
 from devlet.objects.shape import conform_kind
 from devlet.serve.kube_api import answers, bodies, node_rules, reviews, token_requests
+from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.gate import Gate
-from devlet.serve.kube_api.handlers import Call, method_not_allowed
+from devlet.serve.kube_api.handlers import method_not_allowed
 from devlet.serve.kube_api.requests import Attributes
 from devlet.serve.kube_api.tokens import TokenIssuer
 
