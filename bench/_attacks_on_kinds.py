@@ -93,6 +93,12 @@ def _cel_attacks() -> Iterator[Attack]:
     )
 
 
+def _affinity(terms: int) -> dict[str, Any]:
+    term = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}
+    required = {"nodeSelectorTerms": [term] * terms}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
 def _kind_attacks() -> Iterator[Attack]:
     yield Attack("slice of 128 devices", lambda: post(SLICES, slice_of(128)), (201, 422), remove=(f"{SLICES}/attack",))
     yield Attack("slice of 2,500 devices", lambda: post(SLICES, slice_of(2500)), (422,), remove=(f"{SLICES}/attack",))
@@ -135,15 +141,12 @@ def _kind_attacks() -> Iterator[Attack]:
         (201, 413, 422),
         remove=gone,
     )
-    affinity = {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}] * 40_000
-            }
-        }
-    }
+    yield Attack("pod with 1,000 node selector terms", lambda: post(PODS, pod(affinity=_affinity(1_000))), remove=gone)
     yield Attack(
-        "pod with 40,000 node selector terms", lambda: post(PODS, pod(affinity=affinity)), (201, 413, 422), remove=gone
+        "pod with 40,000 node selector terms",
+        lambda: post(PODS, pod(affinity=_affinity(40_000))),
+        (201, 413, 422),
+        remove=gone,
     )
     yield Attack(
         "pod with 15,000 ports",

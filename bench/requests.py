@@ -2,7 +2,8 @@
 
 A service account with every right sends requests of at most 3 MB, made to be expensive, to `devlet up` in a process of
 its own, one after the other. Meanwhile another connection asks `/healthz` every few milliseconds. The bar: it is
-answered within 250 ms, on a quiet machine.
+answered within 250 ms, on a quiet machine. On a busy one, look at the processor time that the server spends while the
+slowest question waits: that is what is left of the wait when nothing else runs.
 """
 
 import argparse
@@ -58,6 +59,7 @@ class Found:
     seconds: float = 0.0
     cpu: float = 0.0
     worst: float = 0.0
+    busiest: float = 0.0  # processor time of the server while one /healthz waited, at most
     asked: int = 0
     message: str = ""
 
@@ -90,19 +92,22 @@ class Connection:
 class Poller:
     """Asks /healthz all the time, on a connection of its own."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, pid: int) -> None:
         self._connection = connection
+        self._clock = (~pid << 3) | 2  # as clock_getcpuclockid(3) makes it
         self._stopping = False
         self.latencies: list[float] = []
+        self.worked: list[float] = []
 
     def run(self) -> None:
         while not self._stopping:
-            start = time.perf_counter()
+            start, before = time.perf_counter(), time.clock_gettime(self._clock)
             try:
                 self._connection.send(Request("GET", "/healthz"))
             except (OSError, http.client.HTTPException):
                 time.sleep(0.05)
             self.latencies.append(time.perf_counter() - start)
+            self.worked.append(time.clock_gettime(self._clock) - before)
             time.sleep(PAUSE)
 
     @contextmanager
@@ -126,7 +131,7 @@ def attack(api: EmbeddedApi, one: Attack, token: str) -> Found:
     _settle(api.pid)
     wanted = one.make()
     found = Found(one.name, len(wanted.body))
-    poller = Poller(Connection(api, token))
+    poller = Poller(Connection(api, token), api.pid)
     before, start = _cpu(api.pid), time.perf_counter()
     with poller.running():
         for request in (wanted, *one.after):
@@ -139,7 +144,8 @@ def attack(api: EmbeddedApi, one: Attack, token: str) -> Found:
         found.seconds = time.perf_counter() - start
         _settle(api.pid)
     found.cpu = _cpu(api.pid) - before
-    found.worst, found.asked = max(poller.latencies), len(poller.latencies)
+    found.worst, found.busiest = max(poller.latencies), max(poller.worked)
+    found.asked = len(poller.latencies)
     for path in one.remove:
         attacker.send(Request("DELETE", path, b'{"gracePeriodSeconds":0}'))
         attacker.send(Request("PATCH", path, b'{"metadata":{"finalizers":null}}', "application/merge-patch+json"))
@@ -225,7 +231,8 @@ def _until_it_dies(api: EmbeddedApi, chosen: list[Attack]) -> list[Found]:
         results.append(found)
         right = "" if set(found.answers) <= {200, 201, *one.codes} else f"; expected {one.codes}"
         print(
-            f"{found.worst * 1000:8.0f} ms  {found.seconds:6.2f} s  {found.cpu:6.2f} s CPU  {found.name}:"
+            f"{found.worst * 1000:8.0f} ms  {found.busiest * 1000:8.0f} ms CPU  {found.seconds:6.2f} s"
+            f"  {found.cpu:6.2f} s CPU  {found.name}:"
             f" {found.answers} {found.message[:60]}{right}",
             file=sys.stderr,
             flush=True,
@@ -235,13 +242,13 @@ def _until_it_dies(api: EmbeddedApi, chosen: list[Attack]) -> list[Found]:
 
 def _print(about: Machine, results: list[Found]) -> None:
     print(f"{about.cores} cores, {about.system}, Python {about.python}, load {about.load}\n")
-    print("| request | size | answer | answered after | processor time | worst /healthz |")
-    print("|---|---:|---|---:|---:|---:|")
-    for one in sorted(results, key=lambda one: -one.worst):
+    print("| request | size | answer | answered after | processor time | worst /healthz | processor time meanwhile |")
+    print("|---|---:|---|---:|---:|---:|---:|")
+    for one in sorted(results, key=lambda one: -one.busiest):
         answers = ", ".join(map(str, one.answers))
         print(
             f"| {one.name} | {one.size:,} | {answers} | {one.seconds:.2f} s | {one.cpu:.2f} s"
-            f" | {one.worst * 1000:.0f} ms |"
+            f" | {one.worst * 1000:.0f} ms | {one.busiest * 1000:.0f} ms |"
         )
     late = [one for one in results if one.worst > BAR]
     print(f"\n{len(results) - len(late)} of {len(results)} requests stay below {BAR * 1000:.0f} ms")
