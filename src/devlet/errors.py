@@ -31,6 +31,8 @@ The numbers are the HTTP codes under which a Kubernetes API reports the same thi
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+MAX_CAUSES = 1_000  # of one error; more of them are not listed
+
 
 class DevletError(Exception):
     """Base of all errors with a meaning. The text is complete and for people."""
@@ -58,8 +60,10 @@ class InvalidObject(InvalidInput):
     def __init__(self, kind: str, name: str, causes: Sequence[Cause]) -> None:
         self.kind = kind
         self.name = name
-        self.causes = tuple(causes)
+        self.causes = tuple(causes[:MAX_CAUSES])
         lines = [f"{c.field}: {c.message}" if c.field else c.message for c in self.causes]
+        if len(causes) > MAX_CAUSES:
+            lines.append("and more")
         detail = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
         super().__init__(f'{kind} "{name}" is invalid: {detail}')
 
@@ -83,7 +87,7 @@ class ResourceError(DevletError):
         super().__init__(message)
         self.resource = resource
         self.name = name
-        self.causes = tuple(causes)
+        self.causes = tuple(causes[:MAX_CAUSES])
 
 
 class Forbidden(ResourceError):

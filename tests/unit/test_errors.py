@@ -4,6 +4,7 @@ import pytest
 
 from devlet import errors
 from devlet.errors import (
+    MAX_CAUSES,
     AlreadyExists,
     BadRequest,
     Cause,
@@ -50,3 +51,10 @@ def test_an_error_about_an_object_says_which(kind: type[ResourceError]) -> None:
 def test_what_passes_says_when_to_come_back() -> None:
     assert (Unavailable("busy").retry_after, Unavailable("busy", retry_after=5).retry_after) == (1.0, 5)
     assert (Expired("old").fresh_continue, Expired("old", fresh_continue="token").fresh_continue) == ("", "token")
+
+
+def test_an_error_lists_so_many_causes_and_says_that_there_are_more() -> None:
+    causes = [Cause("FieldValueInvalid", "wrong", f"spec.f{i}") for i in range(MAX_CAUSES + 5)]
+    error = InvalidObject("Pod", "a", causes)
+    assert len(error.causes) == MAX_CAUSES and str(error).endswith("wrong, and more]")
+    assert not str(InvalidObject("Pod", "a", causes[:MAX_CAUSES])).endswith("and more]")

@@ -9,11 +9,15 @@ from typing import Final
 
 from devlet.cel.cost import Tracker
 from devlet.cel.frames import Frame, Run
+from devlet.cel.pattern_work import PatternMeter
 from devlet.cel.plan import Plan
 from devlet.cel.recursion import with_room
 from devlet.cel.values import CelError, Value
 
 DEFAULT_LIMIT: Final = 1_000_000
+
+MAX_PATTERN_WORK: Final = 100_000
+"""Instructions of the regular expressions that one evaluation may put together and compile."""
 
 _SHALLOW = 100
 
@@ -41,7 +45,8 @@ def evaluate(
     tracker = Tracker(cost_limit, traced)
     run = plan.root.evaluate if plan.depth <= _SHALLOW else with_room(plan.root.evaluate)
     try:
-        value = run(Frame(Run(tracker, give_up), variables))
+        with PatternMeter(MAX_PATTERN_WORK):
+            value = run(Frame(Run(tracker, give_up), variables))
     except CelError as raised:
         value = raised
     except Exception as unexpected:  # as the reference recovers: one expression must not end all the others

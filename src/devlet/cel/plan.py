@@ -71,6 +71,8 @@ class Plan:
     """Of the tree: how many nodes are inside of each other."""
     constants: Mapping[int, Value] = field(default_factory=dict)
     sets: Mapping[int, Members] = field(default_factory=dict)
+    makes_patterns: bool = False
+    """Whether regular expressions are put together while it runs."""
 
 
 @with_room
@@ -78,7 +80,7 @@ def plan(checked: Checked) -> Plan:
     """Raises PlanError."""
     planner = _Planner(checked)
     root, depth = planner.plan_all()
-    return Plan(checked, root, depth, planner.constants, planner.sets)
+    return Plan(checked, root, depth, planner.constants, planner.sets, planner.makes_patterns)
 
 
 def _parts(node: ast.Expr) -> tuple[ast.Expr, ...]:
@@ -104,6 +106,7 @@ class _Planner:
     def __init__(self, checked: Checked) -> None:
         self.constants: dict[int, Value] = {}
         self.sets: dict[int, Members] = {}
+        self.makes_patterns = False
         self._checked = checked
         self._functions = checked.environment.functions
 
@@ -223,6 +226,7 @@ class _Planner:
             return self._converted(call, parts[0])
         if node.function in _REGEX and _is_text(parts[1]):
             return self._matching(node, parts, call, chosen)
+        self.makes_patterns = self.makes_patterns or node.function in _REGEX
         return call
 
     def _chosen(self, node: ast.Call) -> Overload | None:

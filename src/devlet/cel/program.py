@@ -62,7 +62,7 @@ class Program:
     @cached_property
     def is_generated(self) -> bool:
         """Whether `matches` runs generated code."""
-        return self.cost.max <= GENERATED_MAX
+        return self.cost.max <= GENERATED_MAX and not self.plan.makes_patterns
 
     @cached_property
     def _filter(self) -> Callable[[Sequence[Value]], list[Value | CelError]]:

@@ -22,7 +22,7 @@ from devlet.cel.environment import Environment
 from devlet.cel.format_check import format_problem
 from devlet.cel.functions import Function
 from devlet.cel.issues import NOWHERE, Issue
-from devlet.cel.library.regex import compiled
+from devlet.cel.library.regex import PatternTooLarge, compiled
 from devlet.cel.types import Type, describe, runtime_type, unwrap_optional
 from devlet.cel.values import CelError, Constant
 
@@ -114,8 +114,11 @@ def _fails(function: Function | None, argument: Constant) -> bool:
 
 
 def _is_pattern(text: str) -> bool:
+    """Too large a pattern is refused when the expression is planned, with the limit that it exceeds."""
     try:
         compiled(text)
+    except PatternTooLarge:
+        return True
     except CelError:
         return False
     return True

@@ -5,7 +5,7 @@ Files may be what `kubectl get … -o yaml` prints: other kinds are passed over,
 
 from collections.abc import Sequence
 
-from devlet.alloc.admission import check_selector
+from devlet.alloc.admission import check_selector, selector_work
 from devlet.cli import manifests
 from devlet.cli.allocation_input import KINDS, Objects, stored
 from devlet.cli.session import Document
@@ -17,7 +17,7 @@ from devlet.objects.validation import Rules, validate_create, validate_status_up
 
 __all__ = ["read"]
 
-_RULES = Rules(check_selector)
+_RULES = Rules(check_selector, selector_work)
 _AS_THEY_ARE = ("Pod", "Node")
 
 

@@ -17,6 +17,7 @@ from devlet.errors import AlreadyExists, Unavailable
 from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
+from devlet.kit.heavy_work import HeavyWork
 from devlet.kit.kept_files import KeptDirectory, KeptFile
 from devlet.kit.metrics import Registry
 from devlet.kit.upkeep import Kept, Upkeep
@@ -143,9 +144,10 @@ def kube_api(
     catalogue = store.catalogue if shown is None else WithViews(store.catalogue)
     schema = with_views(Definitions(store).schema)
     checks = [Check("store", store.problem, HEALTHY), *checks]
-    endpoints = Endpoints(catalogue, address, schema, metrics=metrics, checks=checks)
+    heavy = HeavyWork()
+    endpoints = Endpoints(catalogue, address, schema, metrics=metrics, checks=checks, heavy=heavy)
     virtual = Virtual(store, gate, credentials.tokens)
-    return KubeApi(store, gate, Handlers(store, admit, limits), virtual, endpoints, clock, shown)
+    return KubeApi(store, gate, Handlers(store, admit, limits), virtual, endpoints, clock, shown, heavy)
 
 
 def _kept_port(root: Path, host: str) -> int:

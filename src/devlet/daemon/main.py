@@ -51,6 +51,12 @@ def _check_selector(expression: str, stored: bool) -> Sequence[Cause]:
     return check_selector(expression, stored)
 
 
+def _selector_work(expression: str, stored: bool) -> int:
+    from devlet.alloc.admission import selector_work
+
+    return selector_work(expression, stored)
+
+
 @dataclass(frozen=True, slots=True)
 class Embedded:
     """A node and its cluster, while they run."""
@@ -74,7 +80,7 @@ async def embedded_parts(
     except its limit of open files, so several nodes can be in one. `opened` is called when the store has been read."""
     membership.embed(config.root)
     settings = replace(config.store, collect_garbage="garbage-collector" in config.controllers)
-    kinds, rules = (*BUILT_IN, DEFINITION), Rules(check_selector=_check_selector)
+    kinds, rules = (*BUILT_IN, DEFINITION), Rules(_check_selector, _selector_work)
     async with open_store(config.root / root.DATABASE, settings, clock, kinds=kinds, rules=rules) as store:
         log.info("store opened", extra=facts(path=config.root / root.DATABASE, version=store.version))
         opened()

@@ -100,7 +100,8 @@ class Catalogue:
             self.add(kind)
 
     def __iter__(self) -> Iterator[Kind]:
-        return iter(tuple(self._kinds.values()))  # kinds come and go while callers wait between two of them
+        # A copy: kinds come and go while callers wait between two of them, or read in threads.
+        return iter(tuple(self._kinds.values()))
 
     def add(self, kind: Kind) -> None:
         self._kinds[kind.key] = kind

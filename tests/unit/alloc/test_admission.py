@@ -1,6 +1,6 @@
 import pytest
 
-from devlet.alloc.admission import check_selector
+from devlet.alloc.admission import check_selector, selector_work
 from devlet.errors import Cause
 
 
@@ -29,3 +29,15 @@ def test_a_selector_whose_worst_case_is_too_expensive_is_forbidden() -> None:
     assert check_selector(expression, False) == (
         Cause("FieldValueForbidden", "Forbidden: too complex, exceeds cost limit", ""),
     )
+
+
+def test_the_work_of_a_selector_is_that_of_its_patterns_every_time() -> None:
+    plain, pattern = 'device.driver == "a"', r'device.driver.matches("a{100}\\pL")'
+    assert selector_work(plain, False) == 0
+    assert selector_work(pattern, False) == selector_work(pattern, False) > 100
+
+
+def test_a_pattern_beyond_a_limit_is_named_with_the_limit() -> None:
+    (cause,) = check_selector(r'device.driver.matches("\\pL{900}")', False)
+    assert "expression too large: more than 1048576 bytes when compiled: `\\pL{900}`" in cause.message
+    assert selector_work(r'device.driver.matches("\\pL{900}")', False) > 10_000

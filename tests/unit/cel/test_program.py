@@ -70,3 +70,13 @@ def test_whoever_does_not_want_to_wait_is_told_so() -> None:
 def test_a_result_is_converted_as_the_reference_does(expression: str, expected: bool | str) -> None:
     (found,) = compile(expression, ENVIRONMENT).matches([device()])
     assert found is expected if isinstance(expected, bool) else expected in str(found)
+
+
+def test_patterns_that_are_made_at_run_time_are_counted_and_have_a_budget() -> None:
+    cheap = compile('device.driver.matches("^" + device.driver)', ENVIRONMENT)
+    assert not cheap.is_generated
+    assert cheap.matches([device()]) == [True]
+    assert compile('device.driver.matches("^d")', ENVIRONMENT).is_generated
+    many = r'lists.range(500).all(i, !device.driver.matches("\\pL{20}" + string(i)))'
+    (found,) = compile(many, ENVIRONMENT).matches([device()])
+    assert isinstance(found, CostExceeded)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devlet.objects.documents import copy, view
+from devlet.objects.documents import copy, read_float, view
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -35,3 +35,10 @@ def test_a_view_knows_only_what_its_type_knows() -> None:
     assert view(Named, {"name": "a", "novelty": {}}) == Named("a", 1)
     with pytest.raises(msgspec.ValidationError):
         view(Named, {"name": 5})
+
+
+def test_floats_are_read_as_python_reads_them_and_refused_out_of_range() -> None:
+    assert [read_float(text) for text in ("1.5e300", "5e-324", "-0.1", "1e-400")] == [1.5e300, 5e-324, -0.1, 0.0]
+    for text in ("1e999", "-1e999"):
+        with pytest.raises(ValueError, match="out of range"):
+            read_float(text)

@@ -12,6 +12,7 @@ from typing import Final
 
 import re2
 
+from devlet.cel import pattern_work
 from devlet.cel.functions import CallEstimate, Function, Library, Overload, Range, SizedNode
 from devlet.cel.library.ranges import (
     ONE,
@@ -52,9 +53,23 @@ _BYTES_PER_STEP: Final = 16
 _escapes = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL).finditer
 
 
+# RE2's constructor cannot be interrupted: no pattern may take it longer than 20 ms. Parsing takes longest for Unicode
+# classes, of which each is some hundred ranges, and compiling is limited by the memory that it may use.
+MAX_LENGTH: Final = 4096  # bytes
+MAX_CLASSES: Final = 64  # \p{...} and \P{...}
+MAX_MEMORY: Final = 1 << 20  # bytes
+_REFUSED_WORK: Final = 16_384  # as much as the largest pattern
+_CLASS_WORK: Final = 128
+
+_OVER_MEMORY: Final = "pattern too large"  # RE2's words
+
 _SHORT: Final = 64
 _DEEPEST: Final = 1000  # groups inside of each other
 _KNOWN_MAX: Final = 1024
+
+
+class PatternTooLarge(CelError):
+    """A pattern that would take too long to compile, whether or not it is one."""
 
 
 class Pattern:
@@ -63,21 +78,26 @@ class Pattern:
     Answers for short texts are remembered: thousands of devices have a few models between them.
     """
 
-    __slots__ = ("_known", "_search", "text")
+    __slots__ = ("_known", "_search", "text", "work")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._known: dict[str, bool] = {}
+        self.work = 0
         if _depth(text) > _DEEPEST:
             raise CelError(f"error parsing regexp: expression nests too deeply: `{text}`")
+        _check_size(text)
         if any(escape[1] == "C" for escape in _escapes(text)):
             raise CelError(r"error parsing regexp: invalid escape sequence: `\C`")
         options = re2.Options()
         options.log_errors = False
+        options.max_mem = MAX_MEMORY
         try:
-            self._search = re2.compile(_encoded(text), options).search
+            made = re2.compile(_encoded(text), options)
         except re2.error as error:
-            raise CelError(_message(error, text)) from None
+            raise _error(error, text) from None
+        self._search = made.search
+        self.work = made.programsize + len(text) + _CLASS_WORK * _classes(text)
 
     def matches(self, text: str) -> bool:
         found = self._known.get(text)
@@ -107,6 +127,18 @@ class Pattern:
         return found
 
 
+def _check_size(pattern: str) -> None:
+    length, classes = len(_encoded(pattern)), _classes(pattern)
+    if length > MAX_LENGTH:
+        raise _too_large(f"{length} bytes, limit {MAX_LENGTH}", pattern)
+    if classes > MAX_CLASSES:
+        raise _too_large(f"{classes} Unicode classes, limit {MAX_CLASSES}", pattern)
+
+
+def _classes(pattern: str) -> int:
+    return pattern.count("\\p") + pattern.count("\\P")
+
+
 def _depth(pattern: str) -> int:
     """How deep groups are nested, at most: brackets in classes and escapes are counted with them."""
     deepest = depth = 0
@@ -127,19 +159,40 @@ def _next_character(source: bytes, position: int) -> int:
     return position
 
 
-def _message(error: Exception, text: str) -> str:
+def _too_large(reason: str, pattern: str) -> PatternTooLarge:
+    return PatternTooLarge(f"error parsing regexp: expression too large: {reason}: `{pattern}`")
+
+
+def _error(error: Exception, text: str) -> CelError:
     said = error.args[0] if error.args else ""
     said = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
     for ours, theirs in _MESSAGES.items():
         if said == ours or said.startswith(f"{ours}: "):
-            return f"error parsing regexp: {theirs}: `{said[len(ours) + 2 :]}`"
-    return f"error parsing regexp: expression too large: `{text}`"
+            return CelError(f"error parsing regexp: {theirs}: `{said[len(ours) + 2 :]}`")
+    return _too_large(f"more than {MAX_MEMORY} bytes when compiled" if said.startswith(_OVER_MEMORY) else said, text)
+
+
+def compiled(pattern: str) -> Pattern:
+    """Raises CelError if the pattern is not one, or is too large, and CostExceeded if too much work is done already."""
+    found = _compiled(pattern)
+    meter = pattern_work.current()
+    if meter is not None and meter.counts_known:
+        meter.add(found.work)
+    return found
 
 
 @lru_cache(maxsize=1024)
-def compiled(pattern: str) -> Pattern:
-    """Raises CelError if the pattern is not one."""
-    return Pattern(pattern)
+def _compiled(pattern: str) -> Pattern:
+    meter = pattern_work.current()
+    try:
+        made = Pattern(pattern)
+    except CelError:
+        if meter is not None:
+            meter.add(_REFUSED_WORK)
+        raise
+    if meter is not None and not meter.counts_known:
+        meter.add(made.work)
+    return made
 
 
 def matches(text: Value, pattern: Value) -> bool:

@@ -2,22 +2,28 @@
 
 from dataclasses import replace
 from functools import cache
+from typing import Protocol
 
 from devlet.cluster.client import WriteOptions
-from devlet.cluster.store.ledger import Ledger
-from devlet.cluster.store.records import Record
+from devlet.cluster.store.records import Key, Record
 from devlet.errors import Cause, Forbidden, InvalidObject, NotFound
 from devlet.objects import validation
 from devlet.objects.conversion import convert_path
 from devlet.objects.documents import Document
-from devlet.objects.kinds import NAMESPACES, PRIORITY_CLASSES, Resource
+from devlet.objects.kinds import NAMESPACES, PRIORITY_CLASSES, Kind, Resource
 from devlet.objects.validation import Rules
+
+
+class Newest(Protocol):
+    """The part of the ledger that admission needs."""
+
+    def newest(self, kind: Kind, key: Key) -> Record | None: ...
 
 
 class Admission:
     """Raises what the client is told; may fill in what the decision settles (a pod's priority)."""
 
-    def __init__(self, ledger: Ledger, rules: Rules) -> None:
+    def __init__(self, ledger: Newest, rules: Rules) -> None:
         self._ledger = ledger
         self._rules = cache(lambda api_version: replace(rules, api_version=api_version))
 

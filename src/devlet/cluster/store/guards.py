@@ -2,8 +2,9 @@
 
 The HTTP face uses them for rules about who may write what, which need the object as it would be stored."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 from devlet.cluster.client import DeleteOptions, WriteOptions
 from devlet.objects.documents import Document
@@ -16,9 +17,16 @@ def allow(new: Document | None, old: Document | None) -> None:
     """The guard that lets everything pass."""
 
 
+Run = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Carries out a computation beside the event loop, and returns what it returns."""
+
+
 @dataclass(frozen=True, slots=True)
 class GuardedWrite(WriteOptions):
+    """`run` is for objects that take long to prepare; None prepares them at once."""
+
     guard: Guard = allow
+    run: Run | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +38,12 @@ def check(options: WriteOptions | DeleteOptions, new: Document | None, old: Docu
     """Raises what the guard raises."""
     if isinstance(options, GuardedWrite | GuardedDelete):
         options.guard(new, old)
+
+
+def runner(options: WriteOptions) -> Run | None:
+    return options.run if isinstance(options, GuardedWrite) else None
+
+
+def guarded_by(options: WriteOptions, guard: Guard) -> WriteOptions:
+    """The same options with another guard, if they have one."""
+    return replace(options, guard=guard) if isinstance(options, GuardedWrite) else options

@@ -141,9 +141,7 @@ class Ledger:
         version = self._next
         document["metadata"]["resourceVersion"] = str(version)
         body = _encode(document)
-        if len(body) > self.settings.max_object_bytes:
-            limit = self.settings.max_object_bytes
-            raise TooLarge(f'{kind.plural} "{key[1]}": {len(body)} bytes are over the limit of {limit} bytes')
+        self.check_size(kind, key, body)
         self._next += 1
         before = self.newest(kind, key)
         key = before.key if before else key  # the history has one for each change: let them be the same object
@@ -153,6 +151,11 @@ class Ledger:
         at = int(self._clock.now().timestamp())
         self._committer.submit(Row(version, at, kind.key, *key, deleted, before.version if before else 0, body))
         return pending
+
+    def check_size(self, kind: Kind, key: Key, body: bytes) -> None:
+        """Raise TooLarge if no object may be that large."""
+        if len(body) > (limit := self.settings.max_object_bytes):
+            raise TooLarge(f'{kind.plural} "{key[1]}": {len(body)} bytes are over the limit of {limit} bytes')
 
     async def reach(self, version: int) -> bool:
         """Wait until `version` is committed; false if that takes longer than the settings allow."""

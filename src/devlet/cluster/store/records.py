@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct, field
 
 from devlet.objects.conversion import convert
-from devlet.objects.documents import Document
+from devlet.objects.documents import Document, read_float
 
 Key = tuple[str, str]  # namespace (empty for cluster-scoped kinds), name
 
@@ -75,7 +75,7 @@ class _MetadataOnly(Struct):
 
 _head = msgspec.json.Decoder(Head)
 _metadata_only = msgspec.json.Decoder(_MetadataOnly)
-_document = msgspec.json.Decoder(dict[str, Any])
+_document = msgspec.json.Decoder(dict[str, Any], float_hook=read_float)
 
 
 class Record:

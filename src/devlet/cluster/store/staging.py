@@ -4,6 +4,8 @@ Nothing here waits: nobody can come in between, so no write needs a retry. Each 
 the write, or None where there is nothing to write.
 """
 
+from typing import Protocol
+
 import msgspec
 
 from devlet.cluster.client import (
@@ -18,7 +20,7 @@ from devlet.cluster.client import (
 from devlet.cluster.store import deletion, guards, strategy
 from devlet.cluster.store.admission import Admission
 from devlet.cluster.store.incoming import accept
-from devlet.cluster.store.ledger import Ledger, Pending
+from devlet.cluster.store.ledger import Pending
 from devlet.cluster.store.randomness import Randomness
 from devlet.cluster.store.records import Key, Record
 from devlet.errors import (
@@ -33,7 +35,7 @@ from devlet.errors import (
 from devlet.kit.clock import Clock
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
-from devlet.objects.kinds import Resource
+from devlet.objects.kinds import Kind, Resource
 from devlet.objects.leaves import json_type
 from devlet.objects.names import generated_name
 from devlet.objects.patches import apply as server_side_apply
@@ -49,12 +51,24 @@ _DEFAULT_MANAGER = "devlet"
 Staged = tuple[Document, Pending | None]
 
 
+class Objects(Protocol):
+    """The part of the ledger that staging needs."""
+
+    def newest(self, kind: Kind, key: Key) -> Record | None: ...
+    def write(self, kind: Kind, key: Key, document: Document, *, deleted: bool = False) -> Pending | None: ...
+
+
 class Staging:
-    def __init__(self, ledger: Ledger, clock: Clock, rules: Rules) -> None:
+    def __init__(self, ledger: Objects, clock: Clock, rules: Rules) -> None:
         self._ledger = ledger
         self._clock = clock
+        self._rules = rules
         self._admission = Admission(ledger, rules)
         self._randomness = Randomness()
+
+    def on(self, objects: Objects) -> "Staging":
+        """The same steps with other objects; it may be used in another thread."""
+        return Staging(objects, self._clock, self._rules)
 
     def create(
         self, resource: Resource, new: Document, namespace: str, options: WriteOptions, *, applied: bool = False
@@ -182,7 +196,8 @@ class Staging:
             return outcome.document or document, None
         new = {**old.document(), "metadata": (outcome.document or document)["metadata"]}
         pending = self._ledger.write(resource.kind, old.key, new, deleted=outcome.remove)
-        pending.record.checked = old.checked
+        if pending is not None:
+            pending.record.checked = old.checked
         return new, pending
 
     def stored(self, resource: Resource, record: Record) -> Document:

@@ -18,7 +18,7 @@ from devlet.cluster.client import (
     WatchOptions,
     WriteOptions,
 )
-from devlet.cluster.store import deletion, guards, lists, pods
+from devlet.cluster.store import deletion, drafts, guards, lists, pods
 from devlet.cluster.store.bootstrap import bootstrap
 from devlet.cluster.store.collector import Collector
 from devlet.cluster.store.expiry import Expiry
@@ -36,7 +36,7 @@ from devlet.errors import (
 )
 from devlet.kit.clock import Clock, SystemClock
 from devlet.objects.conversion import convert
-from devlet.objects.documents import Document
+from devlet.objects.documents import Document, copy
 from devlet.objects.kinds import BUILT_IN, POD_DISRUPTION_BUDGETS, Catalogue, Kind, Resource
 from devlet.objects.validation import Rules
 
@@ -140,13 +140,11 @@ class Store:
             except DevletError:
                 await self._refused(resource.kind, (namespace, name))
                 raise
-        new = accept(resource, document, options)
-        try:
-            staged = self._staging.create(resource, new, namespace, options)
-        except DevletError:
-            await self._refused(resource.kind, (namespace, new["metadata"].get("name", "")))
-            raise
-        return await self._finish(resource, staged, options)
+
+        def step(staging: Staging, options: WriteOptions) -> Staged:
+            return staging.create(resource, _accepted(resource, document, options), namespace, options)
+
+        return await self._write(resource, (namespace, _said(document, "name")), options, step)
 
     async def update(
         self,
@@ -157,17 +155,16 @@ class Store:
         options: WriteOptions = WriteOptions(),
     ) -> Document:
         _check_subresource(resource, subresource)
-        new = accept(resource, document, options)
-        if not new["metadata"].get("name"):
-            raise BadRequest("name must be provided")
-        if "managedFields" in document["metadata"]:  # an empty list means something here: forget who manages what
-            new["metadata"].setdefault("managedFields", [])
-        try:
-            staged = self._staging.replacement(resource, new, subresource, options)
-        except DevletError:
-            await self._refused(resource.kind, key_of(new))
-            raise
-        return await self._finish(resource, staged, options)
+
+        def step(staging: Staging, options: WriteOptions) -> Staged:
+            new = _accepted(resource, document, options)
+            if not new["metadata"].get("name"):
+                raise BadRequest("name must be provided")
+            if "managedFields" in document["metadata"]:  # an empty list means: forget who manages what
+                new["metadata"].setdefault("managedFields", [])
+            return staging.replacement(resource, new, subresource, options)
+
+        return await self._write(resource, (_said(document, "namespace"), _said(document, "name")), options, step)
 
     async def patch(
         self,
@@ -180,12 +177,11 @@ class Store:
         options: WriteOptions = WriteOptions(),
     ) -> Document:
         _check_subresource(resource, subresource)
-        try:
-            staged = self._staging.patch(resource, (namespace, name), patch, subresource, options)
-        except DevletError:
-            await self._refused(resource.kind, (namespace, name))
-            raise
-        return await self._finish(resource, staged, options)
+
+        def step(staging: Staging, options: WriteOptions) -> Staged:
+            return staging.patch(resource, (namespace, name), patch, subresource, options)
+
+        return await self._write(resource, (namespace, name), options, step)
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions = DeleteOptions()
@@ -254,6 +250,18 @@ class Store:
         document = pods.mark_evicted(outcome.document or document, self._clock.now())
         await self._ledger.write(resource.kind, old.key, document, deleted=outcome.remove).durable()
 
+    async def _write(self, resource: Resource, key: Key, options: WriteOptions, step: drafts.Step) -> Document:
+        run = guards.runner(options)
+        try:
+            if run is None:
+                staged = step(self._staging, options)
+            else:
+                staged = await drafts.stage(self._ledger, self._staging, resource, key[1], options, run, step)
+        except DevletError:
+            await self._refused(resource.kind, key)
+            raise
+        return await self._finish(resource, staged, options)
+
     async def _finish(self, resource: Resource, staged: Staged, options: WriteOptions) -> Document:
         document, pending = staged
         if pending is not None:
@@ -312,6 +320,20 @@ async def _compact_now_and_then(ledger: Ledger, clock: Clock) -> None:
         ledger.watchers.trim()
         ledger.compact()
         await clock.sleep(ledger.settings.compact_every)
+
+
+def _accepted(resource: Resource, document: Document, options: WriteOptions) -> Document:
+    """The document in storage form. If it may be needed again, what is accepted shares nothing with it."""
+    if options.shaped and guards.runner(options) is not None:
+        document = copy(document)
+    return accept(resource, document, options)
+
+
+def _said(document: Document, key: str) -> str:
+    """What the metadata of an unchecked document say."""
+    metadata = document.get("metadata")
+    said = metadata.get(key) if isinstance(metadata, dict) else None
+    return said if isinstance(said, str) else ""
 
 
 def _check_subresource(resource: Resource, subresource: str) -> None:

@@ -9,11 +9,13 @@ Management is recorded by path and not converted between API versions.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct
 
-from devlet.errors import BadRequest, Cause, Conflict
+from devlet.errors import MAX_CAUSES, BadRequest, Cause, Conflict
 from devlet.objects.documents import Document
 from devlet.objects.patches import managed_fields
 from devlet.objects.patches.field_sets import Comparison, FieldSet, Tree, compare, field_set
@@ -113,10 +115,12 @@ def _message(conflicts: Sequence[tuple[str, str]]) -> str:
     if len(conflicts) == 1:
         who, path = conflicts[0]
         return f"Apply failed with 1 conflict: conflict with {who}: {path}"
-    lines = []
-    for manager in dict.fromkeys(who for who, _ in conflicts):
-        lines.append(f"conflicts with {manager}:")
-        lines += [f"- {path}" for who, path in conflicts if who == manager]
+    lines: list[str] = []
+    for who, group in groupby(conflicts[:MAX_CAUSES], key=itemgetter(0)):
+        lines.append(f"conflicts with {who}:")
+        lines += [f"- {path}" for _, path in group]
+    if len(conflicts) > MAX_CAUSES:
+        lines.append(f"and {len(conflicts) - MAX_CAUSES} more")
     return f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)
 
 

@@ -20,6 +20,7 @@ APPLY = "Apply"
 UPDATE = "Update"
 
 MAX_UPDATE_ENTRIES = 10
+MAX_SENT_ENTRIES = 1_000  # of a list that a client sends; a longer one is ignored
 _ANCIENT = "ancient-changes"  # into which the oldest updates beyond that number go
 
 _NEVER_MANAGED = {"apiVersion", "kind", "metadata"}
@@ -140,6 +141,8 @@ def stored(document: Document | None) -> list[Entry]:
 def decode(managed_fields: Any) -> list[Entry]:
     if not isinstance(managed_fields, list):
         raise BadRequest("metadata.managedFields: expected a list")
+    if len(managed_fields) > MAX_SENT_ENTRIES:
+        raise BadRequest(f"metadata.managedFields: {len(managed_fields)} entries, limit is {MAX_SENT_ENTRIES}")
     entries = {entry.key: entry for entry in (_decode_entry(raw, parse) for raw in managed_fields)}
     return list(entries.values())
 

@@ -6,8 +6,9 @@ of the right JSON types; conversion, defaults and decoding come before.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
-from devlet.errors import Cause
+from devlet.errors import MAX_CAUSES, Cause
 from devlet.objects import names
 from devlet.objects.documents import Document
 from devlet.objects.kinds import BUILT_IN, group_of
@@ -24,11 +25,12 @@ from devlet.objects.validation import (
     pod,
     pod_update,
     pool_status_request,
+    role,
     slice,
     taint_rule,
 )
 from devlet.objects.validation.field_errors import immutable, invalid
-from devlet.objects.validation.selectors import SelectorCheck, accept_any
+from devlet.objects.validation.selectors import SelectorCheck, SelectorWork, accept_any, no_work, within_budget
 
 __all__ = ["Rules", "admission_errors", "validate_create", "validate_status_update", "validate_update", "warnings"]
 
@@ -38,7 +40,12 @@ class Rules:
     """What the answer depends on besides the object."""
 
     check_selector: SelectorCheck = accept_any
+    selector_work: SelectorWork = no_work
     api_version: str = ""  # the version the client used; only events differ
+
+    def for_object(self) -> SelectorCheck:
+        """The check of selectors for the next object: all of them share a budget."""
+        return within_budget(self.check_selector, self.selector_work)
 
 
 _Check = Callable[[Document, Document | None, Rules], Iterator[Cause]]
@@ -96,7 +103,7 @@ def _key(document: Document) -> tuple[str, str]:
 def _validate(document: Document, old: Document | None, rules: Rules) -> list[Cause]:
     causes = _check_metadata(document, old)
     if check := _CHECKS.get(_key(document)):
-        causes += check(document, old, rules)
+        causes += islice(check(document, old, rules), MAX_CAUSES + 1)
     return causes
 
 
@@ -105,7 +112,8 @@ def _check_metadata(document: Document, old: Document | None) -> list[Cause]:
     before = old.get("metadata") or {} if old is not None else None
     causes: list[Cause] = []
     if before is None or not metadata.is_checked(members, before):
-        causes += metadata.check(members, _NAME_RULES.get(kind, names.dns_subdomain), _SCOPES.get(kind))
+        rule = _NAME_RULES.get(kind, names.dns_subdomain)
+        causes += islice(metadata.check(members, rule, _SCOPES.get(kind)), MAX_CAUSES + 1)
     if before is not None:
         causes += metadata.check_update(members, before)
     return causes
@@ -122,13 +130,13 @@ def _check_claim(document: Document, old: Document | None, rules: Rules) -> Iter
     if old is not None:
         # What was accepted once is not judged again by newer rules.
         return immutable("spec", spec, old.get("spec") or {})
-    return claim.check_spec(spec, "spec", rules.check_selector)
+    return claim.check_spec(spec, "spec", rules.for_object())
 
 
 def _check_template(document: Document, old: Document | None, rules: Rules) -> Iterator[Cause]:
     if old is not None:
         return claim_template.check_update(document, old)
-    return claim_template.check(document, rules.check_selector)
+    return claim_template.check(document, rules.for_object())
 
 
 def _check_event(document: Document, old: Document | None, rules: Rules) -> Iterator[Cause]:
@@ -184,13 +192,15 @@ _CHECKS: dict[tuple[str, str], _Check] = {
     ("scheduling.k8s.io", "PriorityClass"): _with_update(core.check_priority_class, core.check_priority_class_update),
     ("rbac.authorization.k8s.io", "RoleBinding"): _check_binding,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _check_binding,
+    ("rbac.authorization.k8s.io", "Role"): _always(role.check),
+    ("rbac.authorization.k8s.io", "ClusterRole"): _always(role.check),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _with_update(
         custom_resource_definition.check, custom_resource_definition.check_update
     ),
     _CLAIM: _check_claim,
     _TEMPLATE: _check_template,
     _SLICE: lambda document, old, _: slice.check(document, old),
-    (_RESOURCE, "DeviceClass"): lambda document, old, rules: device_class.check(document, old, rules.check_selector),
+    (_RESOURCE, "DeviceClass"): lambda document, old, rules: device_class.check(document, old, rules.for_object()),
     _TAINT_RULE: lambda document, old, _: taint_rule.check(document, old),
     _POOL_STATUS_REQUEST: _check_pool_status_request,
 }

@@ -19,10 +19,14 @@ from devlet.objects.validation.field_errors import (
     required,
     shown,
     too_long,
+    too_many,
 )
 
 ANNOTATIONS_MAX = 256 * 1024
+OWNERS_MAX = 1_000
+FINALIZERS_MAX = 1_000
 
+_SHOWN_CONTROLLERS = 10
 _OWNER_MEMBERS = (("apiVersion", "version "), ("kind", ""), ("name", ""), ("uid", ""))
 _SET_BY_SERVER = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _CHECKED = (
@@ -48,9 +52,15 @@ def check(metadata: Document, rule: names.Rule, namespaced: bool | None) -> Caus
     if annotations := metadata.get("annotations"):
         yield from check_annotations(annotations, "metadata.annotations")
     if references := metadata.get("ownerReferences"):
-        yield from check_owner_references(references)
+        if len(references) > OWNERS_MAX:
+            yield too_many("metadata.ownerReferences", len(references), OWNERS_MAX)
+        else:
+            yield from check_owner_references(references)
     if finalizers := metadata.get("finalizers"):
-        yield from _check_finalizers(finalizers, custom=namespaced is None)
+        if len(finalizers) > FINALIZERS_MAX:
+            yield too_many("metadata.finalizers", len(finalizers), FINALIZERS_MAX)
+        else:
+            yield from _check_finalizers(finalizers, custom=namespaced is None)
 
 
 def is_checked(metadata: Document, old: Document) -> bool:
@@ -93,7 +103,7 @@ def check_owner_references(references: list[Document]) -> Causes:
     controllers = [owner for owner in references if owner.get("controller") is True]
     for owner in references:
         yield from _check_owner_reference(owner, path)
-    for other in controllers[1:]:
+    for other in controllers[1:_SHOWN_CONTROLLERS]:
         first, second = (f"{o.get('kind', '')}/{o.get('name', '')}" for o in (controllers[0], other))
         detail = (
             f'Only one reference can have Controller set to true. Found "true" in references for {first} and {second}'
@@ -145,7 +155,7 @@ def _check_finalizers(finalizers: list[str], *, custom: bool) -> Causes:
 
 
 def _check_no_new_finalizers(metadata: Document, old: Document) -> Causes:
-    before = old.get("finalizers") or []
+    before = set(old.get("finalizers") or [])
     added = [finalizer for finalizer in metadata.get("finalizers") or [] if finalizer not in before]
     if added:
         detail = (

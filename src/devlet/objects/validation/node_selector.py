@@ -3,7 +3,9 @@
 from devlet.objects import names
 from devlet.objects.documents import Document
 from devlet.objects.validation import label_selector
-from devlet.objects.validation.field_errors import Causes, invalid, name_errors, required
+from devlet.objects.validation.field_errors import Causes, invalid, name_errors, required, too_many
+
+PARTS_MAX = 2_000  # terms and their requirements: the scheduler compares them with every node
 
 
 def check(selector: Document, path: str) -> Causes:
@@ -11,6 +13,10 @@ def check(selector: Document, path: str) -> Causes:
     terms = selector.get("nodeSelectorTerms") or []
     if not terms:
         yield required(path, "must have at least one node selector term")
+    parts = len(terms) + sum(len(term.get(key) or ()) for term in terms for key in ("matchExpressions", "matchFields"))
+    if parts > PARTS_MAX:
+        yield too_many(path, parts, PARTS_MAX)
+        return
     for i, term in enumerate(terms):
         yield from check_term(term, f"{path}[{i}]")
 

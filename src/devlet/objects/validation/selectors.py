@@ -7,18 +7,43 @@ from collections.abc import Callable, Sequence
 
 from devlet.errors import Cause
 from devlet.objects.documents import Document
-from devlet.objects.validation.field_errors import Causes, byte_length, required, too_long, too_many
+from devlet.objects.validation.field_errors import Causes, byte_length, forbidden, required, too_long, too_many
 
 SELECTORS_MAX = 32
 EXPRESSION_MAX = 10 * 1024
+PATTERN_WORK_MAX = 500_000  # instructions of all regular expressions of an object, compiled
 
 SelectorCheck = Callable[[str, bool], Sequence[Cause]]
 """What is wrong with an expression. True means that it was accepted before and is stored: everything that any version
 accepted must pass. The causes' `field` is ignored; use the functions of `field_errors` with an empty path."""
 
 
+SelectorWork = Callable[[str, bool], int]
+"""How many instructions the regular expressions in an expression compile to."""
+
+
 def accept_any(_expression: str, _stored: bool) -> Sequence[Cause]:
     return ()
+
+
+def no_work(_expression: str, _stored: bool) -> int:
+    return 0
+
+
+def within_budget(check_selector: SelectorCheck, work: SelectorWork) -> SelectorCheck:
+    """The same check, for the selectors of one object."""
+    spent = 0
+
+    def check_next(expression: str, stored: bool) -> Sequence[Cause]:
+        nonlocal spent
+        if spent > PATTERN_WORK_MAX and not stored:
+            limit = f"the limit of {PATTERN_WORK_MAX} instructions"
+            return (forbidden("", f"the regular expressions of this object, compiled, exceed {limit}"),)
+        causes = check_selector(expression, stored)
+        spent += work(expression, stored)
+        return causes
+
+    return check_next
 
 
 def check(selectors: list[Document], path: str, check_selector: SelectorCheck, stored: bool = False) -> Causes:

@@ -3,6 +3,7 @@
 Nothing here knows about sockets; `server` listens and hands requests in."""
 
 import logging
+from functools import partial
 
 from aiohttp import web
 from msgspec.structs import replace
@@ -11,13 +12,15 @@ from devlet.cluster.store.store import Store
 from devlet.errors import DevletError
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
+from devlet.kit.heavy_work import HeavyWork
 from devlet.objects.kinds import Catalogue
 from devlet.objects.statuses import failure
-from devlet.serve.kube_api import answers, negotiation, options, paths
+from devlet.serve.kube_api import answers, bodies, negotiation, options, paths
 from devlet.serve.kube_api.answers import Rejected
+from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.endpoints import Endpoints
 from devlet.serve.kube_api.gate import Gate
-from devlet.serve.kube_api.handlers import Call, Handlers, method_not_allowed
+from devlet.serve.kube_api.handlers import Handlers, method_not_allowed
 from devlet.serve.kube_api.negotiation import Format
 from devlet.serve.kube_api.node_views import NodeViews
 from devlet.serve.kube_api.paths import Target, WithViews
@@ -25,6 +28,8 @@ from devlet.serve.kube_api.requests import Attributes
 from devlet.serve.kube_api.virtual import Virtual
 
 log = logging.getLogger(__name__)
+
+_YAML_FACTOR = 16  # writing a byte of YAML takes as long as working on so many bytes of JSON
 
 _ITEM_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
@@ -40,6 +45,7 @@ class KubeApi:
         endpoints: Endpoints,
         clock: Clock,
         views: NodeViews | None = None,
+        heavy: HeavyWork | None = None,
     ) -> None:
         self._catalogue: Catalogue = store.catalogue if views is None else WithViews(store.catalogue)
         self._views = views
@@ -48,6 +54,7 @@ class KubeApi:
         self._virtual = virtual
         self._endpoints = endpoints
         self._clock = clock
+        self._heavy = heavy or HeavyWork()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -65,11 +72,11 @@ class KubeApi:
         place = paths.parse(self._catalogue, paths.path_of(request.raw_path))
         if not isinstance(place, Target):
             self._gate.require(user, Attributes(request.method.lower(), request.path))
-            return self._endpoints.answer(request, place)
+            return await self._endpoints.answer(request, place)
         verb = verb_of(request, place)
         self._gate.require(user, attributes_of(request, place, verb))
         format_ = format_of(request, watch=verb == "watch")
-        call = Call(request, place, user, format_, self._clock.now())
+        call = Call(request, place, user, format_, self._clock.now(), self._heavy)
         if place.virtual or place.subresource == "token":
             response = await self._virtual.handle(call, verb)
         elif self._views is not None and paths.is_view(place.resource.kind):
@@ -78,7 +85,15 @@ class KubeApi:
         else:
             check_subresource(place)
             response = await self._handlers.handle(call, verb)
-        return answers.in_form(response, format_)
+        return await _in_form(response, call)
+
+
+async def _in_form(response: web.StreamResponse, call: Call) -> web.StreamResponse:
+    """In the form that was asked for. YAML is written in Python, which takes long."""
+    if call.format.media_type != bodies.YAML:
+        return response
+    size = len(response.body) if isinstance(response, web.Response) and isinstance(response.body, bytes) else 0
+    return await call.computed(size * _YAML_FACTOR, partial(answers.in_form, response, call.format))
 
 
 def verb_of(request: web.BaseRequest, target: Target) -> str:

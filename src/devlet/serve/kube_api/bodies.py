@@ -3,15 +3,17 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import msgspec
 import yaml
 
 from devlet.errors import BadRequest, TooLarge, UnsupportedPatch
-from devlet.kit import yaml_depth
+from devlet.kit import json_yaml
+from devlet.kit.json_yaml import MAX_DUPLICATES
 from devlet.objects import kube_protobuf
-from devlet.objects.documents import Document
+from devlet.objects.documents import Document, read_float
 from devlet.objects.patches.limits import MAX_OPERATIONS
 
 JSON = "application/json"
@@ -23,8 +25,13 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 MAX_BODY = 3 << 20
+MAX_CONTAINERS = 250_000  # objects and lists in a body; in JSON those in strings count too
+MAX_UNSTORED_BODY = 256 << 10  # of what is answered and not stored: reviews, token requests, bindings, delete options
+# Bytes that are worked on in the event loop; what is larger is left to a thread.
+INLINE = 64 << 10
+INLINE_WITH_SELECTORS = 512  # of objects with CEL expressions, which are compiled
 
-_json = msgspec.json.Decoder()
+_json = msgspec.json.Decoder(float_hook=read_float)
 
 
 class UnknownFormat(UnsupportedPatch):
@@ -39,14 +46,21 @@ class Body:
     duplicates: tuple[str, ...] = ()
 
 
-def check_size(length: int | None) -> None:
-    if length is not None and length > MAX_BODY:
-        raise TooLarge(f"Request entity too large: limit is {MAX_BODY}")
+def check_size(length: int | None, limit: int = MAX_BODY) -> None:
+    if length is not None and length > limit:
+        raise TooLarge(f"Request entity too large: limit is {limit}")
 
 
 def check_encoding(encoding: str) -> None:
     if encoding.strip().lower() not in ("", "identity"):
         raise UnknownFormat(f"the body of the request was compressed ({encoding[:40]}): send it as it is")
+
+
+def check_containers(number: int) -> None:
+    """Making, collecting and freeing that many objects is work that no other request can interrupt."""
+    if number > MAX_CONTAINERS:
+        text = f"limit is {MAX_CONTAINERS} objects and lists, got {number}"
+        raise TooLarge(f"Request entity too large: {text}")
 
 
 def check_operations(number: int) -> None:
@@ -64,10 +78,10 @@ def decode(blob: bytes, content_type: str, *, api_version: str = "", kind: str =
         return Body(kube_protobuf.decode(blob, api_version=api_version, kind=kind))
     if media == JSON:
         document = _object(_parse_json(blob))
-        return Body(document, tuple(duplicate_keys(blob, document)))
+        return Body(document, tuple(islice(duplicate_keys(blob, document), MAX_DUPLICATES)))
     if media in (YAML, "application/x-yaml"):
-        value, duplicates = _parse_yaml(blob)
-        return Body(_object(value), duplicates)
+        loaded = _parse_yaml(blob)
+        return Body(_object(loaded.value), loaded.duplicates)
     raise UnknownFormat(
         f"the body of the request was in an unknown format - accepted media types include: {JSON}, {YAML}, {PROTOBUF}"
     )
@@ -77,7 +91,7 @@ def decode_patch(blob: bytes, content_type: str) -> Any:
     """The value of a patch body; the caller goes by the media type."""
     media = media_type(content_type)
     if media == APPLY_PATCH:
-        return _parse_yaml(blob)[0] if blob.lstrip()[:1] != b"{" else _parse_json(blob)
+        return _parse_yaml(blob).value if blob.lstrip()[:1] != b"{" else _parse_json(blob)
     if media in (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH):
         return _parse_json(blob)
     raise UnknownFormat(
@@ -91,63 +105,21 @@ def media_type(content_type: str) -> str:
 
 
 def _parse_json(blob: bytes) -> Any:
+    if len(blob) > MAX_CONTAINERS:
+        check_containers(blob.count(b"{") + blob.count(b"["))
     try:
         return _json.decode(blob)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise BadRequest(f"the object provided is unrecognized (must be of type JSON): {e}") from e
 
 
-def _parse_yaml(blob: bytes) -> tuple[Any, tuple[str, ...]]:
-    """The value, and the paths of keys that occur twice."""
+def _parse_yaml(blob: bytes) -> json_yaml.Loaded:
     try:
-        yaml_depth.check(blob)
-        loader = _Loader(blob)
-        node = loader.get_single_node()
-        _refuse_aliases(node, set())
-        value = loader.construct_document(node) if node is not None else None
-        return value, tuple(_twice(node, ""))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as e:
+        return json_yaml.load(blob, max_containers=MAX_CONTAINERS)
+    except json_yaml.TooManyContainers as e:
+        raise TooLarge(f"Request entity too large: {e}") from e
+    except (yaml.YAMLError, UnicodeDecodeError) as e:
         raise BadRequest(f"error converting YAML to JSON: {' '.join(str(e).split())}") from e
-
-
-def _refuse_aliases(node: yaml.Node | None, seen: set[int]) -> None:
-    """A few lines with aliases can mean gigabytes."""
-    if node is None:
-        return
-    if id(node) in seen:
-        raise yaml.YAMLError("aliases are not allowed")
-    seen.add(id(node))
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            _refuse_aliases(key, seen)
-            _refuse_aliases(value, seen)
-    elif isinstance(node, yaml.SequenceNode):
-        for value in node.value:
-            _refuse_aliases(value, seen)
-
-
-def _twice(node: yaml.Node | None, path: str) -> Iterator[str]:
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            here = f"{path}.{key.value}" if path else str(key.value)
-            if key.value in seen:
-                yield here
-            seen.add(str(key.value))
-            yield from _twice(value, here)
-    elif isinstance(node, yaml.SequenceNode):
-        for i, value in enumerate(node.value):
-            yield from _twice(value, f"{path}[{i}]")
-
-
-class _Loader(yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: what looks like a date is text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def _object(value: Any) -> Document:

@@ -16,7 +16,8 @@ class Definitions:
 
     def schema(self, api_version: str, kind: str) -> Document | None:
         """Return the openAPIV3Schema of a custom kind; None if it has none that clients could read."""
-        for record in self._store.table(_DEFINITIONS).records.values():
+        # A copy: this may run in a thread.
+        for record in [*self._store.table(_DEFINITIONS).records.values()]:
             definition = _readable(record)
             spec = definition["spec"] if definition else {}
             if definition and spec["group"] == group_of(api_version) and spec["names"]["kind"] == kind:

@@ -1,10 +1,12 @@
 """What is no resource: discovery, OpenAPI, version, health and metrics."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from aiohttp import web
 
+from devlet.kit.heavy_work import HeavyWork
 from devlet.kit.metrics import CONTENT_TYPE, Registry
 from devlet.objects import release
 from devlet.objects.documents import Document
@@ -20,6 +22,7 @@ from devlet.serve.kube_api.openapi_v2 import OpenAPIV2
 from devlet.serve.kube_api.openapi_v3 import OpenAPIV3
 from devlet.serve.kube_api.paths import Group, GroupVersion, Other
 
+_OPENAPI = "openapi"  # the owner of the computations that make these documents
 _PING = Check("ping")
 
 
@@ -35,7 +38,9 @@ class Endpoints:
         *,
         metrics: Registry | None = None,
         checks: Sequence[Check] = (),
+        heavy: HeavyWork | None = None,
     ) -> None:
+        self._heavy = heavy or HeavyWork()
         self._catalogue = catalogue
         self._address = address
         self._metrics = metrics
@@ -43,7 +48,7 @@ class Endpoints:
         self._v2 = OpenAPIV2(catalogue, custom_schema)
         self._v3 = OpenAPIV3(catalogue, custom_schema)
 
-    def answer(self, request: web.BaseRequest, place: GroupVersion | Group | Other) -> web.StreamResponse:
+    async def answer(self, request: web.BaseRequest, place: GroupVersion | Group | Other) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
             raise Rejected(
                 failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
@@ -58,6 +63,8 @@ class Endpoints:
                     return _not_found()
                 return answers.document(discovery.group(self._catalogue, name))
             case Other(path):
+                if path.strip("/").partition("/")[0] == "openapi":
+                    return await self._openapi(request, path.strip("/").partition("/")[2])
                 return self._other(request, path.strip("/"))
 
     def _other(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
@@ -70,8 +77,6 @@ class Endpoints:
             return web.Response(text=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE})
         if first in health.ENDPOINTS:
             return self._health(request, first, rest)
-        if first == "openapi":
-            return self._openapi(request, rest)
         return _not_found()
 
     def _root(self, request: web.BaseRequest, *, core: bool) -> web.StreamResponse:
@@ -99,15 +104,17 @@ class Endpoints:
                 return answers.text(found.text, found.code)
         return _not_found()
 
-    def _openapi(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+    async def _openapi(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        """Definitions can be as large as any object, so documents are compared and made in a thread, one at a time."""
         version, _, group_version = path.partition("/")
-        found: Rendered | None = None
+        make: Callable[[], Rendered | None] | None = None
         media_type = bodies.JSON
         if path == "v2":
             media_type = _openapi_type(request)
-            found = self._v2.document(media_type)
+            make = partial(self._v2.document, media_type)
         elif version == "v3":
-            found = self._v3.document(group_version) if group_version else self._v3.index()
+            make = partial(self._v3.document, group_version) if group_version else self._v3.index
+        found = await self._heavy.run(_OPENAPI, make) if make else None
         if found is None:
             return _not_found()
         headers = {"ETag": found.etag, "Vary": "Accept"}

@@ -17,7 +17,7 @@ from aiohttp import web
 from devlet.cluster.remote.http import Request, Transport
 from devlet.errors import BadRequest, Forbidden
 from devlet.serve.kube_api import answers, bodies, long_answers, options
-from devlet.serve.kube_api.handlers import read_body
+from devlet.serve.kube_api.calls import read_body
 from devlet.serve.kube_api.narrowing import narrowed, warning
 
 __all__ = ["Forwarder"]

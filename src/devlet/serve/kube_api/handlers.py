@@ -1,11 +1,9 @@
 """The verbs on stored objects: from a request that may be answered to the answer."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import replace
 from functools import partial
 
-import anyio
 import msgspec
 from aiohttp import web
 
@@ -21,19 +19,19 @@ from devlet.cluster.client import (
     WriteOptions,
 )
 from devlet.cluster.store.guards import GuardedDelete, GuardedWrite
+from devlet.cluster.store.lists import Page
 from devlet.cluster.store.records import Documents
 from devlet.cluster.store.store import Store
 from devlet.errors import BadRequest, DevletError, UnsupportedPatch
 from devlet.kit.chance import random
 from devlet.objects.conversion import warning_for
 from devlet.objects.documents import Document
-from devlet.objects.kinds import Resource
 from devlet.objects.shape import conform_kind
 from devlet.objects.statuses import failure
-from devlet.serve.kube_api import answers, bodies, discovery, long_answers, negotiation, options
+from devlet.serve.kube_api import answers, bodies, discovery, long_answers, options
 from devlet.serve.kube_api.answers import Rejected
+from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.definitions import Definitions
-from devlet.serve.kube_api.negotiation import Format
 from devlet.serve.kube_api.partial_metadata import partial_metadata, partial_metadata_list
 from devlet.serve.kube_api.paths import Target
 from devlet.serve.kube_api.reader_limits import ReaderLimits
@@ -41,66 +39,7 @@ from devlet.serve.kube_api.requests import User
 from devlet.serve.kube_api.tables import include_object, printer, table
 from devlet.serve.kube_api.watches import stream
 
-_READ = 1 << 16
-BODY_TIMEOUT = 60.0  # seconds, as the reference allows a request
-
-
-@dataclass(slots=True)
-class Call:
-    """One request for a resource, after authentication and authorization."""
-
-    http: web.BaseRequest
-    target: Target
-    user: User
-    format: Format
-    now: datetime
-    warnings: list[str] = field(default_factory=list)
-
-    @property
-    def resource(self) -> Resource:
-        return self.target.resource
-
-    @property
-    def query(self) -> options.Query:
-        return self.http.query
-
-    @property
-    def pretty(self) -> bool:
-        return negotiation.is_pretty(
-            self.format, self.http.query.get("pretty"), self.http.headers.get("User-Agent", "")
-        )
-
-    def warn(self, text: str) -> None:
-        if text not in self.warnings:
-            self.warnings.append(text)
-
-    async def body(self) -> bytes:
-        return await read_body(self.http)
-
-    def write_options(self, kind: str) -> WriteOptions:
-        return options.write_options(self.query, kind, self.http.headers.get("User-Agent", ""), self.warn)
-
-    @property
-    def content_type(self) -> str:
-        return self.http.headers.get("Content-Type", "")
-
-
-async def read_body(request: web.BaseRequest) -> bytes:
-    """All of it: not compressed, not too large, within the time."""
-    bodies.check_encoding(request.headers.get("Content-Encoding", ""))
-    bodies.check_size(request.content_length)
-    if request.content.is_eof():  # it came with the head, as most do
-        whole = request.content.read_nowait()
-        bodies.check_size(len(whole))
-        return whole
-    blob = bytearray()
-    with anyio.move_on_after(BODY_TIMEOUT):
-        async for chunk in request.content.iter_chunked(_READ):
-            blob += chunk
-            bodies.check_size(len(blob))
-        return bytes(blob)
-    raise Rejected(failure(504, "Timeout", f"Timeout: the body did not arrive within {BODY_TIMEOUT:g} s"))
-
+__all__ = ["Admit", "Call", "Handlers", "delete_options", "method_not_allowed"]
 
 # Raises if the user may not do this: verb, target, the object as it would be stored, and as it is.
 Admit = Callable[[User, str, Target, Document | None, Document | None], None]
@@ -148,6 +87,11 @@ class Handlers:
                 return await long_answers.send(call, answers.list_pieces(call.resource, page), hold)
             body = msgspec.json.format(answers.list_body(call.resource, page), indent=2) + b"\n"
             return web.Response(body=body, content_type=bodies.JSON)
+        size = sum(len(record.body) for record in page.records)
+        return await call.computed(size, partial(self._transformed, call, page))
+
+    def _transformed(self, call: Call, page: Page) -> web.Response:
+        """A list as a table, or without all but metadata."""
         documents = Documents(page.records, call.resource.api_version)
         if call.format.as_kind == "Table":
             shown = table(
@@ -182,23 +126,27 @@ class Handlers:
         kind, api_version = call.resource.kind.kind, call.resource.api_version
         if target.subresource:
             kind, api_version = _SUBRESOURCE_KINDS.get(target.subresource, ("", ""))
-        document = self._decoded(await call.body(), call, wanted, api_version, kind)
+        blob = await call.body()
+        if target.subresource:
+            bodies.check_size(len(blob), bodies.MAX_UNSTORED_BODY)
+        document = await self._decoded(blob, call, wanted, api_version, kind)
         created = await self._store.create(
             call.resource,
             document,
             target.namespace,
             name=target.name,
             subresource=target.subresource,
-            options=self._guarded(call, "create", wanted),
+            options=self._guarded(call, "create", wanted, len(blob)),
         )
         return self._written(call, created, wanted, code=201)
 
     async def _update(self, call: Call) -> web.StreamResponse:
         target, wanted = call.target, call.write_options("UpdateOptions")
-        document = self._decoded(await call.body(), call, wanted, call.resource.api_version, call.resource.kind.kind)
+        blob = await call.body()
+        document = await self._decoded(blob, call, wanted, call.resource.api_version, call.resource.kind.kind)
         _check_address(target, document)
         existed = self._store.exists(call.resource, target.name, target.namespace)
-        guarded = self._guarded(call, "update", wanted)
+        guarded = self._guarded(call, "update", wanted, len(blob))
         updated = await self._store.update(call.resource, document, subresource=target.subresource, options=guarded)
         return self._written(call, updated, wanted, code=200 if existed else 201)
 
@@ -208,7 +156,9 @@ class Handlers:
         options.check_force(call.query, is_apply=is_apply)
         if is_apply:
             wanted = replace(wanted, field_manager=call.query.get("fieldManager", ""))
-        patch = _patch(bodies.decode_patch(await call.body(), call.content_type), call.content_type, call.query)
+        blob = await call.body()
+        decoded = await call.computed(len(blob), partial(bodies.decode_patch, blob, call.content_type))
+        patch = _patch(decoded, call.content_type, call.query)
         existed = self._store.exists(call.resource, target.name, target.namespace)
         patched = await self._store.patch(
             call.resource,
@@ -216,7 +166,7 @@ class Handlers:
             patch,
             target.namespace,
             subresource=target.subresource,
-            options=self._guarded(call, "patch", wanted),
+            options=self._guarded(call, "patch", wanted, len(blob)),
         )
         return self._written(call, patched, wanted, code=200 if existed else 201)
 
@@ -247,13 +197,23 @@ class Handlers:
         guard = partial(self._admit, call.user, "delete", call.target)
         return GuardedDelete(wanted.grace_period, wanted.propagation, wanted.preconditions, wanted.dry_run, guard)
 
-    def _guarded(self, call: Call, verb: str, wanted: WriteOptions) -> GuardedWrite:
+    def _guarded(self, call: Call, verb: str, wanted: WriteOptions, size: int) -> GuardedWrite:
+        """`size` is that of the body; what is stored already has to be worked through too."""
         guard = partial(self._admit, call.user, verb, call.target)
         shaped = bodies.media_type(call.content_type) == bodies.PROTOBUF  # by our decoder
-        return GuardedWrite(wanted.dry_run, wanted.field_manager, wanted.field_validation, wanted.warn, shaped, guard)
+        stored = self._store.table(call.resource).get((call.target.namespace, call.target.name))
+        return GuardedWrite(
+            wanted.dry_run,
+            wanted.field_manager,
+            wanted.field_validation,
+            wanted.warn,
+            shaped,
+            guard,
+            call.runner(size + (len(stored.body) if stored else 0)),
+        )
 
-    def _decoded(self, blob: bytes, call: Call, wanted: WriteOptions, api_version: str, kind: str) -> Document:
-        body = bodies.decode(blob, call.content_type, api_version=api_version, kind=kind)
+    async def _decoded(self, blob: bytes, call: Call, wanted: WriteOptions, api_version: str, kind: str) -> Document:
+        body = await call.decoded(blob, api_version, kind)
         for path in body.duplicates:
             finding = f'duplicate field "{path}"'
             if wanted.field_validation is FieldValidation.STRICT:
@@ -350,9 +310,10 @@ def _with_name(selector: str, name: str) -> str:
 async def delete_options(call: Call) -> DeleteOptions:
     """Those of the body and of the query."""
     blob = await call.body()
+    bodies.check_size(len(blob), bodies.MAX_UNSTORED_BODY)
     body: Document | None = None
     if blob:
-        body = bodies.decode(blob, call.content_type, api_version="v1", kind="DeleteOptions").document
+        body = (await call.decoded(blob, "v1", "DeleteOptions")).document
         if body.get("kind", "DeleteOptions") != "DeleteOptions":
             raise BadRequest(f"{body['kind']} cannot be handled as DeleteOptions")
         body = conform_kind(body, "v1", "DeleteOptions")

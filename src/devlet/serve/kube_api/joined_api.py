@@ -13,15 +13,16 @@ from aiohttp import web
 from devlet.errors import DevletError
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
+from devlet.kit.heavy_work import HeavyWork
 from devlet.objects.kinds import VIEWS_GROUP
 from devlet.objects.statuses import failure
 from devlet.serve.kube_api import answers, health, paths
 from devlet.serve.kube_api.answers import Rejected
 from devlet.serve.kube_api.api import check_subresource, format_of, verb_of
 from devlet.serve.kube_api.authentication import peer_uid, peer_user
+from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.endpoints import Endpoints
 from devlet.serve.kube_api.forwarding import Forwarder
-from devlet.serve.kube_api.handlers import Call
 from devlet.serve.kube_api.node_views import NodeViews
 from devlet.serve.kube_api.paths import VIEWS, Target
 from devlet.serve.kube_api.requests import User
@@ -39,6 +40,7 @@ class JoinedApi:
         self._endpoints = endpoints
         self._forwarder = forwarder
         self._clock = clock
+        self._heavy = HeavyWork()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -59,11 +61,11 @@ class JoinedApi:
             return await self._forwarder.forward(request)
         place = paths.parse(VIEWS, path)
         if not isinstance(place, Target):
-            return self._endpoints.answer(request, place)
+            return await self._endpoints.answer(request, place)
         check_subresource(place)
         verb = verb_of(request, place)
         format_ = format_of(request, watch=verb == "watch")
-        response = await self._views.handle(Call(request, place, user, format_, self._clock.now()), verb)
+        response = await self._views.handle(Call(request, place, user, format_, self._clock.now(), self._heavy), verb)
         return answers.in_form(response, format_)
 
 

@@ -17,8 +17,9 @@ from devlet.objects.kinds import Resource
 from devlet.objects.statuses import failure
 from devlet.serve.kube_api import answers
 from devlet.serve.kube_api.answers import Rejected
+from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.discovery import verbs
-from devlet.serve.kube_api.handlers import Call, delete_options, method_not_allowed
+from devlet.serve.kube_api.handlers import delete_options, method_not_allowed
 from devlet.serve.kube_api.partial_metadata import partial_metadata, partial_metadata_list
 from devlet.serve.kube_api.tables import include_object, table
 

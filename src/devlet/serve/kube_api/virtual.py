@@ -1,5 +1,7 @@
 """Resources that are answered and never stored: reviews, tokens, and the old way to bind a pod."""
 
+from functools import partial
+
 from aiohttp import web
 
 from devlet.cluster.store.store import Store
@@ -8,8 +10,9 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, PODS
 from devlet.objects.shape import conform_kind
 from devlet.serve.kube_api import answers, bodies, node_rules, reviews, token_requests
+from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.gate import Gate
-from devlet.serve.kube_api.handlers import Call, method_not_allowed
+from devlet.serve.kube_api.handlers import method_not_allowed
 from devlet.serve.kube_api.requests import Attributes
 from devlet.serve.kube_api.tokens import TokenIssuer
 
@@ -25,10 +28,13 @@ class Virtual:
             raise method_not_allowed()
         token = call.target.subresource == "token"
         kind, api_version = ("TokenRequest", "authentication.k8s.io/v1") if token else _kind(call)
-        body = bodies.decode(await call.body(), call.content_type, api_version=api_version, kind=kind).document
+        blob = await call.body()
+        bodies.check_size(len(blob), bodies.MAX_UNSTORED_BODY)
+        body = (await call.decoded(blob, api_version, kind)).document
         if body.get("kind", kind) != kind:
             raise BadRequest(f"{body.get('kind')} cannot be handled as a {kind}")
-        conform_kind(body, api_version, kind)  # what is of the wrong type or too deep is refused here
+        # What is of the wrong type or too deep is refused here.
+        await call.computed(len(blob), partial(conform_kind, body, api_version, kind))
         answer = await (self._token(call, body) if token else self._answer(call, body))
         return answers.document(answer, code=201, pretty=call.pretty)
 

@@ -5,7 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.cel.functions import Range, SizedNode
-from devlet.cel.library.regex import LIBRARY, MATCHES, compiled, find, find_all, matches
+from devlet.cel.library.regex import (
+    LIBRARY,
+    MATCHES,
+    MAX_CLASSES,
+    MAX_LENGTH,
+    MAX_MEMORY,
+    compiled,
+    find,
+    find_all,
+    matches,
+)
 from devlet.cel.types import STRING
 from devlet.cel.values import CelError, CostExceeded
 
@@ -139,3 +149,22 @@ def test_groups_may_not_be_nested_without_end() -> None:
 def test_an_answer_that_is_remembered_is_the_same() -> None:
     pattern = compiled("^a[0-9]+$")
     assert [pattern.matches(text) for text in ("a1", "b1", "a1", "b1")] == [True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("a" * (MAX_LENGTH + 1), f"{MAX_LENGTH + 1} bytes, limit {MAX_LENGTH}"),
+        (r"\pL" * (MAX_CLASSES + 1), f"{MAX_CLASSES + 1} Unicode classes, limit {MAX_CLASSES}"),
+        (r"\PL" * (MAX_CLASSES + 1), f"{MAX_CLASSES + 1} Unicode classes, limit {MAX_CLASSES}"),
+        (r"\pL{900}", f"more than {MAX_MEMORY} bytes when compiled"),
+        (r"(?:\pL?\pN?){90}", f"more than {MAX_MEMORY} bytes when compiled"),
+    ],
+)
+def test_a_pattern_that_takes_long_to_compile_is_refused_with_its_limit(pattern: str, reason: str) -> None:
+    assert error_of(pattern) == f"error parsing regexp: expression too large: {reason}: `{pattern}`"
+
+
+@pytest.mark.parametrize("pattern", ["a" * MAX_LENGTH, r"\pL" * 20, "[[:alpha:]]{1000}", "a?" * 2000, "(a{30}){30}"])
+def test_large_patterns_within_the_limits_are_compiled(pattern: str) -> None:
+    assert compiled(pattern).work > 0

@@ -8,7 +8,7 @@ from devlet.errors import BadRequest
 from devlet.objects import documents
 from devlet.objects.documents import Document
 from devlet.objects.patches.field_sets import EMPTY, FieldSet, field_set, parse
-from devlet.objects.patches.managed_fields import MAX_UPDATE_ENTRIES, decode, encode, stored, updated
+from devlet.objects.patches.managed_fields import MAX_SENT_ENTRIES, MAX_UPDATE_ENTRIES, decode, encode, stored, updated
 from devlet.objects.schema import message_of
 
 NOON, LATER = "2026-01-01T12:00:00Z", "2026-01-01T13:00:00Z"
@@ -235,3 +235,11 @@ def test_an_entry_that_lost_nothing_is_not_written_anew() -> None:
     created = write(None, config_map({"a": "1"}), "m1")
     changed = write(created, config_map({"a": "1"}, labels={"l": "1"}), "m2")
     assert changed["metadata"]["managedFields"][0] is created["metadata"]["managedFields"][0]
+
+
+def test_a_list_of_very_many_managers_is_refused() -> None:
+    entry = {"operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}
+    many = [{**entry, "manager": str(i)} for i in range(MAX_SENT_ENTRIES + 1)]
+    assert len(decode(many[:-1])) == MAX_SENT_ENTRIES
+    with pytest.raises(BadRequest, match="limit is 1000"):
+        decode(many)

@@ -6,7 +6,8 @@ from devlet.errors import Cause
 from devlet.objects import names
 from devlet.objects.documents import Document
 from devlet.objects.validation import metadata
-from devlet.objects.validation.field_errors import forbidden, invalid, required, too_long
+from devlet.objects.validation.field_errors import forbidden, invalid, required, too_long, too_many
+from devlet.objects.validation.metadata import FINALIZERS_MAX, OWNERS_MAX
 
 GOOD = {"name": "n", "namespace": "ns"}
 OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
@@ -174,3 +175,10 @@ def test_any_change_of_what_is_checked_is_noticed(old: Document, data: st.DataOb
     changed = data.draw(some_metadata)
     differs = {key for key in {*old, *changed} - {"uid"} if old.get(key) != changed.get(key)}
     assert metadata.is_checked(changed, old) == (not differs)
+
+
+def test_owners_and_finalizers_are_limited() -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+    for key, item, most in (("ownerReferences", owner, OWNERS_MAX), ("finalizers", "a.b/c", FINALIZERS_MAX)):
+        assert check({key: [item] * most}) == []
+        assert check({key: [item] * (most + 1)}) == [too_many(f"metadata.{key}", most + 1, most)]

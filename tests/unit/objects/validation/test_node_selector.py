@@ -4,7 +4,7 @@ from devlet.errors import Cause
 from devlet.objects import names
 from devlet.objects.documents import Document
 from devlet.objects.validation import node_selector
-from devlet.objects.validation.field_errors import forbidden, invalid, required
+from devlet.objects.validation.field_errors import forbidden, invalid, required, too_many
 
 P = "s.nodeSelectorTerms"
 
@@ -84,3 +84,12 @@ def test_a_bad_selector_is_refused(document: Document, cause: Cause) -> None:
 def test_devices_have_exactly_one_term(terms: list[Document]) -> None:
     causes = list(node_selector.check_single({"nodeSelectorTerms": terms}, "s"))
     assert causes[0] == invalid(P, terms or None, "must have exactly one node selector term")
+
+
+def test_terms_and_requirements_are_limited() -> None:
+    requirement = {"key": "a", "operator": "Exists"}
+    most = {"nodeSelectorTerms": [{"matchExpressions": [requirement]}] * (node_selector.PARTS_MAX // 2)}
+    assert list(node_selector.check(most, "s")) == []
+    one_term = {"nodeSelectorTerms": [{"matchExpressions": [requirement] * node_selector.PARTS_MAX}]}
+    causes = [too_many(P, node_selector.PARTS_MAX + 1, node_selector.PARTS_MAX)]
+    assert list(node_selector.check(one_term, "s")) == causes

@@ -3,6 +3,7 @@ import pytest
 from devlet.errors import Cause
 from devlet.objects.validation import selectors
 from devlet.objects.validation.field_errors import forbidden, invalid, required, too_long, too_many
+from devlet.objects.validation.selectors import PATTERN_WORK_MAX, no_work, within_budget
 
 
 def refuse(expression: str, stored: bool) -> list[Cause]:
@@ -60,3 +61,18 @@ def test_too_many_selectors_are_not_looked_at() -> None:
 
 def test_without_a_compiler_every_expression_is_accepted() -> None:
     assert list(selectors.check([cel("1 +")], "s", selectors.accept_any)) == []
+
+
+def test_the_selectors_of_one_object_share_a_budget_for_patterns() -> None:
+    asked: list[str] = []
+
+    def check_one(expression: str, _stored: bool) -> tuple[Cause, ...]:
+        asked.append(expression)
+        return ()
+
+    budgeted = within_budget(check_one, lambda _expression, _stored: PATTERN_WORK_MAX // 2 + 1)
+    assert [len(budgeted(text, False)) for text in "abcd"] == [0, 0, 1, 1]
+    assert asked == ["a", "b"]
+    assert "exceed the limit of 500000 instructions" in budgeted("e", False)[0].message
+    assert budgeted("stored before", True) == ()
+    assert within_budget(check_one, no_work)("of the next object", False) == ()

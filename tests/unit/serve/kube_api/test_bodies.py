@@ -103,3 +103,22 @@ def test_compressed_bodies_are_refused() -> None:
     bodies.check_encoding("identity")
     with pytest.raises(UnknownFormat, match="compressed"):
         bodies.check_encoding("gzip")
+
+
+def test_the_number_of_objects_and_lists_is_limited() -> None:
+    fits = b'{"a":[' + b"[]," * (bodies.MAX_CONTAINERS - 3) + b"[]]}"
+    assert len(decode(fits, bodies.JSON).document["a"]) == bodies.MAX_CONTAINERS - 2
+    for content_type in (bodies.JSON, bodies.YAML):
+        with pytest.raises(TooLarge, match="limit is 250000 objects and lists"):
+            decode(b'{"a":[' + b"[]," * bodies.MAX_CONTAINERS + b"1]}", content_type)
+
+
+def test_numbers_with_large_exponents_are_read_and_out_of_range_refused() -> None:
+    assert decode(b'{"a":[1.5e300,5e-324,0.1]}', bodies.JSON).document == {"a": [1.5e300, 5e-324, 0.1]}
+    with pytest.raises(BadRequest, match="out of range"):
+        decode(b'{"a":1e999}', bodies.JSON)
+
+
+def test_yaml_of_other_types_than_json_is_refused_with_its_place() -> None:
+    with pytest.raises(BadRequest, match=r"error converting YAML to JSON: .*!?set is not supported, in line 1"):
+        decode(b"a: !!set {b}", bodies.YAML)

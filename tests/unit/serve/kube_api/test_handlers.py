@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from devlet.objects import kube_protobuf
-from devlet.serve.kube_api import bodies, handlers
+from devlet.serve.kube_api import bodies, calls
 from devlet.testing.waiting import deadline
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(served: "Served", mon
         yield b"{"
         await anyio.sleep_forever()
 
-    monkeypatch.setattr(handlers, "BODY_TIMEOUT", 0.05)
+    monkeypatch.setattr(calls, "BODY_TIMEOUT", 0.05)
     with deadline():
         code, status = await served.request("POST", MAPS, data=nothing())
     assert (code, status["reason"]) == (504, "Timeout")
