@@ -16,4 +16,5 @@ class Settings:
     watch_events: int = 4_096  # a watcher that lags further behind is ended and has to resume …
     watch_bytes: int = 64 << 20  # … or by this many bytes
     max_object_bytes: int = 3 << 20
+    large_object_bytes: int = 256 << 10  # changes of larger objects are prepared in a thread, whoever makes them
     collect_garbage: bool = True  # off where a kube-controller-manager does it
