@@ -29,13 +29,17 @@ def of_pod(pod: Pod) -> frozenset[Port]:
 
 
 def conflict(wanted: Collection[Port], used: Collection[Port]) -> bool:
-    return any(_excludes(one, other) for one in wanted for other in used)
-
-
-def _excludes(one: Port, other: Port) -> bool:
-    if (one.number, one.protocol) != (other.number, other.protocol):
+    """Whether two ports exclude each other. Two pods may have thousands, so they are not compared one by one."""
+    if not wanted or not used:
         return False
-    return one.address == other.address or _EVERY_ADDRESS in (one.address, other.address)
+    taken: dict[tuple[int, str], set[str]] = {}
+    for port in used:
+        taken.setdefault((port.number, port.protocol), set()).add(port.address)
+    return any(
+        _EVERY_ADDRESS == one.address or not addresses.isdisjoint((one.address, _EVERY_ADDRESS))
+        for one in wanted
+        if (addresses := taken.get((one.number, one.protocol)))
+    )
 
 
 def _port(port: ContainerPort) -> Port:

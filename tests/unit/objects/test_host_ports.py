@@ -38,3 +38,10 @@ def test_a_port_on_all_addresses_excludes_the_same_port_on_one(other: Port, expe
 def test_two_addresses_do_not_exclude_each_other() -> None:
     assert not conflict([Port("10.0.0.1", "TCP", 80)], [Port("10.0.0.2", "TCP", 80)])
     assert not conflict([], [HTTP])
+
+
+def test_thousands_of_ports_are_compared_in_one_pass() -> None:
+    some = [Port("10.0.0.1", "TCP", number) for number in range(30_000)]
+    others = [Port("10.0.0.2", "TCP", number) for number in range(30_000)]
+    assert not conflict(some, others)
+    assert conflict(some, [*others, Port("0.0.0.0", "TCP", 29_999)])

@@ -1,12 +1,14 @@
 """The embedded implementation of the port: what is staged by Kubernetes' rules is answered when it is durable."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
+import anyio.to_thread
 from anyio.lowlevel import checkpoint
 
 from devlet.cluster.client import (
@@ -51,6 +53,7 @@ class Store:
         self._ledger = ledger
         self._clock = clock
         self._staging = Staging(ledger, clock, rules)
+        self._threads = anyio.CapacityLimiter(1)
 
     @property
     def version(self) -> int:
@@ -252,6 +255,8 @@ class Store:
 
     async def _write(self, resource: Resource, key: Key, options: WriteOptions, step: drafts.Step) -> Document:
         run = guards.runner(options)
+        if run is None and self._is_large(resource.kind, key):  # a controller's write, say
+            run = self._in_thread
         try:
             if run is None:
                 staged = step(self._staging, options)
@@ -261,6 +266,13 @@ class Store:
             await self._refused(resource.kind, key)
             raise
         return await self._finish(resource, staged, options)
+
+    def _is_large(self, kind: Kind, key: Key) -> bool:
+        record = self._ledger.newest(kind, key)
+        return record is not None and len(record.body) > self._ledger.settings.large_object_bytes
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        return await anyio.to_thread.run_sync(work, limiter=self._threads)
 
     async def _finish(self, resource: Resource, staged: Staged, options: WriteOptions) -> Document:
         document, pending = staged

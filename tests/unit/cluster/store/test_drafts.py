@@ -11,10 +11,12 @@ import pytest
 from devlet.cluster.client import ApplyPatch, MergePatch
 from devlet.cluster.store.drafts import MAX_DRAFTS
 from devlet.cluster.store.guards import GuardedWrite
+from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.store import Store
 from devlet.errors import AlreadyExists, Conflict, Forbidden, InvalidObject, NotFound
 from devlet.objects.documents import Document
 from devlet.objects.kinds import CONFIG_MAPS, NAMESPACES
+from devlet.objects.patches import merge_patch
 
 pytestmark = pytest.mark.anyio
 
@@ -136,3 +138,21 @@ async def test_refusals_and_dry_runs_write_nothing(store: Store) -> None:
     dry = GuardedWrite(dry_run=True, run=in_thread)
     assert (await store.create(CONFIG_MAPS, document(x="1"), "default", options=dry))["data"] == {"x": "1"}
     assert not store.exists(CONFIG_MAPS, "a", "default")
+
+
+async def test_changes_of_large_objects_are_prepared_in_a_thread_whoever_makes_them(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = "x" * Settings().large_object_bytes
+    await store.create(CONFIG_MAPS, document(x=large), "default")
+    threads: list[int] = []
+    real = merge_patch.apply
+
+    def seen(live: Document, patch: Any) -> Any:
+        threads.append(threading.get_ident())
+        return real(live, patch)
+
+    monkeypatch.setattr(merge_patch, "apply", seen)
+    patched = await store.patch(CONFIG_MAPS, "a", MergePatch({"data": {"y": "2"}}), "default")
+    assert patched["data"] == {"x": large, "y": "2"}
+    assert threads and threads[0] != threading.get_ident()
