@@ -1,8 +1,8 @@
-"""Writes that take long to stage: prepared in a thread, and carried out if nothing they rest on has changed meanwhile.
+"""Writes that take long to stage. A thread prepares such a write as a draft, and the event loop commits it.
 
-A thread only reads the ledger. What it read is compared in the event loop, where the write then gets its version at
-once; if another writer was faster, the draft is made again from the newest state. So two writers never both win,
-wherever they were prepared.
+The thread only reads the ledger. The event loop compares what the thread read with the newest state. If nothing has
+changed, the write gets its version at once. If another writer was faster, the thread prepares the draft again. So of
+two conflicting writes only one succeeds, wherever each was prepared.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from devlet.objects.kinds import Kind, Resource
 
 __all__ = ["MAX_DRAFTS", "Draft", "Step", "stage"]
 
-MAX_DRAFTS = 5  # of one write; kube-apiserver tries a patch as often
+MAX_DRAFTS = 5  # of one write; kube-apiserver tries a patch just as often
 
 Step = Callable[[Staging, WriteOptions], Staged]
 
@@ -35,22 +35,22 @@ class Draft:
         self._written: tuple[Kind, Key, Document, bool] | None = None
 
     def newest(self, kind: Kind, key: Key) -> Record | None:
-        """The same answer as at the first time, whatever happens meanwhile."""
+        """Return the same record as at the first call, whatever happens meanwhile."""
         if (kind.key, key) not in self._read:
             self._read[kind.key, key] = kind, self._ledger.newest(kind, key)
         return self._read[kind.key, key][1]
 
     def write(self, kind: Kind, key: Key, document: Document, *, deleted: bool = False) -> None:
-        """Keep the write. What is too large is refused here already: the event loop has to encode it once more."""
+        """Keep the write. Refuse an object that is too large here, so that the event loop need not encode it."""
         self._ledger.check_size(kind, key, msgspec.json.encode(document))
         self._written = kind, key, document, deleted
 
     def guard(self, new: Document | None, old: Document | None) -> None:
-        """Keep for the event loop what the guard looks at: it reads more than this object."""
+        """Keep the arguments of the guard. The event loop calls it, because it reads more than this object."""
         self._guarded.append((new, old))
 
     def check(self, options: WriteOptions) -> None:
-        """Raise what the guard raises."""
+        """Call the guard, and raise what it raises."""
         for new, old in self._guarded:
             guards.check(options, new, old)
 
@@ -69,7 +69,7 @@ class Draft:
 async def stage(
     ledger: Ledger, staging: Staging, resource: Resource, name: str, options: WriteOptions, run: guards.Run, step: Step
 ) -> Staged:
-    """As `step(staging, options)`, with the computing part in a thread. Conflict if others keep changing the object."""
+    """Run `step(staging, options)` in a thread, and commit it. Raise Conflict if others keep changing the object."""
     for _ in range(MAX_DRAFTS):
         draft = Draft(ledger)
         document, _ = await run(_bound(step, staging.on(draft), guards.guarded_by(options, draft.guard)))

@@ -1,7 +1,7 @@
-"""Events are kept for a limited time, and only so many of them.
+"""Expiry of Events: they are kept for a limited time, and only up to a maximum number.
 
-On an API server a lease of etcd does this. As there, each write of an Event starts its time again, and the end of it is
-a deletion like any other: it has a version, and watchers see it.
+On an API server a lease of etcd does this. As there, each write of an Event starts its time again. An Event that
+expires is deleted like any other object: the deletion has a version, and watchers see it.
 """
 
 import logging
@@ -15,7 +15,7 @@ from devlet.kit.facts import facts
 from devlet.objects.kinds import EVENTS
 
 log = logging.getLogger(__name__)
-_BATCH = 100  # deletions between which others get their turn
+_BATCH = 100  # deletions, after which other writes and requests get their turn
 
 
 class Expiry:
@@ -24,7 +24,7 @@ class Expiry:
         self._clock = clock
 
     async def run(self) -> None:
-        """Until cancelled. What expired while the store was closed goes at once."""
+        """Delete expired Events until cancelled, at once those that expired while the store was closed."""
         settings = self._ledger.settings
         while True:
             try:
@@ -34,15 +34,15 @@ class Expiry:
             await self._clock.sleep(min(settings.expire_every, settings.event_ttl / 2))
 
     async def expire(self) -> None:
-        """Delete what is due. Each batch is on disk before the next one begins."""
+        """Delete the Events that are due. Each batch is on disk before the next one begins."""
         while due := self._due():
             pending = [self._delete(record) for record in due]
             await pending[-1].durable()
 
     def _due(self) -> list[Record]:
-        """The first of those that have to go. One that is being written meanwhile is not among them."""
+        """Return the oldest Events that have to be deleted, without those that are being written meanwhile."""
         settings = self._ledger.settings
-        records = self._ledger.table(EVENTS.kind).records  # the one that was written first comes first
+        records = self._ledger.table(EVENTS.kind).records  # in the order in which they were last written
         surplus = len(records) - settings.max_events
         horizon = self._ledger.time() - settings.event_ttl
         oldest = enumerate(islice(records.values(), _BATCH))

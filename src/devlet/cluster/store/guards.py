@@ -18,12 +18,12 @@ def allow(new: Document | None, old: Document | None) -> None:
 
 
 Run = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Carries out a computation beside the event loop, and returns what it returns."""
+"""Runs a computation beside the event loop, and returns its result."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardedWrite(WriteOptions):
-    """`run` is for objects that take long to prepare; None prepares them at once."""
+    """`run` prepares objects that take long beside the event loop; None prepares them in the event loop."""
 
     guard: Guard = allow
     run: Run | None = None
@@ -45,5 +45,5 @@ def runner(options: WriteOptions) -> Run | None:
 
 
 def guarded_by(options: WriteOptions, guard: Guard) -> WriteOptions:
-    """The same options with another guard, if they have one."""
+    """Return the same options with another guard, if they have one."""
     return replace(options, guard=guard) if isinstance(options, GuardedWrite) else options

@@ -109,7 +109,7 @@ class Ledger:
 
     def time(self) -> int:
         """Return the seconds since the epoch by a clock that does not jump: the time of day when the file was opened,
-        and what has passed since."""
+        plus the time that has passed since."""
         return int(self._began + self._clock.monotonic())
 
     def freeze(self) -> None:
@@ -144,7 +144,7 @@ class Ledger:
         self.check_size(kind, key, body)
         self._next += 1
         before = self.newest(kind, key)
-        key = before.key if before else key  # the history has one for each change: let them be the same object
+        key = before.key if before else key  # the history has a key for each change: let all of them be the same object
         record = Record.of(key, version, body, document)
         pending = Pending(record, deleted, document)
         self._pending[kind.key, key] = self._in_flight[version] = pending
@@ -153,7 +153,7 @@ class Ledger:
         return pending
 
     def check_size(self, kind: Kind, key: Key, body: bytes) -> None:
-        """Raise TooLarge if no object may be that large."""
+        """Raise TooLarge if the object exceeds the limit."""
         if len(body) > (limit := self.settings.max_object_bytes):
             raise TooLarge(f'{kind.plural} "{key[1]}": {len(body)} bytes are over the limit of {limit} bytes')
 
@@ -228,7 +228,7 @@ class Ledger:
         self._committer.resume()
 
     def _failed(self, error: DevletError, count: int) -> None:
-        """Log the first failure: callers get an error for each of their writes."""
+        """Log the first failure only: callers get an error for each of their writes."""
         level = logging.ERROR if self.problem is None else logging.DEBUG
         log.log(level, "store cannot write", extra=facts(err=error, lost=count))
         self.problem = str(error)
@@ -240,7 +240,7 @@ class Ledger:
             self.problem, self._failing, self._refused_bytes = None, anyio.Event(), 0
 
     async def probe_while_failing(self) -> None:
-        """Until cancelled: notice that the disk takes writes again, even if nothing else is written."""
+        """Notice that the disk takes writes again, even if no client writes. Run until cancelled."""
         loop = asyncio.get_running_loop()
 
         def probe() -> None:

@@ -134,7 +134,7 @@ class LogFile:
             self._reader = connect(path, "ro&immutable=1" if main_only else "ro")
         self._writer: sqlite3.Connection | None = None
         self._mark_file: MarkFile | None = None
-        self._in_place: dict[Path, tuple[int, int] | None] = {}  # the open files, by the names that a start looks for
+        self._in_place: dict[Path, tuple[int, int] | None] = {}  # the open files, by their paths
         self._holds: Mark | None = None  # what a mark has to say about the rows
         self._mark_behind = False
         self._frozen = False
@@ -221,7 +221,7 @@ class LogFile:
         self._advance(self._holds.removed(to, checksums))
 
     def probe(self, size: int = 0) -> None:
-        """Commit a change that means nothing, if the disk takes `size` bytes. Unavailable if it does not."""
+        """Commit a change without a meaning if the disk has room for `size` bytes; otherwise raise Unavailable."""
         with translated(self.path), tempfile.TemporaryFile(dir=self.path.resolve().parent) as file:
             file.write(bytes(size))
             file.flush()
@@ -230,7 +230,7 @@ class LogFile:
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
 
     def _check_in_place(self) -> None:
-        """What is committed to a file that was removed is gone at the next start, so it must not be acknowledged."""
+        """Raise Unavailable if a file was removed: the next start would lose what is written to it from now on."""
         for path, known in self._in_place.items():
             if identity(path) != known:
                 raise Unavailable(_removed(path, is_database=path == self.path))
@@ -340,7 +340,7 @@ def _contradiction(mark: Mark | None, found: Mark) -> str:
 
 
 def _removed(path: Path, *, is_database: bool) -> str:
-    """What happened to an open file, and what to do."""
+    """Return what happened to an open file, and what to do."""
     what = f"{path} was removed or replaced while devlet runs, so nothing can be written."
     if is_database:
         return (

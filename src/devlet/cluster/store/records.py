@@ -81,7 +81,7 @@ _document = msgspec.json.Decoder(dict[str, Any], float_hook=read_float)
 class Record:
     """One committed version of one object. `at` is when it was committed, by the ledger's clock.
 
-    What this process wrote is `checked`: its values have the right types."""
+    A record that this process wrote is `checked`: its values have the right types."""
 
     __slots__ = ("__dict__", "at", "body", "key", "version")
     checked = False
@@ -108,7 +108,7 @@ class Record:
             return Head(self._metadata())
 
     def _metadata(self) -> Metadata:
-        """The metadata, without values of the wrong type."""
+        """Return the metadata without values of the wrong type."""
         try:
             return _metadata_only.decode(self.body).metadata
         except msgspec.ValidationError:
@@ -176,7 +176,7 @@ class Table:
     """The committed objects of one kind, by key and in key order, and the changes since the last compaction."""
 
     def __init__(self) -> None:
-        self.records: dict[Key, Record] = {}  # the one that was written last comes last
+        self.records: dict[Key, Record] = {}  # in the order in which they were last written
         self._keys: list[Key] = []
         self._changes: list[Change] = []
         self.version = 0  # of the last change
@@ -214,7 +214,7 @@ class Table:
             yield key
 
     def changes(self, after: int, limit: int | None = None) -> list[Change]:
-        """Changes with a version above `after`, in order; only the first ones if there is a limit."""
+        """Return the changes with a version above `after`, in order, and at most `limit` of them."""
         start = bisect_right(self._changes, after, key=lambda change: change.version)
         return self._changes[start : None if limit is None else start + limit]
 

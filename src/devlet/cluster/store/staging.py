@@ -67,7 +67,7 @@ class Staging:
         self._randomness = Randomness()
 
     def on(self, objects: Objects) -> "Staging":
-        """The same steps with other objects; it may be used in another thread."""
+        """Return the same steps for another ledger; the result may be used in another thread."""
         return Staging(objects, self._clock, self._rules)
 
     def create(
@@ -114,7 +114,7 @@ class Staging:
         old = self.existing(resource, key)
         self.stored(resource, old)
         live = convert(old.document(), resource.api_version)
-        shaped = live if old.checked else None  # else all of the result has to be checked
+        shaped = live if old.checked else None  # otherwise all of the result has to be checked
         new = accept(resource, _patched(resource, live, patch), options, patched=True, live=shaped)
         _check_address(new["metadata"], key)
         if (wanted := new["metadata"].get("resourceVersion")) and wanted != str(old.version):
@@ -201,8 +201,8 @@ class Staging:
         return new, pending
 
     def stored(self, resource: Resource, record: Record) -> Document:
-        """The stored document, or its metadata alone if it has values of the wrong type: an older release may have
-        stored it, and it can still be deleted or replaced."""
+        """Return the stored document, or only its metadata if it has values of the wrong type. An older release may
+        have stored such an object; it can still be deleted or replaced."""
         document = record.document()
         if record.checked:
             return document

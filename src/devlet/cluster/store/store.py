@@ -77,7 +77,7 @@ class Store:
 
     @property
     def unread_bytes(self) -> int:
-        """What changes hold in memory that some watch has yet to see."""
+        """Return how many bytes of changes are in memory because some watch has yet to see them."""
         return self._ledger.watchers.bytes
 
     def end_watches(self) -> None:
@@ -114,8 +114,8 @@ class Store:
     async def watch_batches(
         self, resource: Resource, namespace: str, options: WatchOptions
     ) -> AsyncIterator[AsyncIterator[Batch]]:
-        """As `watch`, with the objects as they are stored, and with events together that are there together. A batch
-        that was dealt with may be cleared."""
+        """Watch in batches of the events that are available at the same time, with the objects as they are stored. The
+        caller may clear a batch that it has handled."""
         async with self._watching(resource, namespace, options) as watch, aclosing(watch.batches()) as batches:
             yield batches
 
@@ -163,7 +163,7 @@ class Store:
             new = _accepted(resource, document, options)
             if not new["metadata"].get("name"):
                 raise BadRequest("name must be provided")
-            if "managedFields" in document["metadata"]:  # an empty list means: forget who manages what
+            if "managedFields" in document["metadata"]:  # an empty list means: forget the managers
                 new["metadata"].setdefault("managedFields", [])
             return staging.replacement(resource, new, subresource, options)
 
@@ -216,7 +216,7 @@ class Store:
             if number % _AT_ONCE == 0:
                 await checkpoint()
             old = self._ledger.newest(resource.kind, record.key)
-            if old is not None and old.metadata.uid == record.metadata.uid:  # else another writer was faster
+            if old is not None and old.metadata.uid == record.metadata.uid:  # otherwise another writer was faster
                 document, pending = self._staging.delete(resource, old, options)
                 deleted.append(convert(document, resource.api_version))
                 pendings.append((record.key, pending))
@@ -255,7 +255,7 @@ class Store:
 
     async def _write(self, resource: Resource, key: Key, options: WriteOptions, step: drafts.Step) -> Document:
         run = guards.runner(options)
-        if run is None and self._is_large(resource.kind, key):  # a controller's write, say
+        if run is None and self._is_large(resource.kind, key):  # for example a controller's write
             run = self._in_thread
         try:
             if run is None:
@@ -335,14 +335,14 @@ async def _compact_now_and_then(ledger: Ledger, clock: Clock) -> None:
 
 
 def _accepted(resource: Resource, document: Document, options: WriteOptions) -> Document:
-    """The document in storage form. If it may be needed again, what is accepted shares nothing with it."""
+    """Return the document in storage form. If the document may be needed again, the result shares nothing with it."""
     if options.shaped and guards.runner(options) is not None:
         document = copy(document)
     return accept(resource, document, options)
 
 
 def _said(document: Document, key: str) -> str:
-    """What the metadata of an unchecked document say."""
+    """Return a string from the metadata of an unchecked document; empty if there is none."""
     metadata = document.get("metadata")
     said = metadata.get(key) if isinstance(metadata, dict) else None
     return said if isinstance(said, str) else ""

@@ -1,6 +1,8 @@
 """One watch: the present objects, then all changes after that, in order and without a gap.
 
-It reads as its reader does. What was replaced or forgotten in memory meanwhile is read from the history on disk."""
+A watch reads from the store only as fast as its reader reads from it. Versions that are no longer in memory by then are
+read from the history on disk.
+"""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing, contextmanager
@@ -25,7 +27,7 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 
 _CHUNK = 64  # keys, or changes of the history, that are looked at together
-_BATCH = 16 << 10  # bytes after which no more events are put together
+_BATCH = 16 << 10  # bytes after which a batch gets no more events
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -78,10 +80,10 @@ Batch = list[Frame]
 
 
 class Watch:
-    """Begin one with no await between `find_start` and `running`: all changes after that are offered to its watcher.
+    """A watch that misses nothing, if there is no await between `find_start` and `running`.
 
-    While its reader does nothing, it holds nothing but the keys of the next _CHUNK present objects, and the events that
-    the reader has: up to _BATCH bytes, or a single larger event."""
+    While its reader does nothing, it holds only the keys of the next _CHUNK present objects, and the events that the
+    reader has: up to _BATCH bytes, or a single larger event."""
 
     def __init__(self, ledger: Ledger, resource: Resource, selection: Selection, options: WatchOptions, start: Start):
         self._ledger = ledger
@@ -99,8 +101,8 @@ class Watch:
             yield
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Events in order; those that are there at the same time come together. The reader may clear a batch, so that
-        the objects are not kept for as long as it takes to send them."""
+        """Yield events in order, in batches of those that are available at the same time. The reader may clear a
+        batch, so that the objects are not kept while they are being sent."""
         timeout = self._options.timeout
         deadline = anyio.current_time() + timeout if timeout is not None else float("inf")
         if self._start.initial:
@@ -119,7 +121,7 @@ class Watch:
                     yield WatchEvent(frame.type, frame.document(self._resource.api_version))
 
     async def _initial(self) -> AsyncGenerator[Batch, None]:
-        """The objects as they were when the watch began."""
+        """Yield the objects as they were when the watch began."""
         batch: Batch = []
         size, after = 0, None
         while True:
@@ -142,7 +144,7 @@ class Watch:
             yield batch
 
     def _planned(self, after: Key | None) -> tuple[list[tuple[Key, int]], Key | None]:
-        """The next keys with the version that each had when the watch began, and the key that the next ones come after,
+        """Return the next keys, with the version that each had when the watch began, and the key to continue after;
         None at the end."""
         table, namespace, began = self._table, self._selection.namespace, self._start.after
         keys = list(islice(table.keys(namespace, after), _CHUNK))
@@ -182,7 +184,7 @@ class Watch:
         return not self._watcher.ended and self._watcher.position >= self._recent.newest
 
     async def _taken(self) -> Batch:
-        """The next events, from memory or from disk; none if there are none."""
+        """Return the next events, from memory or from disk; none if there are none."""
         while self._watcher.position < self._recent.newest:
             in_memory = self._watcher.position >= self._recent.start
             if batch := self._batch(self._recent.after(self._watcher.position) if in_memory else await self._older()):
@@ -202,7 +204,7 @@ class Watch:
         return batch
 
     async def _older(self) -> list[Update]:
-        """The next changes of the history, of up to _BATCH bytes, or a single larger one."""
+        """Return the next changes of the history, of up to _BATCH bytes, or a single larger one."""
         position, until = self._watcher.position, self._recent.start
         self._check(position)
         changes: list[Change] = []
@@ -222,7 +224,7 @@ class Watch:
         return [_update(change, rows) for change in changes]
 
     def _check(self, version: int) -> None:
-        """Raises Expired if changes after that version are forgotten."""
+        """Raise Expired if the history no longer has all changes after that version."""
         if version < self._ledger.compacted:
             raise self._expired(version)
 

@@ -1,9 +1,9 @@
-"""Who watches what, and the changes that some of them have yet to see.
+"""The watchers of each kind, and the changes that some of them have yet to see.
 
-A watcher has a position and no queue: it holds nothing, however far it is behind. The newest changes of each kind that
-is watched are in memory once for all watchers, until each of them has seen them or the budget for all kinds together is
-used up. A watcher that is further behind reads the history on disk. So no watcher waits for another, and no change is
-left out.
+A watcher has a position but no queue, so it holds nothing, however far it is behind. All watchers of a kind share one
+copy of its newest changes in memory. A change stays there until every watcher has seen it, or until the budget for all
+kinds together is used up. A watcher that is further behind reads the history on disk. So no watcher waits for another,
+and none misses a change.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _TRIM_BYTES = 1 << 20  # … or bytes, after which those that every watcher has 
 @dataclass(slots=True)
 class Update:
     """One committed change. `record` is the new state, or the last one if the object was deleted. `written` is the same
-    as a document, where it is at hand: the writer has it too, so it must not be changed."""
+    state as a document, if the writer has it already. The writer shares it, so it must not be changed."""
 
     version: int
     old: Record | None
@@ -38,8 +38,8 @@ class Update:
 
     @property
     def pinned(self) -> int:
-        """Bytes that are in memory because of this update. The new state of an object is there in any case, and if a
-        later update replaces it, it counts there."""
+        """Return the bytes that are in memory because of this update. The new state of an object does not count: it is
+        in memory in any case, and counts for the later update that replaces it."""
         old = len(self.old.body) if self.old else 0
         return _UPDATE_BYTES + old + (len(self.record.body) if self.deleted else 0)
 
@@ -52,7 +52,7 @@ class Update:
         return EventType.DELETED if was else None
 
     def document(self, type_: EventType, api_version: str) -> Document:
-        """The object as the event shows it; decoded once for all watchers that keep up."""
+        """Return the object as the event shows it. It is decoded once for all watchers that keep up."""
         # An object that left the selection is shown in its last matching state, at the version of the change.
         left = type_ is EventType.DELETED and not self.deleted
         if self._documents is None:
@@ -63,7 +63,7 @@ class Update:
         return found
 
     def age(self) -> None:
-        """Keep nothing decoded from now on: it is several times as large as what is stored."""
+        """Keep no decoded documents from now on: they are several times as large as the stored bytes."""
         self.written = self._documents = None
 
     def _decoded(self, left: bool, api_version: str) -> Document:
@@ -76,7 +76,7 @@ class Update:
 
 
 class Watcher:
-    """Where one reader is: it has seen all that happened to its selection up to `position`."""
+    """The position of one reader, which has seen all changes of its selection up to `position`."""
 
     def __init__(self, selection: Selection, *, after: int) -> None:
         self._selection = selection
@@ -85,7 +85,7 @@ class Watcher:
         self.ended = False
 
     def offer(self, update: Update) -> None:
-        """A new change, for a watcher that has seen all that were before it."""
+        """Take note of a new change. The watcher must have seen all changes before it."""
         if update.version > self.position:
             if update.event_for(self._selection) is None:
                 self.position = update.version
@@ -98,7 +98,7 @@ class Watcher:
         self._arrived.set()
 
     async def wait(self, seconds: float) -> None:
-        """Until there is something new, the end, or the time is over. To be called with nothing left to take."""
+        """Wait for a new change, the end, or the end of the time. Call it only if there is nothing left to take."""
         if self.ended:
             return
         self._arrived = asyncio.Event()
@@ -137,12 +137,12 @@ class Recent:
             self.trim()
 
     def after(self, version: int) -> Iterator[Update]:
-        """The changes above a version, which must not be below `start`."""
+        """Yield the changes above a version, which must not be below `start`."""
         for i in range(bisect_right(self._updates, version, key=lambda update: update.version), len(self._updates)):
             yield self._updates[i]
 
     def trim(self) -> None:
-        """Drop what every watcher has seen."""
+        """Drop the changes that every watcher has seen."""
         seen = min((watcher.position for watcher in self.watchers), default=self.newest)
         while self._updates and self._updates[0].version <= seen:
             self.drop_oldest()
@@ -163,12 +163,12 @@ class Watchers:
 
     @property
     def bytes(self) -> int:
-        """What changes hold that some watcher has yet to see."""
+        """Return the bytes of the changes that some watcher has yet to see."""
         return sum(recent.bytes for recent in self._kinds.values())
 
     @contextmanager
     def added(self, kind: str, watcher: Watcher, version: int) -> Iterator[Recent]:
-        """`version` is that of the newest committed change."""
+        """Add a watcher while the block runs. `version` is that of the newest committed change."""
         recent = self._kinds.get(kind)
         if recent is None:
             recent = self._kinds[kind] = Recent(version)
@@ -190,7 +190,7 @@ class Watchers:
             max(self._kinds.values(), key=lambda recent: recent.bytes).drop_oldest()
 
     def trim(self) -> None:
-        """Drop what every watcher has seen."""
+        """Drop the changes that every watcher has seen."""
         for recent in self._kinds.values():
             recent.trim()
 
