@@ -52,8 +52,8 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One thing to set: its field of `Config` (or `store.` and one of the store's, likewise `node.` and `limits.`), its
-    name in the file, and its environment variable, if it has one. `no_control` is no field: it takes from another."""
+    """A setting: its field of `Config` (or of the part that `store.`, `node.` or `limits.` names), its name in the
+    file, and its environment variable, if it has one. `no_control` is not a field: it removes from `controllers`."""
 
     field: str
     name: str

@@ -58,7 +58,7 @@ async def serving(
     upkeep: Upkeep | None = None,
 ) -> AsyncIterator[None]:
     """Ready when both listeners accept and the kubeconfig says where. See `kube_api` for what may be added. `upkeep`
-    keeps the socket and the credentials."""
+    puts the socket and the credentials back if they are removed."""
     raise_file_limit()
     host, port = config.api_address
     names = certificates.server_names([host])
@@ -89,11 +89,12 @@ async def serving(
             try:
                 yield
             finally:
-                store.end_watches()  # or else each of them holds up the stop
+                store.end_watches()  # otherwise each of them would delay the stop
 
 
 def _kept_credentials(root: Path) -> list[Kept]:
-    """Without these files the next start would make new ones, and every kubeconfig and token would be refused."""
+    """Return the credentials. Without them the next start would make new ones, and the API would refuse every
+    kubeconfig and token."""
     directories = [root / "pki", root / "in-cluster"]
     files = [root / "kubeconfig", *(path for each in directories for path in sorted(each.iterdir()) if path.is_file())]
     return [*map(KeptDirectory, directories), *map(KeptFile, files)]

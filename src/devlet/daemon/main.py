@@ -116,7 +116,7 @@ async def _control(
     cluster: Cluster, config: Config, clock: Clock, metrics: Registry, quarantine: Quarantine
 ) -> AsyncIterator[None]:
     """Run the control loops that are configured. The start does not wait for them: the allocator and the compiler take
-    as long to load as a third of all else, so they are loaded in a thread while the node already serves."""
+    long to load, so a thread loads them while the node already serves."""
     wanted = config.controllers & frozenset(controllers.CONTROL)
     if not wanted:
         yield
@@ -173,7 +173,7 @@ async def run(config: Config, parts: Parts = embedded, on_ready: Callable[[], No
     """Run the parts until SIGINT or SIGTERM. InUse if another process runs on this root."""
     began = monotonic()
     root.prepare(config.root)
-    root_format.check(config.root)  # first of all: the lock file, too, is part of the root
+    root_format.check(config.root)  # before the lock: the lock file is part of the root as well
     notifier = sd_notify.from_environment(os.environ)
     stop = Stop(config.stop_timeout)
     with file_lock.held(config.root / root.LOCK_FILE):

@@ -102,7 +102,7 @@ def lay_out(root: Path) -> None:
 
 @asynccontextmanager
 async def kept(root: Path, upkeep: Upkeep, *files: str) -> AsyncIterator[None]:
-    """Keep the directories of a root that is laid out, its lock and these files of it, and run the upkeep."""
+    """Run the upkeep of a root that is laid out, with its directories, its lock and these files."""
     directories = [KeptDirectory(root / name) for name in _LAYOUT]
     with closing(KeptLock(root / LOCK_FILE)) as lock:
         with upkeep.keeping(*directories, lock, *(KeptFile(root / name) for name in files)):

@@ -1,7 +1,7 @@
 """The format of a root: the number that a release raises if earlier releases must not use the root any more.
 
-`devlet.version` in the root has the number, and the release that wrote it first. A root without the file is one of
-devlet 0.1, whose format is 1. A start raises the number before it changes anything else, so that the earlier release
+`devlet.version` in the root contains the number and the release that wrote it first. A root without the file belongs to
+devlet 0.1 and has format 1. A start raises the number before it changes anything else, so that the earlier release
 does not start on a root whose upgrade was interrupted. The database has a format of its own: see `log_file.MIGRATIONS`.
 """
 
@@ -33,12 +33,12 @@ class _Marker(Struct, frozen=True):
 
 
 def check(root: Path) -> None:
-    """Refuse the root of a newer format. StateCorrupt; nothing in the root is changed."""
+    """Raise StateCorrupt if the root has a newer format. Change nothing in it."""
     _read(root)
 
 
 def claim(root: Path) -> None:
-    """Note that the root has our format from now on. The caller holds the root's lock."""
+    """Record that the root has our format from now on. The caller holds the root's lock."""
     path = root / FILE
     found = _read(root)
     if found is not None and found.format == FORMAT:

@@ -72,8 +72,8 @@ Change = Found | Gone | Anew
 
 class DirWatch:
     """`skip` says by their names which entries not to look at. With `contents`, a file that somebody has written to is
-    found again. `levels` is how far below the directory to look: 0 is its own entries, None is everything. For one
-    task, inside `with`."""
+    found again. `levels` is how far below the directory to look: 0 is its own entries, None is everything. Use it in
+    one task, inside `with`."""
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ _PID_BYTES = 32
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Hold the lock for the block. InUse names who holds it already."""
+    """Hold the lock for the block. InUse names the process that holds it already."""
     fd = acquire(path)
     try:
         yield
@@ -26,7 +26,7 @@ def held(path: Path) -> Iterator[None]:
 
 
 def acquire(path: Path) -> int:
-    """Take the lock and return the file descriptor that holds it. InUse names who holds it already."""
+    """Take the lock and return the file descriptor that holds it. InUse names the process that holds it already."""
     with ExitStack() as on_error:
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -1,8 +1,8 @@
 """Long computations beside the event loop, a few at a time, in the order in which they came.
 
-Python runs one thread at a time and switches between them every few milliseconds, so the loop stays responsive while a
-thread computes, but each further thread delays it again. A single call into C that takes long delays it all the same:
-such calls have limits of their own.
+Python runs one thread at a time and switches between threads every few milliseconds. So the loop stays responsive while
+a thread computes, but each further thread delays it more. A long single call into C still delays the loop, so such
+calls have limits of their own.
 """
 
 from collections import Counter
@@ -20,12 +20,12 @@ __all__ = ["AT_ONCE", "MAX_WAITING", "HeavyWork"]
 T = TypeVar("T")
 
 AT_ONCE = 2  # computations, of different owners
-MAX_WAITING = 100  # of one owner, the one that is at work included
+MAX_WAITING = 100  # computations of one owner, including the one that runs
 RETRY_AFTER = 1.0  # seconds
 
 
 class HeavyWork:
-    """One computation of each owner is at work or next in line, so no owner delays the others by more than one."""
+    """Runs at most one computation of each owner at a time, so no owner delays the others by more than one."""
 
     def __init__(self, *, at_once: int = AT_ONCE, max_waiting: int = MAX_WAITING) -> None:
         self._at_once = anyio.Semaphore(at_once)
@@ -35,8 +35,8 @@ class HeavyWork:
         self._turns: dict[str, anyio.Lock] = {}
 
     async def run(self, owner: str, work: Callable[[], T]) -> T:
-        """Return what `work` returns. It runs to its end even if the caller is cancelled. TooManyRequests if too many
-        computations of this owner wait already."""
+        """Return what `work` returns. It runs to its end even if the caller is cancelled. Raise TooManyRequests if too
+        many computations of this owner wait already."""
         async with self._turn(owner), self._at_once:
             return await anyio.to_thread.run_sync(work, limiter=self._threads)
 

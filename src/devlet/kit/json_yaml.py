@@ -1,9 +1,9 @@
 """YAML with the types of JSON and nothing else, in one pass over the events.
 
-Time and memory grow with the length of the text, whatever is in it. What YAML has beyond JSON is an error: aliases,
-which let a few lines mean gigabytes, merge keys, sets, ordered mappings, binary data and types of a language. Numbers
-are decimal, octal, hexadecimal or binary; YAML 1.1 also reads `1:30` as 90, which takes quadratic time, and here that
-is a string, like dates. `yes`, `no`, `on` and `off` are the booleans that they are to Kubernetes.
+Time and memory grow with the length of the text, whatever is in it. What YAML has beyond JSON is an error: aliases
+(with which a few lines can stand for gigabytes), merge keys, sets, ordered mappings, binary data and types of a
+programming language. Numbers are decimal, octal, hexadecimal or binary. YAML 1.1 also reads `1:30` as 90, which takes
+quadratic time; here `1:30` is a string, like dates. `yes`, `no`, `on` and `off` are booleans, as in Kubernetes.
 """
 
 import math
@@ -18,7 +18,7 @@ from devlet.kit.yaml_depth import MAX_DEPTH
 
 __all__ = ["MAX_DUPLICATES", "MAX_NUMBER", "Loaded", "TooManyContainers", "load"]
 
-MAX_DUPLICATES = 100  # keys that occur twice; more of them are not listed
+MAX_DUPLICATES = 100  # keys that occur twice; further ones are not listed
 MAX_NUMBER = 400  # characters
 
 _Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -45,11 +45,11 @@ class Loaded:
 
 
 class TooManyContainers(yaml.YAMLError):
-    """More mappings and lists than the caller wants."""
+    """The text has more mappings and lists than the caller allows."""
 
 
 def load(text: bytes | str, *, max_containers: int = 1 << 30) -> Loaded:
-    """Read the only document of the text. YAMLError if it is not YAML, has more documents, or more than JSON."""
+    """Read the only document of the text. Raise YAMLError if it is invalid, not alone, or beyond JSON."""
     builder = _Builder(max_containers)
     for event in yaml.parse(text, Loader=_Loader):
         act = _ACTS.get(type(event))
@@ -75,7 +75,7 @@ class _Open:
 
     @property
     def step(self) -> str:
-        """From this container to what came last in it, as part of a path."""
+        """Return the part of a path from this container to its last entry."""
         return f".{self.key}" if self.is_mapping else f"[{len(self.value) - 1}]"
 
 
@@ -160,7 +160,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
 
 
 def _plain(text: str, event: yaml.Event) -> Any:
-    """What a plain scalar means."""
+    """Return the value of a plain scalar."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _NUMERIC:
@@ -184,7 +184,7 @@ def _plain(text: str, event: yaml.Event) -> Any:
 
 
 def _whole(number: int, text: str) -> int | float | str:
-    """As Kubernetes reads it: what does not fit 64 bits is a float."""
+    """Read an integer as Kubernetes does: one that does not fit in 64 bits is a float."""
     if -(1 << 63) <= number < 1 << 64:
         return number
     try:

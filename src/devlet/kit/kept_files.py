@@ -1,7 +1,7 @@
-"""Directories and files that are put back when they were removed: see `upkeep`.
+"""Directories and files that devlet puts back when they were removed: see `upkeep`.
 
 A directory is created again with the mode that it had. A file is written again with the content and the mode that it
-had at the start, so this is for files that do not change. Neither is touched while anything has its name.
+had at the start, so this is for files that do not change. Anything else that has the name is left alone.
 """
 
 import os
@@ -26,8 +26,8 @@ _KINDS = {
 
 
 def look(path: Path) -> os.stat_result | None:
-    """Return what has the name, without following a symbolic link; None if nothing has. Unavailable if that cannot be
-    known."""
+    """Return the status of the path without following a symbolic link; None if nothing is there. Raise Unavailable if
+    that cannot be found out."""
     try:
         return path.lstat()
     except FileNotFoundError:
@@ -41,7 +41,7 @@ def kind(mode: int) -> str:
 
 
 class KeptDirectory:
-    """A directory that is there now. If it is behind a symbolic link, that link is what may stay in its place."""
+    """A directory that exists now. If the path is a symbolic link now, the same link may stay in its place."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -72,7 +72,7 @@ class KeptDirectory:
 
 
 class KeptFile:
-    """A file that is there now."""
+    """A file that exists now."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -112,7 +112,7 @@ class KeptLock:
         return "removed lock file created again"
 
     def close(self) -> None:
-        """Give up a lock that was taken here."""
+        """Release the lock if `restore` has taken it."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None

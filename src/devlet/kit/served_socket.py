@@ -1,8 +1,8 @@
-"""A unix socket that is served for as long as a part runs, and served again when its file was removed.
+"""A unix socket that is served while a part runs, and served again if its file is removed.
 
 A server cannot move to a new file, so a second one takes over and the first one lingers for the requests under way.
-Each is bound below a private directory and linked to its path when it accepts connections: it is never open to others,
-watchers see it created, and a link takes no name that something else has.
+Each socket is bound in a private directory and linked to its path when it accepts connections. So other users can never
+connect to it, watchers see it being created, and a file that has its name is never replaced.
 """
 
 import logging
@@ -26,14 +26,14 @@ __all__ = ["PRIVATE", "Serve", "ServedSocket"]
 log = logging.getLogger(__name__)
 
 PRIVATE = ".new"  # the directory in which a socket is bound, beside its path
-LINGER = 30.0  # seconds that a server has for its requests after another has taken over
+LINGER = 30.0  # seconds that a server has to finish its requests after another has taken over
 _SERVERS = 5  # at one time
 
 Serve = Callable[[Path], AbstractAsyncContextManager[None]]
 
 
 class _Attempt:
-    """To serve the path, by the part that owns the servers."""
+    """One attempt to serve the path, which the task that owns the servers carries out."""
 
     def __init__(self) -> None:
         self.wanted, self.ended = anyio.Event(), anyio.Event()
@@ -49,12 +49,12 @@ class ServedSocket:
         self._serve = serve
         self._number = 0
         self._identity: tuple[int, int] | None = None
-        self._attempt: _Attempt | None = None  # the next one; None while it does not run
+        self._attempt: _Attempt | None = None  # the next one; None while `run` does not run
         self._servers: list[CancelScope] = []  # the newest is the last one
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled. Ready when clients can connect. Replaces a socket that a killed process left behind;
-        Unavailable if something else is there."""
+        """Serve until cancelled. Ready when clients can connect. Replace a socket that a killed process left behind;
+        raise Unavailable if something else is there."""
         self._clear()
         attempt = _Attempt()
         try:
@@ -74,7 +74,7 @@ class ServedSocket:
             raise attempt.error
 
     def problem(self) -> str | None:
-        """Return why clients cannot connect. None if they can, or while it does not run."""
+        """Return why clients cannot connect; None if they can, or if the socket is not being served."""
         if self._identity is None or self._identity == identity(self.path, os.lstat):
             return None
         try:
@@ -89,7 +89,7 @@ class ServedSocket:
         return not os.path.lexists(self.path)
 
     async def restore(self) -> str:
-        """Serve the path again if the socket was removed. Unavailable if something else is there."""
+        """Serve the path again if the socket was removed. Raise Unavailable if something else is there."""
         attempt, problem = self._attempt, self.problem()
         if attempt is None or problem is None:
             return ""
@@ -108,7 +108,7 @@ class ServedSocket:
             await self._make(attempt, tasks)
 
     async def _make(self, attempt: _Attempt, tasks: TaskGroup) -> None:
-        """Start a server. The one before it lingers; of those that linger, the oldest ones are stopped."""
+        """Start a server. The one before it lingers. If too many linger, stop the oldest ones."""
         try:
             server: CancelScope = await tasks.start(self._server)
         except Unavailable as e:
@@ -126,7 +126,7 @@ class ServedSocket:
         """Serve a new socket at the path."""
         private = self.path.parent / PRIVATE
         self._number += 1
-        new = private / f"s{self._number}"  # gRPC removes the file of a server that it stops, whoever has that name
+        new = private / f"s{self._number}"  # a new name each time: gRPC removes the file of a server that it stops
         try:
             _make_private(private, new)
             async with self._serve(new):
@@ -162,7 +162,7 @@ def _make_private(private: Path, new: Path) -> None:
 
 
 def _remove_private(private: Path, new: Path) -> None:
-    """What is left is harmless."""
+    """Remove the private directory. If that fails, the rest is harmless."""
     try:
         new.unlink()
         private.rmdir()

@@ -1,7 +1,7 @@
-"""Upkeep of a directory: what must be in it is put back when it was removed, and what is in the way is reported.
+"""Upkeep of a directory: put back what must be in it when it was removed, and report what is in the way.
 
-Events of the file system start a look at everything that is kept, and so does a timer, because events can be lost.
-Nothing that devlet did not create is removed or written through: it is a problem until it is moved away.
+Events of the file system start a check of everything that is kept, and so does a timer, because events can be lost.
+What devlet did not create is never removed or written through. It is reported as a problem until it is moved away.
 """
 
 import logging
@@ -25,7 +25,7 @@ __all__ = ["Kept", "Settings", "Upkeep", "identity"]
 
 log = logging.getLogger(__name__)
 
-LEVELS = 1  # what is kept lies in the directory itself, or in a directory of it
+LEVELS = 1  # everything that is kept is in the directory itself or in a subdirectory
 
 
 class Kept(Protocol):
@@ -35,7 +35,7 @@ class Kept(Protocol):
     async def restore(self) -> str:
         """Put it back if it was removed, and return what was done as the text of a log line; empty if nothing was.
 
-        Unavailable says why it cannot be put back."""
+        Raise Unavailable, which says why, if it cannot be put back."""
         ...
 
 
@@ -44,11 +44,11 @@ class Settings:
     """Durations in seconds."""
 
     settle: float = 0.1  # from an event to the repair: `rm -r` removes a directory after its content
-    look: float = 10.0  # between two looks without an event
+    look: float = 10.0  # between two checks without an event
 
 
 class Upkeep:
-    """Things are restored in the order in which they were added: directories come before what is in them."""
+    """Restores things in the order in which they were added, so add a directory before what is in it."""
 
     def __init__(self, root: Path, settings: Settings = Settings()) -> None:
         self._root = root
@@ -63,7 +63,7 @@ class Upkeep:
 
     @contextmanager
     def keeping(self, *things: Kept) -> Iterator[None]:
-        """Keep these while the block runs."""
+        """Keep these things in place while the block runs."""
         self._kept.update((each.path, each) for each in things)
         try:
             yield
@@ -73,7 +73,7 @@ class Upkeep:
                 self._problems.pop(each.path, None)
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """Ready when removals are noticed."""
+        """Put back what is removed, until cancelled. Ready when removals are noticed."""
         settings = dir_watch.Settings(rescan=self._settings.look)
         with DirWatch(self._root, skip=_is_hidden, levels=LEVELS, settings=settings) as watch:
             await watch.changes()
@@ -84,7 +84,7 @@ class Upkeep:
                     await self.restore()
 
     def _concerns(self, changes: Collection[Change]) -> bool:
-        """Return True if one of the changes is about something that is kept, or about all there is."""
+        """Return True if one of the changes is about something that is kept, or if changes may have been lost."""
         for change in changes:
             if isinstance(change, Anew) or change.path in self._kept:
                 return True
@@ -93,7 +93,7 @@ class Upkeep:
         return False
 
     async def restore(self) -> None:
-        """Look at everything that is kept, and put back what was removed. In another root nothing is put back."""
+        """Check everything that is kept, and put back what was removed. If the root was replaced, put nothing back."""
         if self._identity != identity(self._root):
             self._has_problem(self._root, f"{self._root} was removed or replaced while devlet runs: restart devlet")
             return
@@ -111,7 +111,7 @@ class Upkeep:
                 self._is_in_order(path)
 
     def _has_problem(self, path: Path, problem: str) -> None:
-        """Log it once, not at each look."""
+        """Record the problem, and log it once, not at each check."""
         if self._problems.get(path) != problem:
             self._problems[path] = problem
             log.error("cannot be repaired", extra=facts(path=path, err=problem))

@@ -52,8 +52,8 @@ def names(directory: Path) -> list[str]:
 
 
 class CheckpointFile:
-    """A file of ours. What is written is durable when `write` returns, and either all there or not at all. `write` does
-    not create the directory: `prepare` does, and a root that was removed must not come back by a checkpoint."""
+    """A file of ours. A write is atomic, and durable when `write` returns. `prepare` creates the directory; `write`
+    does not, because writing a checkpoint must not create a root again that was removed."""
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES) -> None:
         check_key(path.name)
