@@ -58,7 +58,7 @@ class Settings:
 class RegistrationServer:
     """`register` connects what was offered; its errors are the answer to the plugin. `count` is called with the name
     in every request before anything is checked, so it may be any string. `refusals` gets the plugins that were
-    refused. `socket` is where plugins register."""
+    refused. `socket` serves the path at which plugins register."""
 
     def __init__(
         self,

@@ -85,7 +85,7 @@ def _no_claims(pod: Pod, container: Container) -> tuple[DynamicResource, ...]:
 
 
 class PodResourcesServer:
-    """`dynamic` tells what a container has of claims. `socket` is where clients ask."""
+    """`dynamic` returns the devices that a container has from claims. `socket` serves the path that clients use."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ from devlet.serve.kube_api.virtual import Virtual
 
 log = logging.getLogger(__name__)
 
-_YAML_FACTOR = 16  # writing a byte of YAML takes as long as working on so many bytes of JSON
+_YAML_FACTOR = 16  # encoding a byte of YAML takes as long as processing this many bytes of JSON
 
 _ITEM_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
@@ -89,7 +89,7 @@ class KubeApi:
 
 
 async def _in_form(response: web.StreamResponse, call: Call) -> web.StreamResponse:
-    """In the form that was asked for. YAML is written in Python, which takes long."""
+    """Return the response in the form that the client asked for. YAML is encoded in Python, which takes long."""
     if call.format.media_type != bodies.YAML:
         return response
     size = len(response.body) if isinstance(response, web.Response) and isinstance(response.body, bytes) else 0

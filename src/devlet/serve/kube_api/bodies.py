@@ -25,9 +25,9 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 MAX_BODY = 3 << 20
-MAX_CONTAINERS = 250_000  # objects and lists in a body; in JSON those in strings count too
-MAX_UNSTORED_BODY = 256 << 10  # of what is answered and not stored: reviews, token requests, bindings, delete options
-# Bytes that are worked on in the event loop; what is larger is left to a thread.
+MAX_CONTAINERS = 250_000  # objects and lists in a body; brackets in JSON strings count as well
+MAX_UNSTORED_BODY = 256 << 10  # of requests that are not stored: reviews, token requests, bindings, delete options
+# The event loop processes this many bytes itself; a thread processes anything larger.
 INLINE = 64 << 10
 INLINE_WITH_SELECTORS = 512  # of objects with CEL expressions, which are compiled
 
@@ -57,7 +57,7 @@ def check_encoding(encoding: str) -> None:
 
 
 def check_containers(number: int) -> None:
-    """Making, collecting and freeing that many objects is work that no other request can interrupt."""
+    """Raise TooLarge above the limit: creating and freeing many objects is work that no other request can interrupt."""
     if number > MAX_CONTAINERS:
         text = f"limit is {MAX_CONTAINERS} objects and lists, got {number}"
         raise TooLarge(f"Request entity too large: {text}")

@@ -1,4 +1,4 @@
-"""A request for a resource, as the handlers see it: who asks for what, the body, and work that takes long."""
+"""A request for a resource, as the handlers see it: the user, the target, the body, and work that takes long."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -65,16 +65,16 @@ class Call:
         return await read_body(self.http)
 
     async def decoded(self, blob: bytes, api_version: str, kind: str) -> bodies.Body:
-        """The object in the body; type and version are those that it has if it does not say any."""
+        """Return the object in the body. An object without type and version gets these."""
         decode = partial(bodies.decode, blob, self.content_type, api_version=api_version, kind=kind)
         return await self.computed(len(blob), decode)
 
     async def computed(self, size: int, work: Callable[[], T]) -> T:
-        """What `work` returns, worked out beside the event loop if it takes long: it reads that many bytes."""
+        """Return the result of `work`, which reads `size` bytes. If these are many, run it beside the event loop."""
         return await self.heavy.run(self.user.name, work) if size > bodies.INLINE else work()
 
     def runner(self, size: int) -> guards.Run | None:
-        """The same for the store, which gets an object of that many bytes."""
+        """Return what runs the store's work on an object of `size` bytes; None if the event loop can do it."""
         compiles = self.resource.kind.kind in _WITH_SELECTORS
         limit = bodies.INLINE_WITH_SELECTORS if compiles else bodies.INLINE
         return partial(self.heavy.run, self.user.name) if size > limit else None
@@ -88,10 +88,10 @@ class Call:
 
 
 async def read_body(request: web.BaseRequest) -> bytes:
-    """All of it: not compressed, not too large, within the time."""
+    """Return the whole body. Refuse it if it is compressed or too large, or does not arrive in time."""
     bodies.check_encoding(request.headers.get("Content-Encoding", ""))
     bodies.check_size(request.content_length)
-    if request.content.is_eof():  # it came with the head, as most do
+    if request.content.is_eof():  # it came with the headers, as most bodies do
         whole = request.content.read_nowait()
         bodies.check_size(len(whole))
         return whole

@@ -56,7 +56,7 @@ class _Connection(RequestHandler):
 
     def __init__(self, manager: web.Server, *, loop: asyncio.AbstractEventLoop, **settings: Any) -> None:
         super().__init__(manager, loop=loop, **settings)
-        self._head: int | None = 0  # bytes of a head that has not ended; None while a request is handled
+        self._head: int | None = 0  # bytes of headers that have not ended; None while a request is handled
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         limit_writes(cast(asyncio.Transport, transport))
@@ -74,7 +74,7 @@ class _Connection(RequestHandler):
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, text)
 
     def answered(self) -> None:
-        """A request was handled, and all of its body was read: the next bytes are another head."""
+        """Expect the headers of the next request: this one was handled, and all of its body was read."""
         if not self._messages:
             self._head = 0
 
@@ -84,7 +84,7 @@ class _Connection(RequestHandler):
         super().force_close()
 
     def _refuse(self, code: HTTPStatus, text: str) -> None:
-        """Answer a request whose head has not ended, which has no handler."""
+        """Answer a request whose headers have not ended, so that it has no handler."""
         self._head = None
         if self.transport is None or self.transport.is_closing():
             return

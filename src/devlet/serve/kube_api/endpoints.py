@@ -22,12 +22,12 @@ from devlet.serve.kube_api.openapi_v2 import OpenAPIV2
 from devlet.serve.kube_api.openapi_v3 import OpenAPIV3
 from devlet.serve.kube_api.paths import Group, GroupVersion, Other
 
-_OPENAPI = "openapi"  # the owner of the computations that make these documents
+_OPENAPI = "openapi"  # the owner, for HeavyWork, of the computations that make these documents
 _PING = Check("ping")
 
 
 class Endpoints:
-    """`address` is where clients reach this server (HOST:PORT). `checks` are what its health is made of, beside `ping`;
+    """`address` is where clients reach this server (HOST:PORT). `checks` are its health checks, beside `ping`;
     `metrics` are what `/metrics` shows."""
 
     def __init__(
@@ -105,7 +105,7 @@ class Endpoints:
         return _not_found()
 
     async def _openapi(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
-        """Definitions can be as large as any object, so documents are compared and made in a thread, one at a time."""
+        """Serve a document. A thread makes the documents, one at a time: definitions may be as large as any object."""
         version, _, group_version = path.partition("/")
         make: Callable[[], Rendered | None] | None = None
         media_type = bodies.JSON

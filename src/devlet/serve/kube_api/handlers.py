@@ -91,7 +91,7 @@ class Handlers:
         return await call.computed(size, partial(self._transformed, call, page))
 
     def _transformed(self, call: Call, page: Page) -> web.Response:
-        """A list as a table, or without all but metadata."""
+        """Return a list as a table, or with the metadata only."""
         documents = Documents(page.records, call.resource.api_version)
         if call.format.as_kind == "Table":
             shown = table(
@@ -198,7 +198,7 @@ class Handlers:
         return GuardedDelete(wanted.grace_period, wanted.propagation, wanted.preconditions, wanted.dry_run, guard)
 
     def _guarded(self, call: Call, verb: str, wanted: WriteOptions, size: int) -> GuardedWrite:
-        """`size` is that of the body; what is stored already has to be worked through too."""
+        """Return the options of a write. `size` is that of the body; the size of the stored object counts as well."""
         guard = partial(self._admit, call.user, verb, call.target)
         shaped = bodies.media_type(call.content_type) == bodies.PROTOBUF  # by our decoder
         stored = self._store.table(call.resource).get((call.target.namespace, call.target.name))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 __all__ = ["ENDPOINTS", "HEALTHY", "Answer", "Check", "all_of", "one"]
 
 ENDPOINTS = ("healthz", "livez", "readyz")
-HEALTHY = ("healthz", "readyz")  # of checks for what a restart does not cure: a failing `/livez` asks for one
+HEALTHY = ("healthz", "readyz")  # for checks that a restart does not cure: a failing `/livez` asks for a restart
 
 
 @dataclass(frozen=True, slots=True)

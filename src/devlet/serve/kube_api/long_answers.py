@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from devlet.serve.kube_api.handlers import Call
 
 WRITE_TIMEOUT = 60.0  # seconds that a reader may leave its socket full
-_SLICE = 16 << 10  # bytes, one TLS record: more than one at a time would wait outside of what is counted
+_SLICE = 16 << 10  # bytes, one TLS record: if more were sent at a time, the rest would wait without being counted
 
-# Counts what waits for the client to read it, and may cut the client off.
+# Counts data that waits for the client to read it, and may cut the client off.
 Hold = Callable[[Sequence[bytes], Callable[[], None]], AbstractContextManager[None]]
 
 
@@ -30,7 +30,7 @@ def free(pieces: Sequence[bytes], cut_off: Callable[[], None]) -> AbstractContex
 
 
 async def send(call: "Call", pieces: Iterable[bytes], hold: Hold = free) -> web.StreamResponse:
-    """Send a single piece as an ordinary answer, and more as they are made."""
+    """Send a single piece as an ordinary answer. Stream several pieces as they are made."""
     left = iter(pieces)
     first, second = next(left, b""), next(left, None)
     if second is None:
@@ -49,7 +49,7 @@ async def send(call: "Call", pieces: Iterable[bytes], hold: Hold = free) -> web.
 
 
 async def write(request: web.BaseRequest, response: web.StreamResponse, *pieces: bytes, hold: Hold = free) -> None:
-    """Send the pieces. ConnectionError if the client has gone, or has not read them for so long that it was cut off.
+    """Send the pieces. Raise ConnectionError if the client has gone, or was cut off because it did not read.
     While they wait for the client to read, they count in `hold`."""
     timer: asyncio.TimerHandle | None = None
     try:

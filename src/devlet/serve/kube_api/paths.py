@@ -73,7 +73,7 @@ def is_view(kind: Kind) -> bool:
 
 
 def path_of(target: str) -> str:
-    """The path in the target of a request, which may be a whole URL and have a query."""
+    """Return the path in the target of a request, which may be a whole URL and have a query."""
     if not target.startswith("/") and "://" in (url := target.partition("?")[0]):
         target = "/" + url.partition("://")[2].partition("/")[2]
     return target.partition("?")[0]

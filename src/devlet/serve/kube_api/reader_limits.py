@@ -1,11 +1,11 @@
-"""What clients that are slow to read, or do not read at all, may cost.
+"""Limits on what clients may cost that read slowly or not at all.
 
-A watch costs a little memory in any case, so each user may have a limited number. What has been taken from the store
-and waits for its client is held as long as that takes, which may be megabytes for a large object. Each user has a
-budget for it, and so have all users together. Bytes that several answers share are held, and counted, once. If a budget
-is exceeded, the answer that has waited longest is cut off: for the budget of all, one of the user who holds most. A
-client that reads is therefore not cut off because of others, and one that is cut off continues from the last version
-that it has seen.
+Each watch costs a little memory, so the number of watches of a user is limited. Data that has been taken from the store
+stays in memory until its client reads it; for a large object it may be megabytes. Each user has a budget for this data,
+and so have all users together. Bytes that several answers share count once. If a user exceeds the budget, the answer of
+the user that has waited longest is cut off. If all users together exceed theirs, this happens to the user who holds
+most. So a client that reads is not cut off because of others. A client that was cut off can continue from the last
+version that it has seen.
 """
 
 import collections
@@ -33,7 +33,7 @@ class Settings:
 
 
 class _Held:
-    """Byte strings, each of which counts once however many hold it."""
+    """Byte strings. Each counts once, however many answers hold it."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -68,7 +68,7 @@ class _Account:
 
 
 def user_class(name: str) -> str:
-    """What metrics call the user: names would be too many."""
+    """Return the label of the user in metrics, where all names would be too many."""
     words = name.split(":")
     if words[0] != "system":
         return "user"
@@ -84,11 +84,11 @@ class ReaderLimits:
 
     @property
     def unread_bytes(self) -> int:
-        """What waits for clients to read it."""
+        """Return how many bytes wait for clients to read them."""
         return self._held.bytes
 
     def watches(self) -> Mapping[str, int]:
-        """The number of watches of each user who has any."""
+        """Return the number of watches of each user who has any."""
         return {user: account.watches for user, account in self._accounts.items() if account.watches}
 
     def show(self, metrics: Registry) -> None:
@@ -108,7 +108,7 @@ class ReaderLimits:
 
     @contextmanager
     def watching(self, user: str) -> Iterator[None]:
-        """Count a watch of the user. TooManyRequests if there are too many already."""
+        """Count a watch of the user while the block runs. Raise TooManyRequests if the user has too many already."""
         account = self._accounts.get(user) or _Account()
         if account.watches >= self._settings.watches_per_user:
             raise TooManyRequests(
@@ -126,7 +126,7 @@ class ReaderLimits:
 
     @contextmanager
     def holding(self, user: str, pieces: Sequence[bytes], cut_off: Callable[[], None]) -> Iterator[None]:
-        """Count what waits for the user's client to read it. `cut_off` is called if that is too much."""
+        """Count data that waits for the user's client while the block runs. Call `cut_off` if it is too much."""
         account = self._accounts.setdefault(user, _Account())
         waiting = _Waiting(user, pieces, cut_off)
         account.waiting[waiting] = None
@@ -154,7 +154,7 @@ class ReaderLimits:
         longest.cut_off()
 
     def _release(self, waiting: _Waiting) -> None:
-        """Do nothing if it was released before."""
+        """Stop counting this data, unless that was done before."""
         account = self._accounts.get(waiting.user)
         if account is None or waiting not in account.waiting:
             return

@@ -29,7 +29,7 @@ class Settings:
     handshake_timeout: float = 30.0
     stop_timeout: float = 0.5  # for requests that are under way; watches are simply ended
     backlog: int = 1_024
-    connections: int = 0  # that are open over TLS at the same time; 0: three quarters of the files that may be open
+    connections: int = 0  # open at the same time over TLS; 0: three quarters of the files that may be open
 
 
 @asynccontextmanager

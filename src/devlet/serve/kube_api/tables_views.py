@@ -42,7 +42,7 @@ def _devices(document: Document, now: datetime) -> list[Cell]:
 
 
 def _claimants(document: Document) -> str:
-    """The claim that has the device, and those that wait for it."""
+    """Return the claim that has the device, and the claims that wait for it."""
     holders, waiting = (",".join(texts(document, "status", key)) for key in ("claims", "waiting"))
     return f"claim {holders} (wanted by {waiting})"
 

@@ -1,8 +1,8 @@
 """Connections that hold little while their clients neither read nor write.
 
 asyncio's own TLS connection has a read buffer of 256 KiB and lets 576 KiB wait to be sent, and Linux lets some
-megabytes wait beside that. With the limits here all of that together is less than 150 KiB, and what does not fit waits
-where it is shared: in the store.
+megabytes wait in addition. With the limits here, all of that together is less than 150 KiB per connection. Events that
+do not fit wait in the store, where watches share them.
 """
 
 import asyncio
@@ -26,18 +26,18 @@ _LOG_EVERY = 10.0  # seconds
 
 
 def limit_writes(transport: asyncio.WriteTransport) -> None:
-    """Report at once if what was written has to wait."""
+    """Make the transport report at once if written data has to wait."""
     transport.set_write_buffer_limits(high=1, low=0)
 
 
 def most_connections() -> int:
-    """How many connections leave enough files for everything else that the process has open."""
+    """Return how many connections leave enough files for everything else that the process opens."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return (1 << 20 if soft == resource.RLIM_INFINITY else soft) * 3 // 4
 
 
 class TlsListener:
-    """Makes the protocols of a TLS server. Connections beyond `most` are closed at once."""
+    """Makes the protocols of a TLS server, and closes connections beyond `most` at once."""
 
     def __init__(
         self, serve: Callable[[], asyncio.BaseProtocol], tls: ssl.SSLContext, handshake_timeout: float, most: int
@@ -54,11 +54,11 @@ class TlsListener:
         return Tls(self, self._serve(), self._tls, self._handshake_timeout)
 
     def bind(self, address: socket.socket) -> None:
-        """Options for the connections that will be accepted from this socket."""
+        """Set options for the connections that will be accepted from this socket."""
         address.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
 
     def admits(self) -> bool:
-        """Whether there is room for the connection that was just counted."""
+        """Return True if there is room for the connection that was just counted."""
         if self.open <= self._most:
             return True
         self._refused += 1
@@ -84,12 +84,12 @@ class Tls(sslproto.SSLProtocol):
             tls,
             ready,
             server_side=True,
-            ssl_handshake_timeout=cast(int, handshake_timeout),  # of which fractions are fine
+            ssl_handshake_timeout=cast(int, handshake_timeout),  # a float works as well
         )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._listener.open += 1
-        transport = cast(asyncio.Transport, transport)  # uvloop's have no base class in common with it
+        transport = cast(asyncio.Transport, transport)  # uvloop's transports are not subclasses of it
         if not self._listener.admits():
             transport.abort()
             return

@@ -27,14 +27,14 @@ from devlet.serve.kube_api.tables import Printer, include_object, table_for_watc
 if TYPE_CHECKING:
     from devlet.serve.kube_api.handlers import Call
 
-_LARGE = 16 << 10  # bytes of an object that is worth a write of its own
+_LARGE = 16 << 10  # bytes of an object that is sent in a write of its own
 _encoder = msgspec.json.Encoder()
 
 
 async def stream(
     store: Store, call: "Call", wanted: WatchOptions, warnings: list[str], how: Printer, limits: ReaderLimits
 ) -> web.StreamResponse:
-    """Send the whole watch. What can be wrong with the request is raised before anything is sent."""
+    """Send the whole watch. Raise errors of the request before anything is sent."""
     response = web.StreamResponse(headers={"Content-Type": bodies.JSON, "Cache-Control": "no-cache, private"})
     for text in warnings:
         response.headers.add("Warning", text)
@@ -56,7 +56,7 @@ async def _send(
             first = True
             async for batch in batches:
                 pieces = [piece for i, frame in enumerate(batch) for piece in _line(call, frame, how, first and not i)]
-                batch.clear()  # it holds more than is sent
+                batch.clear()  # it holds more than what is sent
                 await write(call.http, response, *_joined(pieces), hold=hold)
                 first = False
     except (Expired, Unavailable) as e:
@@ -68,7 +68,7 @@ async def _send(
 
 
 def _line(call: "Call", frame: Frame, how: Printer, first: bool) -> tuple[bytes, ...]:
-    """The line of one event. An object that is sent as it is stored is a piece of its own: the store's bytes."""
+    """Return the line of one event. An object that is sent as it is stored is a separate piece: the store's bytes."""
     resource: Resource = call.resource
     if not call.format.as_kind and frame.body is not None and resource.api_version == resource.kind.storage_version:
         return b'{"type":"%s","object":' % frame.type.value.encode(), frame.body, b"}\n"
@@ -76,7 +76,7 @@ def _line(call: "Call", frame: Frame, how: Printer, first: bool) -> tuple[bytes,
 
 
 def _joined(pieces: list[bytes]) -> Iterator[bytes]:
-    """The same bytes, with neighbouring small pieces put together."""
+    """Yield the same bytes, with neighbouring small pieces put together."""
     small: list[bytes] = []
     for piece in pieces:
         if len(piece) < _LARGE:
