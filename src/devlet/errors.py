@@ -11,7 +11,7 @@ DevletError
 ├── NotFound               the caller: no such object or resource (404)
 ├── AlreadyExists          the caller: the name is taken (409)
 ├── Conflict               the caller: somebody wrote first, read again (409, retryable)
-│   └── Overlapping            the scheduler: another one gave away the same devices
+│   └── Overlapping            the scheduler: another one allocated the same devices
 ├── Expired                the caller: that version is gone, list again (410)
 ├── Unavailable            nobody: try again later (503, 504, retryable)
 │   └── TooManyRequests        not so much, or not now (429)
@@ -31,7 +31,7 @@ The numbers are the HTTP codes under which a Kubernetes API reports the same thi
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-MAX_CAUSES = 1_000  # of one error; more of them are not listed
+MAX_CAUSES = 1_000  # of one error; further ones are not listed
 
 
 class DevletError(Exception):

@@ -23,7 +23,7 @@ def check_selector(expression: str, stored: bool) -> Sequence[Cause]:
 
 
 def selector_work(expression: str, stored: bool) -> int:
-    """How many instructions the regular expressions in it compile to."""
+    """Return the number of instructions that the regular expressions in it compile to."""
     return _checked(expression, stored)[1]
 
 

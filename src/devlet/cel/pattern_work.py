@@ -1,4 +1,4 @@
-"""How much work regular expressions cause in a thread, counted in instructions of the compiled patterns.
+"""The work that regular expressions cause in a thread, counted in instructions of the compiled patterns.
 
 The count depends on the patterns alone, not on the machine or on what was compiled before. A thousand instructions
 take less than a millisecond.
@@ -16,9 +16,9 @@ _local = local()
 
 
 class PatternMeter:
-    """Counts while its block runs, in this thread. CostExceeded beyond the limit; 0 is no limit.
+    """Counts the work in this thread while its block runs. Raises CostExceeded beyond the limit; 0 means no limit.
 
-    `counts_known`: patterns that were compiled before count again."""
+    With `counts_known`, patterns that were compiled before count again."""
 
     def __init__(self, limit: int = 0, *, counts_known: bool = False) -> None:
         self.limit = limit

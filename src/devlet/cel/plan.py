@@ -72,7 +72,7 @@ class Plan:
     constants: Mapping[int, Value] = field(default_factory=dict)
     sets: Mapping[int, Members] = field(default_factory=dict)
     makes_patterns: bool = False
-    """Whether regular expressions are put together while it runs."""
+    """Return True if the expression puts regular expressions together while it runs."""
 
 
 @with_room

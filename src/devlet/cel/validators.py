@@ -114,7 +114,7 @@ def _fails(function: Function | None, argument: Constant) -> bool:
 
 
 def _is_pattern(text: str) -> bool:
-    """Too large a pattern is refused when the expression is planned, with the limit that it exceeds."""
+    """Let planning refuse a pattern that is too large, because its error names the limit."""
     try:
         compiled(text)
     except PatternTooLarge:

@@ -118,7 +118,7 @@ class Objects:
         return inventory
 
     def ledger(self) -> Ledger:
-        """Return who holds which devices, to find claims that hold more than there is."""
+        """Return which claims hold which devices, to find claims that together hold more than there is."""
         ledger = Ledger()
         for slice in self.slices.values():
             ledger.put_slice(slice)

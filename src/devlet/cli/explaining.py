@@ -162,7 +162,7 @@ def answer(question: Question, objects: Objects, rules: Rules) -> Answer:
 
 
 def _overlaps(objects: Objects, subject: Subject) -> Iterable[Overlap]:
-    """The overlaps of the claims that have devices, each once."""
+    """Return the overlaps of the claims that have devices, each once."""
     if not subject.allocated:
         return ()
     ledger = objects.ledger()

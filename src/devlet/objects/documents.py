@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 def read_float(text: str) -> float:
-    """The number in a JSON text, for a decoder's `float_hook`: msgspec's own way takes a hundred times as long for
-    exponents of three digits. ValueError if it is out of range."""
+    """Read a JSON number, as a decoder's `float_hook`: msgspec itself takes a hundred times as long for exponents of
+    three digits. Raise ValueError if the number is out of range."""
     value = float(text)
     if value in (math.inf, -math.inf):
         raise ValueError(f"{text[:40]} is out of range")

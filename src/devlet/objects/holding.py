@@ -1,4 +1,4 @@
-"""A device that a claim holds, or its share of one, and whether two claims can hold both."""
+"""A device that a claim holds, or its share of one, and the rule which two of them exclude each other."""
 
 from collections.abc import Iterable, Iterator
 
@@ -25,6 +25,6 @@ class Holding(Struct, frozen=True):
 
 
 def holdings_of(results: Iterable[DeviceResult]) -> Iterator[Holding]:
-    """Return what an allocation gives."""
+    """Yield the devices, and shares of devices, that an allocation gives to a claim."""
     for result in results:
         yield Holding(result.identity, result.share_id, bool(result.admin_access))

@@ -29,7 +29,7 @@ def of_pod(pod: Pod) -> frozenset[Port]:
 
 
 def conflict(wanted: Collection[Port], used: Collection[Port]) -> bool:
-    """Whether two ports exclude each other. Two pods may have thousands, so they are not compared one by one."""
+    """Return True if two of the ports exclude each other. Pods may have thousands, so do not compare them in pairs."""
     if not wanted or not used:
         return False
     taken: dict[tuple[int, str], set[str]] = {}

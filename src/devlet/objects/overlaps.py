@@ -1,10 +1,11 @@
-"""Claims whose allocations cannot all be right: together they hold more of a device than there is.
+"""Claims with overlapping allocations: together they hold more of a device than there is.
 
-One scheduler never makes such allocations. Two that do not know of each other may. The rules are those of allocation:
+A single scheduler never makes such allocations. Two schedulers that do not know of each other may. The rules are those
+of allocation:
 
 - A device belongs to one claim, unless every claim has a share of it. Admin access does not count.
 - Shares of a device must not exceed its capacity.
-- Devices that are allocated must not take more from a counter of their pool than it has.
+- Allocated devices must not take more from a counter of their pool than the counter has.
 """
 
 from collections import Counter
@@ -46,7 +47,7 @@ class Overlap(Struct, frozen=True, order=True):
         return f"{self.what} is allocated to {_NUMBERS.get(len(self.claims), len(self.claims))} claims: {names}"
 
     def others(self, claim: ClaimKey) -> str:
-        """Return the other claims in words."""
+        """Return a phrase that names the other claims."""
         left = [each for each in self.claims if each != claim]
         return f"claim {_list(left)}" if len(left) == 1 else f"claims {_list(left)}"
 
@@ -58,14 +59,14 @@ class _Stake(Struct, frozen=True):
 
 
 class _Limits(Struct, frozen=True):
-    """What a device can share, and what it takes from counters."""
+    """The capacity that a device can share, and the amounts that it takes from counters."""
 
     capacity: Mapping[str, int]
     counters: Mapping[_CounterKey, int]
 
 
 class _Part(Struct, frozen=True):
-    """What limits the devices of one slice, besides that each has one holder."""
+    """The limits on the devices of one slice, apart from the rule that a device has one holder."""
 
     generation: int
     devices: Mapping[DeviceName, _Limits]
@@ -73,7 +74,7 @@ class _Part(Struct, frozen=True):
 
 
 class Ledger:
-    """Which claims hold each device, kept up to date as slices and claims change."""
+    """The claims that hold each device. Its owner reports each change of a slice or claim."""
 
     def __init__(self) -> None:
         self._claims: dict[ClaimKey, tuple[_Stake, ...]] = {}
@@ -83,7 +84,7 @@ class Ledger:
         self._places: dict[str, _PoolKey] = {}
 
     def put_slice(self, slice_: ResourceSlice) -> None:
-        """Add or replace a slice. Amounts that cannot be read limit nothing."""
+        """Add or replace a slice. If its amounts cannot be read, it does not limit anything."""
         self.remove_slice(slice_.metadata.name)
         try:
             part = _part(slice_)
@@ -100,7 +101,7 @@ class Ledger:
                 del self._pools[pool]
 
     def hold(self, claim: ClaimKey, results: Iterable[DeviceResult]) -> None:
-        """Note what a claim holds, instead of what it held before."""
+        """Record what a claim holds, in place of what it held before."""
         self.release(claim)
         stakes = tuple(_stake(claim, result) for result in results if not result.admin_access)
         if not stakes:
@@ -172,7 +173,7 @@ class Ledger:
         return {}
 
     def _parts(self, pool: _PoolKey) -> list[_Part]:
-        """Return the pool's parts of its newest generation."""
+        """Return the parts of the pool that belong to its newest generation."""
         parts = self._pools.get(pool, {}).values()
         newest = max((part.generation for part in parts), default=0)
         return [part for part in parts if part.generation == newest]

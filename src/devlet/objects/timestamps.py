@@ -48,7 +48,7 @@ def format_micro_time(moment: datetime) -> str:
 
 
 def after(moment: datetime, seconds: float) -> datetime:
-    """Return the time so many seconds later, or the last one there is: a number of 64 bits may exceed it."""
+    """Return the time so many seconds later, or the last possible one: a number of 64 bits may lead beyond it."""
     try:
         return moment + timedelta(seconds=seconds)
     except OverflowError:

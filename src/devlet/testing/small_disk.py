@@ -1,4 +1,4 @@
-"""Run a program in a mount namespace of its own, where a directory can be a small disk that gets full.
+"""Run a program in a mount namespace of its own, where a directory can be a small disk that fills up.
 
 command = on_small_disk(root / "device-plugins", "256k", [sys.executable, "story.py", str(root)])
 subprocess.run(command, check=True)
@@ -15,7 +15,7 @@ _COMMANDS = (["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "-
 
 
 def in_mount_namespace() -> list[str] | None:
-    """Return the words that run a command where it may mount, or None if that is not allowed here."""
+    """Return the command prefix that lets a command mount, or None if that is not allowed here."""
     for command in _COMMANDS:
         if shutil.which("unshare") and subprocess.run([*command, "true"], capture_output=True).returncode == 0:
             return command
@@ -29,7 +29,7 @@ def on_small_disk(directory: Path, size: str, command: Sequence[str]) -> list[st
 
 
 def fill(path: Path) -> None:
-    """Write to a file until nothing fits on its disk any more. Remove the file to make room again."""
+    """Write to a file until its disk is full. Remove the file to make room again."""
     with path.open("wb", buffering=0) as file:
         for size in (65_536, 4096, 1):
             try:

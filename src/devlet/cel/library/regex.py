@@ -53,8 +53,8 @@ _BYTES_PER_STEP: Final = 16
 _escapes = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL).finditer
 
 
-# RE2's constructor cannot be interrupted: no pattern may take it longer than 20 ms. Parsing takes longest for Unicode
-# classes, of which each is some hundred ranges, and compiling is limited by the memory that it may use.
+# RE2's constructor cannot be interrupted, so no pattern may take it longer than 20 ms. Parsing takes longest for
+# Unicode classes, because each has some hundred ranges. The limit on memory also limits the time to compile.
 MAX_LENGTH: Final = 4096  # bytes
 MAX_CLASSES: Final = 64  # \p{...} and \P{...}
 MAX_MEMORY: Final = 1 << 20  # bytes
@@ -69,7 +69,7 @@ _KNOWN_MAX: Final = 1024
 
 
 class PatternTooLarge(CelError):
-    """A pattern that would take too long to compile, whether or not it is one."""
+    """A pattern that would take too long to compile, whether it is valid or not."""
 
 
 class Pattern:
@@ -173,7 +173,7 @@ def _error(error: Exception, text: str) -> CelError:
 
 
 def compiled(pattern: str) -> Pattern:
-    """Raises CelError if the pattern is not one, or is too large, and CostExceeded if too much work is done already."""
+    """Raise CelError if the pattern is invalid or too large, and CostExceeded if the patterns exceed their budget."""
     found = _compiled(pattern)
     meter = pattern_work.current()
     if meter is not None and meter.counts_known:

@@ -151,10 +151,10 @@ class Binder:
         written.reserved.append((claim, with_devices))
 
     async def _compared(self, subject: Subject, written: _Written) -> list[ClaimKey]:
-        """Return the claims of the pod. Raises Overlapping if another claim got one of their devices before.
+        """Return the claims of the pod. Raise Overlapping if another claim was allocated one of their devices.
 
         For a pod that has its node already, return none: the node may have prepared the claims, so they cannot be taken
-        back. It refuses to prepare a device that another claim has."""
+        back. The node refuses to prepare a device that is prepared for another claim."""
         if subject.node:
             return []
         claims = [claim for claim, _ in written.reserved] + subject.reserved

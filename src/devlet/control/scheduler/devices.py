@@ -31,7 +31,7 @@ ClaimKey = tuple[str, str]
 
 
 class Devices:
-    """`ledger` knows the same devices and holders, and changes at once, even while a thread has the allocator."""
+    """`ledger` has the same devices and holders, and is updated at once, even while a thread uses the allocator."""
 
     def __init__(self, features: Features = ALL_FEATURES, rules: Rules = Rules()) -> None:
         self.allocator = Allocator(Inventory(), features, rules)

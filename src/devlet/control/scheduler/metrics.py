@@ -60,7 +60,7 @@ class SchedulerMetrics:
         self._overlaps.add()
 
     def show_overlaps(self, read: Callable[[], int]) -> None:
-        """How many overlaps there are now."""
+        """Show the number of overlaps that exist now."""
         self._registry.gauge(
             "devlet_scheduler_allocation_overlaps",
             "Devices, or counters of pools, of which several claims together have more than there is.",

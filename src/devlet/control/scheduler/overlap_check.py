@@ -1,10 +1,11 @@
-"""Whether another scheduler gave away the same devices: looked at after our own write, before the pod is bound.
+"""The check whether another scheduler allocated the same devices, after our own write and before the pod is bound.
 
     write the claim ─▶ wait until the informer has our write ─▶ compare ─▶ bind
                                                                    └─ overlap: give the claim back, try again
 
-Events of one kind arrive in the order of their versions. So when our own write has been seen, every allocation that was
-written before it has been seen too, and of two schedulers that do this at least one notices. It costs no request.
+Events of one kind arrive in the order of their versions. So when the informer has seen our own write, it has also seen
+every allocation that was written before it. Of two schedulers that check this, at least one notices the overlap. The
+check needs no request.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +23,7 @@ __all__ = ["OverlapCheck"]
 
 
 class OverlapCheck:
-    """`patience` is how many seconds the informer may take to see a write of ours."""
+    """`patience` is the number of seconds that the informer may take to see one of our writes."""
 
     def __init__(
         self, claims: Informer[ResourceClaim], ledger: Ledger, metrics: SchedulerMetrics, patience: float
@@ -35,7 +36,7 @@ class OverlapCheck:
         claims.on_change(self._changed)
 
     async def seen(self, claims: Sequence[ResourceClaim]) -> None:
-        """Wait until the informer has the claims as they are here, or newer. Raises Unavailable after `patience`."""
+        """Wait until the informer has these versions of the claims or newer ones. Raise Unavailable after that time."""
         if all(map(self._is_seen, claims)):
             return
         with anyio.move_on_after(self._patience):
@@ -48,7 +49,7 @@ class OverlapCheck:
         raise Unavailable(f"the allocation of claim {names} did not come back in a watch within {self._patience:g} s")
 
     def compare(self, claims: Iterable[ClaimKey]) -> None:
-        """Raises Overlapping if another claim has a device of one of these."""
+        """Raise Overlapping if another claim has a device of one of these."""
         for key in claims:
             for overlap in self._ledger.of(key):
                 self._metrics.overlapped()

@@ -302,7 +302,7 @@ class Scheduler:
         self._metrics.attempted("error")
         self._no[pod.uid] = _No(Wake.ANYTHING, str(error))
         self._queue.wait(pod.uid, Wake.ITSELF)
-        if at_once:  # it may not wait any more when its turn to be told comes
+        if at_once:  # the pod may no longer wait when the reporter gets to it
             self._recorder.record(pod.reference, WARNING, FAILED, str(error))
         else:
             self._reporter.ask(pod.uid)

@@ -49,9 +49,9 @@ class Unblocker:
         return next((each for each in subject.allocated if each not in droppable and self._has_failed(each)), None)
 
     async def drop_overlapping(self, subject: Subject) -> str:
-        """Take back devices that another claim has as well, as far as no other pod uses them.
+        """Take back devices that another claim has as well, if only this pod uses them.
 
-        Return why the claims could not be used; empty if there are no overlaps, or if the pod has its node already."""
+        Return why the pod cannot use its claims; empty if there are no overlaps, or if the pod has its node already."""
         claims = () if subject.node else subject.allocated
         found = {claim.name: overlaps[0] for claim in claims if (overlaps := self._overlaps(claim))}
         droppable = [claim for claim in _free_to_drop(subject) if claim.name in found]

@@ -67,7 +67,7 @@ class Contested(Struct, frozen=True, order=True):
 
 class PodWait(Struct, frozen=True):
     """A pod that cannot start because its claims are not prepared. `drivers` are those it waits for,
-    `contested` are its devices that other claims still have."""
+    `contested` are the devices of its claims that are prepared for other claims."""
 
     pod: PodUID
     claims: tuple[ClaimKey, ...]
@@ -78,5 +78,5 @@ class PodWait(Struct, frozen=True):
 
     @property
     def holders(self) -> frozenset[str]:
-        """Return the claims that have its devices, as NAMESPACE/NAME."""
+        """Return the claims for which its devices are prepared, as NAMESPACE/NAME."""
         return frozenset(each.holder for each in self.contested)

@@ -56,7 +56,7 @@ class Instance:
 class Resource:
     """`devices` is the list that counts, in natural order; `fresh` says that it came after the last start, `stale` that
     nobody stands for it any more. `stopped` is since when no instance is connected. `unheard`: it is known from before
-    a restart, and no plugin has said anything since."""
+    a restart, and no plugin has listed its devices since."""
 
     name: ResourceName
     since: Moment

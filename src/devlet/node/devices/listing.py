@@ -13,8 +13,8 @@ __all__ = ["device_records", "plugin_records", "resource_statuses"]
 
 
 def resource_statuses(held: Iterable[Holding], inventory: Inventory) -> tuple[ResourceStatus, ...]:
-    """For a container's `allocatedResourcesStatus`. The health is empty if a plugin that was there before a restart has
-    not said anything yet."""
+    """Return the entries of a container's `allocatedResourcesStatus`. The health is empty if the plugin was there
+    before a restart and has not listed its devices since."""
     return tuple(
         ResourceStatus(
             name=each.resource,

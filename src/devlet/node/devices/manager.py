@@ -174,7 +174,8 @@ class DeviceManager:
         self._expiring.discard(name)
 
     def _doubt(self, resource: Resource) -> None:
-        """Until now the statuses of pods say of its devices what they said before the restart."""
+        """Report the health of its devices as unknown. Until now the statuses of pods have kept the health from before
+        the restart."""
         resource.unheard = False
         self._tell_holders(resource.name)
 

@@ -240,7 +240,7 @@ class PodManager:
         return worker
 
     async def _employ_all(self, tasks: TaskGroup) -> None:
-        """Those who were hired at the start, a few at a time: with thousands of them, all else would wait."""
+        """Start the workers that were created before the manager ran, a few at a time so that nothing else waits."""
         for number, worker in enumerate(list(self._workers.values())):
             self._employ(worker, tasks)
             if number % _AT_ONCE == 0:

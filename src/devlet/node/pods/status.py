@@ -215,7 +215,7 @@ class _Containers:
 
 
 def _completed(held: Sequence[ResourceStatus], before: Sequence[ResourceStatus]) -> Sequence[ResourceStatus]:
-    """With the health of before where there is none yet: a restart alone is no reason to write a status."""
+    """Keep the previous health of a device that has none yet: a restart alone is not a reason to write a status."""
     if all(one.health for each in held for one in each.resources):
         return held
     known = {(each.name, one.resource_id): one.health for each in before for one in each.resources}

@@ -44,7 +44,7 @@ class Rules:
     api_version: str = ""  # the version the client used; only events differ
 
     def for_object(self) -> SelectorCheck:
-        """The check of selectors for the next object: all of them share a budget."""
+        """Return the check for the selectors of the next object. All selectors of an object share a budget."""
         return within_budget(self.check_selector, self.selector_work)
 
 

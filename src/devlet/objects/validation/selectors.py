@@ -19,7 +19,7 @@ accepted must pass. The causes' `field` is ignored; use the functions of `field_
 
 
 SelectorWork = Callable[[str, bool], int]
-"""How many instructions the regular expressions in an expression compile to."""
+"""Returns the number of instructions that the regular expressions in an expression compile to."""
 
 
 def accept_any(_expression: str, _stored: bool) -> Sequence[Cause]:
@@ -31,7 +31,7 @@ def no_work(_expression: str, _stored: bool) -> int:
 
 
 def within_budget(check_selector: SelectorCheck, work: SelectorWork) -> SelectorCheck:
-    """The same check, for the selectors of one object."""
+    """Return the same check for the selectors of one object, which share a budget."""
     spent = 0
 
     def check_next(expression: str, stored: bool) -> Sequence[Cause]:
