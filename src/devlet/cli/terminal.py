@@ -62,7 +62,7 @@ class _Protected:
 
 
 class _ProtectedBytes:
-    """click writes bytes here, and text if the locale seems not to be able to show it."""
+    """The buffer of such a stream. click writes bytes here, and text that the locale seems unable to show."""
 
     def __init__(self, buffer: BinaryIO) -> None:
         self._buffer = buffer

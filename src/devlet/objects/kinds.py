@@ -100,7 +100,7 @@ class Catalogue:
             self.add(kind)
 
     def __iter__(self) -> Iterator[Kind]:
-        # A copy: kinds come and go while callers wait between two of them, or read in threads.
+        # A copy: kinds are added and removed while callers iterate with waits in between, or in threads.
         return iter(tuple(self._kinds.values()))
 
     def add(self, kind: Kind) -> None:

@@ -18,5 +18,5 @@ class Settings:
     version_wait: float = 3.0  # how long a read waits for a version that is not there yet
     watch_bytes: int = 32 << 20  # of changes that watchers have yet to see; watchers further behind read from disk
     max_object_bytes: int = 3 << 20
-    large_object_bytes: int = 256 << 10  # changes of larger objects are prepared in a thread, whoever makes them
+    large_object_bytes: int = 256 << 10  # a thread prepares all changes of larger objects
     collect_garbage: bool = True  # off where a kube-controller-manager does it

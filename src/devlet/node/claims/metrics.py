@@ -56,7 +56,7 @@ class ClaimMetrics:
         )
 
     def show_contested(self, read: Callable[[], int]) -> None:
-        """`read` is called when the metrics are collected."""
+        """Show what `read` returns; it is called when the metrics are collected."""
         self._registry.gauge(
             "devlet_node_contested_devices",
             "Devices that are prepared for a claim while another claim with the same device waits.",

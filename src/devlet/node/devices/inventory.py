@@ -55,8 +55,8 @@ class Instance:
 @dataclass(slots=True, eq=False)
 class Resource:
     """`devices` is the list that counts, in natural order; `fresh` says that it came after the last start, `stale` that
-    nobody stands for it any more. `stopped` is since when no instance is connected. `unheard`: it is known from before
-    a restart, and no plugin has listed its devices since."""
+    no plugin updates it any more. `stopped` is the moment since which no instance is connected. `unheard`: it is known
+    from before a restart, and no plugin has listed its devices since."""
 
     name: ResourceName
     since: Moment
