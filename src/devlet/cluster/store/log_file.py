@@ -347,7 +347,7 @@ def _removed(path: Path, *, is_database: bool) -> str:
             f"{what} What it held is lost at the next start: move it back, or save what you need with"
             " `devlet get -o yaml` and restart devlet."
         )
-    return f"{what} Restart devlet: when it stops it saves everything in the database itself."
+    return f"{what} Restart devlet. A stop by SIGTERM saves everything in the database itself; `kill -9` loses it."
 
 
 def damaged(path: Path, problem: str) -> StateCorrupt:

@@ -40,7 +40,7 @@ class SchedulerMetrics:
 
         self._overlaps = registry.counter(
             "devlet_scheduler_allocation_overlaps_total",
-            "Attempts to schedule a pod that ended because a device of its claims was allocated to another claim, too.",
+            "Attempts to schedule a pod that ended because a device of its claims was also allocated to another claim.",
         )
 
     def attempted(self, result: str, seconds: float | None = None) -> None:
