@@ -73,6 +73,7 @@ def _read(root: Path) -> _Marker | None:
         raise StateCorrupt(
             f"root {root} was upgraded to format {found.format} by devlet {found.devlet or '(unknown)'};"
             f" this is devlet {DEVLET}, which knows formats up to {FORMAT}."
-            f" Use devlet {found.devlet or 'of that release'} or newer, or put back the copy of the root that was made before the upgrade."
+            f" Use devlet {found.devlet or 'of that release'} or newer, or put back the copy of the root that was made"
+            " before the upgrade."
         )
     return found
