@@ -12,7 +12,7 @@ from devlet.cluster.remote.client import RemoteCluster
 from devlet.cluster.remote.connection import Connection
 from devlet.cluster.remote.http import Transport, open_transport
 from devlet.cluster.remote.settings import Settings
-from devlet.daemon import membership, root
+from devlet.daemon import membership, root, root_upkeep
 from devlet.daemon.api_server import connection_of, until_answered
 from devlet.daemon.config import Config
 from devlet.daemon.kube_api import SOCKET, raise_file_limit
@@ -48,7 +48,7 @@ async def joined(config: Config) -> AsyncIterator[None]:
         root.lay_out(config.root)
         node = NodeAgent(cluster, config, clock, metrics)
         async with (
-            root.kept(config.root, node.upkeep, membership.FILE),
+            root_upkeep.kept(config.root, node.upkeep, membership.FILE),
             _serving(config, node, theirs, clock, metrics),
         ):
             await until_answered(lambda: _ask(cluster, config.node_name), connection.address, clock)

@@ -24,7 +24,7 @@ from devlet.control import namespace_controller
 from devlet.control.custom_resource_controller import CustomResourceController
 from devlet.control.namespace_controller import NamespaceController
 from devlet.control.node_lifecycle import NodeLifecycle
-from devlet.daemon import controllers, membership, root, root_format
+from devlet.daemon import controllers, membership, root, root_format, root_upkeep
 from devlet.daemon.config import Config
 from devlet.daemon.kube_api import serving
 from devlet.daemon.node import NodeAgent
@@ -100,7 +100,7 @@ async def embedded_parts(
         )
         definitions = CustomResourceController(store, store.catalogue, clock, quarantine)
         async with (
-            root.kept(config.root, node.upkeep),
+            root_upkeep.kept(config.root, node.upkeep),
             running(definitions.run),
             running(namespaces.run),
             serving(store, config, clock, views=node.views, metrics=metrics, checks=node.checks(), upkeep=node.upkeep),

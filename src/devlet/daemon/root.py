@@ -6,15 +6,11 @@ put sockets below it, and a socket path has at most 107 bytes.
 
 import os
 import stat
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, closing
+from collections.abc import Mapping
 from pathlib import Path
 
 from devlet.errors import InvalidInput
 from devlet.kit import socket_paths
-from devlet.kit.kept_files import KeptDirectory, KeptFile, KeptLock
-from devlet.kit.parts import running
-from devlet.kit.upkeep import Upkeep
 
 DATABASE = "cluster.db"  # of a node with an embedded cluster
 LOCK_FILE = "devlet.lock"  # held by the daemon that runs on the root
@@ -69,7 +65,7 @@ def prepare(root: Path) -> None:
 
 
 # The modes are those of a kubelet's directories.
-_LAYOUT = {DEVICE_PLUGINS: 0o755, REGISTRY: 0o750, PLUGINS: 0o750, POD_RESOURCES: 0o750, CDI: 0o755}
+LAYOUT = {DEVICE_PLUGINS: 0o755, REGISTRY: 0o750, PLUGINS: 0o750, POD_RESOURCES: 0o750, CDI: 0o755}
 # What shows that a directory is the root of a devlet or of a kubelet.
 _SIGNS = frozenset({LOCK_FILE, DATABASE, DEVICE_PLUGINS, REGISTRY, POD_RESOURCES})
 # May be in a new root: a log, a configuration, and the mark of devlet.testing that removes roots of killed tests.
@@ -82,7 +78,7 @@ def _check_content(root: Path) -> None:
         names = sorted(os.listdir(root))
     except OSError as e:
         raise InvalidInput(f"root {root} cannot be read: {e.strerror or e}; choose another with --root") from e
-    foreign = [name for name in names if name not in _LAYOUT and not name.endswith(_BESIDE)]
+    foreign = [name for name in names if name not in LAYOUT and not name.endswith(_BESIDE)]
     if foreign and _SIGNS.isdisjoint(names):
         raise InvalidInput(
             f"root {root} is not empty and was not created by devlet (it contains {foreign[0]!r});"
@@ -92,22 +88,12 @@ def _check_content(root: Path) -> None:
 
 def lay_out(root: Path) -> None:
     """Create the directories that drivers expect. Call it before devlet listens, because a driver may start then."""
-    for name, mode in _LAYOUT.items():
+    for name, mode in LAYOUT.items():
         try:
             (root / name).mkdir(mode, exist_ok=True)
         except OSError as e:
             hint = "; move the file there away" if isinstance(e, FileExistsError) else ""
             raise InvalidInput(f"{root / name} cannot be created: {e.strerror or e}{hint}") from e
-
-
-@asynccontextmanager
-async def kept(root: Path, upkeep: Upkeep, *files: str) -> AsyncIterator[None]:
-    """Run the upkeep of a root that is laid out, with its directories, its lock and these files."""
-    directories = [KeptDirectory(root / name) for name in _LAYOUT]
-    with closing(KeptLock(root / LOCK_FILE)) as lock:
-        with upkeep.keeping(*directories, lock, *(KeptFile(root / name) for name in files)):
-            async with running(upkeep.run):
-                yield
 
 
 def _check_length(root: Path) -> None:

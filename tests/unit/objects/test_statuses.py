@@ -21,6 +21,7 @@ from devlet.errors import (
     NotCreated,
     NotFound,
     NotPrepared,
+    Overlapping,
     PluginError,
     PluginRefused,
     StateCorrupt,
@@ -86,8 +87,8 @@ def test_every_error_is_in_the_list() -> None:
     here = {type_ for type_ in family(DevletError) if type_.__module__ == "devlet.errors"}
     families = {InvalidInput, InUse, StateCorrupt}
     # these do not reach a client of the API
-    for of_the_node in (InvalidSelector, PluginError, NotAllocated, NotCreated, NotPrepared):
-        families |= family(of_the_node)
+    for internal in (InvalidSelector, Overlapping, PluginError, NotAllocated, NotCreated, NotPrepared):
+        families |= family(internal)
     assert {type(error) for error, _, _ in EVERY_ERROR} == {
         type_ for type_ in here - families if type_.__name__ != "ResourceError"
     }

@@ -194,7 +194,7 @@ class Staging:
         outcome = deletion.decide(resource, document, options, self._clock.now())
         if options.dry_run or (not outcome.remove and outcome.document is None):
             return outcome.document or document, None
-        new = {**old.document(), "metadata": (outcome.document or document)["metadata"]}
+        new = {**old.document(), **(outcome.document or document)}  # `document` may be the metadata alone
         pending = self._ledger.write(resource.kind, old.key, new, deleted=outcome.remove)
         if pending is not None:
             pending.record.checked = old.checked
