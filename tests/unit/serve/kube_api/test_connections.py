@@ -110,7 +110,7 @@ async def test_a_request_to_change_the_protocol_is_answered_without_that(path: P
 
 
 async def test_a_head_that_does_not_arrive_in_time_is_refused(root: Path, caplog: pytest.LogCaptureFixture) -> None:
-    settings = Settings(idle_timeout=0.1)
+    settings = Settings(idle_timeout=5)
     async with listening(echo, bind_unix(root / "s"), tls=None, settings=settings):
         with caplog.at_level(logging.INFO):
             (answer,) = await answers(root / "s", b"GET / HTTP/1.1\r\nHost:")
