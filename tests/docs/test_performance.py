@@ -175,6 +175,7 @@ def test_the_benchmark_of_nodes_for_tests_runs(root: Path) -> None:
     assert all(figure > 0 for row in found.values() for figures in row["runs"].values() for figure in figures)
 
 
+@pytest.mark.long
 def test_the_benchmark_of_a_node_over_time_runs(root: Path) -> None:
     report = root / "report.json"
     done = bench("churn.py", "--pods=12", "--alive=5", f"--json={report}")

@@ -123,6 +123,7 @@ def test_others_are_answered_while_a_long_request_is_in_work(api: Api, token: st
     assert meanwhile >= LONG
 
 
+@pytest.mark.long
 def test_one_account_with_many_long_requests_does_not_hold_up_another_client(api: Api, token: str) -> None:
     request = ATTACKS["YAML: 200,000 keys"].make()
     own = json.dumps({"metadata": {"name": "own"}, "data": {"k": "x" * 100_000}}).encode()

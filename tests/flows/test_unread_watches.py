@@ -119,6 +119,7 @@ async def client(root: Path, tmp_path: Path) -> AsyncIterator[Client]:
         yield Client(api)
 
 
+@pytest.mark.long
 async def test_unread_watches_stay_within_their_budget_while_a_reader_gets_every_event(client: Client) -> None:
     """Each unread watch is stuck in another version of a large object, so none of it is shared."""
     written: list[str] = []

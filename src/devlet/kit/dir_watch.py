@@ -92,7 +92,7 @@ class DirWatch:
         self._inotify: INotify | None = None
         self._folders: dict[int, Path] = {}  # by watch descriptor
         self._paths: set[Path] = set()  # the same, for asking
-        self._anchor: int | None = None  # watches a directory above while the root is missing
+        self._anchor: int | None = None  # watches a directory above while the root is missing, or is a link
         self._blind = False  # something is there that the kernel does not watch for us
         self._warned: set[str] = set()
         self._pending: list[Change] = []
@@ -145,7 +145,7 @@ class DirWatch:
             log.warning("file events lost, looking at all files again", extra=facts(directory=self._root))
             self._rescan(lost=True)
         elif event.wd == self._anchor:
-            self._attach()
+            self._look_above(event)
         elif (folder := self._folders.get(event.wd)) is None:
             pass  # of a watch that was given up
         elif event.mask & _ENDED:
@@ -173,6 +173,16 @@ class DirWatch:
             self._anchor = None
         while not self._enter(self._root) and self._climb():
             pass  # it may have appeared before the watch was there
+        if self._anchor is None and os.path.islink(self._root):
+            with suppress(OSError):
+                self._anchor = self._add(self._root.parent)
+
+    def _look_above(self, event: Event) -> None:
+        """Handle an event of the anchor: the root may have been replaced, or it or a directory on the way to it appeared."""
+        if not self._folders:
+            self._attach()
+        elif event.name == self._root.name:
+            self._rescan()
 
     def _climb(self) -> bool:
         """Whether a directory is watched now that was not before."""

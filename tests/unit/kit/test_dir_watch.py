@@ -151,6 +151,25 @@ async def test_links_are_followed(root: Path, state: State) -> None:
         await state.until(root / "file", last)
 
 
+async def test_a_link_in_the_place_of_the_directory_is_followed_until_it_is_replaced(root: Path) -> None:
+    watched, target = root / "watched", root / "target"
+    target.mkdir()
+    watched.symlink_to(target)
+    with DirWatch(watched, settings=Settings(rescan=3600)) as watch:
+        state = State(watch)
+        touch(target / "a")
+        await state.until(watched / "a")
+        touch(root / "beside")
+        watched.unlink()
+        await state.until()
+        watched.mkdir()
+        touch(watched / "b")
+        await state.until(watched / "b")
+        touch(target / "c")
+        touch(watched / "d")
+        await state.until(watched / "b", watched / "d")
+
+
 async def test_links_in_a_circle_end(root: Path, state: State) -> None:
     (root / "d").mkdir()
     (root / "d" / "again").symlink_to(root)
