@@ -173,12 +173,12 @@ class DirWatch:
             self._anchor = None
         while not self._enter(self._root) and self._climb():
             pass  # it may have appeared before the watch was there
-        if self._anchor is None and os.path.islink(self._root):
+        if os.path.islink(self._root):  # it may be replaced
             with suppress(OSError):
                 self._anchor = self._add(self._root.parent)
 
     def _look_above(self, event: Event) -> None:
-        """Handle an event of the anchor: the root may have been replaced, or it or a directory on the way to it appeared."""
+        """Handle an event of the anchor: the root was replaced, or a directory on the way to it appeared."""
         if not self._folders:
             self._attach()
         elif event.name == self._root.name:
