@@ -4,7 +4,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 
 from devlet.errors import Unavailable
 from devlet.kit.grpc_calls import answered
-from devlet.testing.claim_node import ClaimNode, claim_pod, given
+from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod, given
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.fake_dra_driver import FakeDraDriver
 from devlet.testing.node_process import PODS, NodeProcess, pod
@@ -34,6 +36,15 @@ async def node(root: Path) -> AsyncIterator[ClaimNode]:
         yield node
 
 
+@pytest.fixture(scope="module")
+async def shared_node() -> AsyncIterator[ClaimNode]:
+    """One node for the tests that leave it as it was."""
+    root = Path(tempfile.mkdtemp(prefix="dv"))
+    async with ClaimNode(root) as node:
+        yield node
+    shutil.rmtree(root, ignore_errors=True)
+
+
 def remove(path: Path) -> None:
     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
@@ -50,9 +61,14 @@ def repairs(node: NodeProcess, path: Path) -> list[str]:
     return [line.split('"')[1] for line in lines if line.endswith(f'path="{path}"')]
 
 
-async def until_repaired(node: NodeProcess, path: Path, line: str) -> None:
+@asynccontextmanager
+async def repaired(node: NodeProcess, path: Path, line: str) -> AsyncIterator[None]:
+    """What the block does to the path is repaired, with this one warning."""
+    before = len(repairs(node, path))
+    yield
+
     async def found() -> list[str]:
-        return repairs(node, path)
+        return repairs(node, path)[before:]
 
     assert await until(found) == [line]
     assert await until(partial(code, node), lambda found: found == 200)
@@ -80,7 +96,7 @@ def get_pods(root: Path) -> str:
 
 
 async def works(node: ClaimNode) -> None:
-    """Everything that a node is for: a plugin and a driver register, and pods get their devices."""
+    """Everything that a node is for: a plugin and a driver register, and pods get their devices. Nothing is left."""
     async with FakeDevicePlugin(node.plugins, GPU, 1) as plugin, FakeDraDriver(node.root, "gpu.example.com") as driver:
         await plugin.register()
         await node.until_healthy(GPU, 1)
@@ -93,12 +109,16 @@ async def works(node: ClaimNode) -> None:
         assert await listed(node) == ["driver", "plugin"]
         assert await anyio.to_thread.run_sync(get_pods, node.root) == "pod/driver\npod/plugin\n"
         await node.delete("plugin", "driver")
+        await node.call("DELETE", f"{CLAIMS}/claim")
+        await node.until_forgotten("claim")
+    await node.until_missing(driver)
 
 
 @pytest.mark.parametrize("name", SOCKETS)
-async def test_a_removed_socket_is_served_again_with_one_warning(node: ClaimNode, name: str) -> None:
-    remove(node.root / name)
-    await until_repaired(node, node.root / name, "removed socket is served again")
+async def test_a_removed_socket_is_served_again_with_one_warning(shared_node: ClaimNode, name: str) -> None:
+    node = shared_node
+    async with repaired(node, node.root / name, "removed socket is served again"):
+        remove(node.root / name)
     assert (node.root / name).stat().st_mode & 0o777 == 0o600
     await works(node)
 
@@ -106,8 +126,8 @@ async def test_a_removed_socket_is_served_again_with_one_warning(node: ClaimNode
 @pytest.mark.parametrize("name", [*DIRECTORIES[:2], *(pytest.param(n, marks=LONG) for n in DIRECTORIES[2:])])
 async def test_a_removed_directory_is_there_again_with_what_devlet_had_in_it(node: ClaimNode, name: str) -> None:
     before = snapshot(node.root / name)
-    remove(node.root / name)
-    await until_repaired(node, node.root / name, "removed directory created again")
+    async with repaired(node, node.root / name, "removed directory created again"):
+        remove(node.root / name)
     await until(partial(anyio.to_thread.run_sync, _try_snapshot, node.root / name), lambda found: found == before)
     await works(node)
 
@@ -120,11 +140,12 @@ def _try_snapshot(directory: Path) -> dict[str, tuple[int, bytes]]:
 
 
 @pytest.mark.parametrize("name", ["device-plugins", *(pytest.param(n, marks=LONG) for n in DIRECTORIES[1:4])])
-async def test_a_directory_that_was_moved_away_or_replaced_is_used_again(node: ClaimNode, name: str) -> None:
-    path = node.root / name
+async def test_a_directory_that_was_moved_away_or_replaced_is_used_again(shared_node: ClaimNode, name: str) -> None:
+    node, path = shared_node, shared_node.root / name
     path.rename(node.root / "away")
     path.mkdir()  # by a plugin, for example
     await works_soon(node)
+    remove(node.root / "away")
 
 
 async def works_soon(node: ClaimNode) -> None:
@@ -134,18 +155,20 @@ async def works_soon(node: ClaimNode) -> None:
     await works(node)
 
 
-async def test_a_file_that_only_a_start_writes_is_written_again(node: ClaimNode) -> None:
+async def test_a_file_that_only_a_start_writes_is_written_again(shared_node: ClaimNode) -> None:
+    node = shared_node
     for name in ("kubeconfig", "runtime_none_state"):
         path = node.root / name
         before = path.read_bytes()
-        remove(path)
-        await until_repaired(node, path, "removed file written again")
+        async with repaired(node, path, "removed file written again"):
+            remove(path)
         assert path.read_bytes() == before
 
 
-async def test_without_its_lock_file_a_root_still_has_one_daemon(node: ClaimNode) -> None:
-    remove(node.root / "devlet.lock")
-    await until_repaired(node, node.root / "devlet.lock", "removed lock file created again")
+async def test_without_its_lock_file_a_root_still_has_one_daemon(shared_node: ClaimNode) -> None:
+    node = shared_node
+    async with repaired(node, node.root / "devlet.lock", "removed lock file created again"):
+        remove(node.root / "devlet.lock")
     command = [sys.executable, "-m", "devlet", "up", "--root", str(node.root)]
     second = await anyio.run_process(command, check=False)
     assert f"is in use by process {node.pid}" in second.stderr.decode()
@@ -171,8 +194,8 @@ async def test_plugins_that_watch_for_the_socket_register_again_and_pods_keep_th
 async def test_plugins_whose_directory_was_removed_stay_connected(node: ClaimNode) -> None:
     async with FakeDevicePlugin(node.plugins, GPU, 2, follow=True):
         await node.until_healthy(GPU, 2)
-        remove(node.plugins)
-        await until_repaired(node, node.plugins, "removed directory created again")
+        async with repaired(node, node.plugins, "removed directory created again"):
+            remove(node.plugins)
         await node.create(pod("train", {GPU: 2}))
         await node.until_phase("train", "Running")
         assert len((await node.held())["train"][GPU]) == 2
@@ -192,8 +215,8 @@ async def test_a_removed_checkpoint_is_written_again_and_says_the_same_after_kil
             await node.until_phase(name, "Running")
         for path in (node.checkpoint_path, node.root / "dra_manager_state"):
             before = path.read_bytes()
-            remove(path)
-            await until_repaired(node, path, "removed file written again")
+            async with repaired(node, path, "removed file written again"):
+                remove(path)
             assert path.read_bytes() == before
         held = await node.held()
         await node.kill()
@@ -213,9 +236,11 @@ async def test_a_removed_checkpoint_is_written_again_and_says_the_same_after_kil
     ],
 )
 async def test_what_takes_the_place_of_a_removed_one_is_reported_and_never_touched(
-    node: ClaimNode, name: str, what: str
+    shared_node: ClaimNode, name: str, what: str
 ) -> None:
+    node = shared_node
     path, target = node.root / name, node.root / "target"
+    reported = node.log.count('"cannot be repaired"')
     if name == "plugins_registry":
         target.mkdir()
     new = node.root / "new"
@@ -236,10 +261,12 @@ async def test_what_takes_the_place_of_a_removed_one_is_reported_and_never_touch
     assert (await code(node), await code(node, "/readyz"), await code(node, "/livez")) == (500, 500, 200)
     assert path.is_symlink() == (what == "link")
     assert snapshot(target).keys() == {str(target)} if target.exists() else name != "plugins_registry"
-    assert node.log.count('"cannot be repaired"') == 1
+    assert node.log.count('"cannot be repaired"') == reported + 1
     remove(path)
     await until(partial(code, node), lambda found: found == 200)
     await works(node)
+    if target.exists():
+        remove(target)
 
 
 async def test_a_root_that_was_removed_fails_the_health_and_no_other_one_is_filled(root: Path) -> None:
@@ -294,9 +321,9 @@ async def test_without_the_write_ahead_log_a_restart_loses_nothing(node: ClaimNo
 
 async def test_a_removed_high_water_mark_is_written_again(node: ClaimNode) -> None:
     path = node.root / "cluster.db-mark"
-    remove(path)
-    await node.create(pod("any", {}))
-    await until_repaired(node, path, "removed file written again")
+    async with repaired(node, path, "removed file written again"):
+        remove(path)
+        await node.create(pod("any", {}))
     await node.kill()
     await node.start()
     await node.until_phase("any", "Running")

@@ -20,6 +20,7 @@ from devlet.daemon.node import NodeAgent
 from devlet.errors import InvalidInput, NotFound
 from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.facts import facts
+from devlet.kit.kept_files import KeptFile
 from devlet.kit.metrics import Registry
 from devlet.objects.kinds import NODES
 from devlet.serve.kube_api import server
@@ -48,7 +49,7 @@ async def joined(config: Config) -> AsyncIterator[None]:
         root.lay_out(config.root)
         node = NodeAgent(cluster, config, clock, metrics)
         async with (
-            root_upkeep.kept(config.root, node.upkeep, membership.FILE),
+            root_upkeep.kept(config.root, node.upkeep, KeptFile(config.root / membership.FILE)),
             _serving(config, node, theirs, clock, metrics),
         ):
             await until_answered(lambda: _ask(cluster, config.node_name), connection.address, clock)

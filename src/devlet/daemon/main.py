@@ -99,8 +99,9 @@ async def embedded_parts(
             quarantine,
         )
         definitions = CustomResourceController(store, store.catalogue, clock, quarantine)
+        files = [root_upkeep.CheckedFile(config.root / file.name, store.check_files) for file in store.files]
         async with (
-            root_upkeep.kept(config.root, node.upkeep),
+            root_upkeep.kept(config.root, node.upkeep, *files),
             running(definitions.run),
             running(namespaces.run),
             serving(store, config, clock, views=node.views, metrics=metrics, checks=node.checks(), upkeep=node.upkeep),

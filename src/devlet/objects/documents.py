@@ -35,3 +35,16 @@ def copy(value: Any) -> Any:
     if isinstance(value, list):
         return [copy(v) if isinstance(v, (dict, list)) else v for v in value]
     return value
+
+
+def count_objects(value: Any) -> int:
+    """Return the number of JSON objects in the value, itself included."""
+    waiting, count = [value], 0
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            count += 1
+            waiting += [v for v in one.values() if isinstance(v, (dict, list))]
+        elif isinstance(one, list):
+            waiting += [v for v in one if isinstance(v, (dict, list))]
+    return count

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devlet.objects.documents import copy, read_float, view
+from devlet.objects.documents import copy, count_objects, read_float, view
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -16,6 +16,19 @@ def test_a_copy_is_equal_and_shares_nothing_that_can_change(value: object) -> No
     made = copy(value)
     assert made == value
     assert not containers(made) & containers(value)
+
+
+@given(JSON)
+def test_objects_are_counted_at_every_depth(value: object) -> None:
+    assert count_objects(value) == msgspec.json.encode(_without_strings(value)).count(b"{")
+
+
+def _without_strings(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(i): _without_strings(v) for i, v in enumerate(value.values())}
+    if isinstance(value, list):
+        return [_without_strings(v) for v in value]
+    return None
 
 
 def containers(value: object) -> set[int]:

@@ -8,7 +8,7 @@ and two writers can never both win.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,7 @@ from devlet.cluster.store.owners import Owners
 from devlet.cluster.store.records import Change, Key, Record, Table
 from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.watchers import Update, Watchers
-from devlet.errors import DevletError, TooLarge
+from devlet.errors import DevletError, TooLarge, Unavailable
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document
@@ -238,6 +238,17 @@ class Ledger:
         if self.problem is not None:
             log.warning("store writes again", extra=facts(path=self._file.path))
             self.problem, self._failing, self._refused_bytes = None, anyio.Event(), 0
+
+    @property
+    def files(self) -> Collection[Path]:
+        return self._file.in_place
+
+    def check_files(self) -> None:
+        """Fail from now on if a file was removed, without waiting for the next write."""
+        try:
+            self._file.check_in_place()
+        except Unavailable as e:
+            self._failed(e, 0)
 
     async def probe_while_failing(self) -> None:
         """Notice that the disk takes writes again, even if no client writes. Run until cancelled."""

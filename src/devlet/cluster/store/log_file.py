@@ -15,7 +15,7 @@ import sqlite3
 import struct
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -229,7 +229,12 @@ class LogFile:
         with self._transaction() as db:
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
 
-    def _check_in_place(self) -> None:
+    @property
+    def in_place(self) -> Collection[Path]:
+        """The files that no write succeeds without."""
+        return self._in_place.keys()
+
+    def check_in_place(self) -> None:
         """Raise Unavailable if a file was removed: the next start would lose what is written to it from now on."""
         for path, known in self._in_place.items():
             if identity(path) != known:
@@ -279,7 +284,7 @@ class LogFile:
         assert self._writer is not None, "start_writing() comes first"
         if self._frozen:
             raise Unavailable(f"{self.path} takes no more writes")
-        self._check_in_place()
+        self.check_in_place()
         with translated(self.path):
             self._writer.execute("BEGIN IMMEDIATE")
             try:

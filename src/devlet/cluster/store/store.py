@@ -1,6 +1,6 @@
 """The embedded implementation of the port: what is staged by Kubernetes' rules is answered when it is durable."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -63,6 +63,15 @@ class Store:
     def problem(self) -> str | None:
         """Return why writes fail, or None if the last one was committed."""
         return self._ledger.problem
+
+    @property
+    def files(self) -> Collection[Path]:
+        """The files that the store cannot write without."""
+        return self._ledger.files
+
+    def check_files(self) -> None:
+        """Have `problem` say so if a file was removed. The store does so by itself at the next write."""
+        self._ledger.check_files()
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Document:
         await checkpoint()  # or else whoever reads in a loop waits for a write that never gets its turn

@@ -3,7 +3,7 @@
 from typing import Any
 
 from devlet.objects import names
-from devlet.objects.documents import Document
+from devlet.objects.documents import Document, count_objects
 from devlet.objects.kinds import BUILT_IN_GROUPS
 from devlet.objects.validation.field_errors import (
     Causes,
@@ -13,9 +13,11 @@ from devlet.objects.validation.field_errors import (
     name_errors,
     not_supported,
     required,
+    too_many,
 )
 
 VERSIONS_MAX = 100
+SCHEMA_OBJECTS_MAX = 30_000  # in the schemas of all versions: clients that ask for OpenAPI get all of them
 
 
 def check(document: Document) -> Causes:
@@ -77,6 +79,9 @@ def _check_versions(versions: Any) -> Causes:
     if not all(isinstance(version, dict) and isinstance(version.get("name"), str) for version in versions):
         yield invalid(path, "", "every version must be an object with a name")
         return
+    objects = sum(count_objects(version.get("schema")) for version in versions)
+    if objects > SCHEMA_OBJECTS_MAX:
+        yield too_many(f"{path}[*].schema", objects, SCHEMA_OBJECTS_MAX)
     for i, version in enumerate(versions):
         yield from name_errors(f"{path}[{i}].name", version["name"], names.dns1035_label)
     yield from duplicates(path, [version["name"] for version in versions])

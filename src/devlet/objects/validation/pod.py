@@ -4,7 +4,7 @@ Fields that devlet does not use (probes, security contexts, volume sources' cont
 """
 
 from devlet.objects import names
-from devlet.objects.documents import Document
+from devlet.objects.documents import Document, count_objects
 from devlet.objects.validation import container, node_selector, pod_affinity, pod_toleration
 from devlet.objects.validation.field_errors import (
     Causes,
@@ -15,11 +15,13 @@ from devlet.objects.validation.field_errors import (
     not_supported,
     required,
     required_name,
+    too_many,
 )
 from devlet.objects.validation.metadata import check_labels
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 DEADLINE_MAX = 2**31 - 1
+SPEC_OBJECTS_MAX = 8_000  # containers, ports, variables, volumes and the like: the event loop processes all of them
 
 _ENUMS = (
     ("restartPolicy", ("Always", "OnFailure", "Never")),
@@ -64,6 +66,8 @@ def check(document: Document) -> Causes:
 def check_create(document: Document) -> Causes:
     """What only a new pod has to respect."""
     spec = document.get("spec") or {}
+    if (objects := count_objects(spec)) > SPEC_OBJECTS_MAX:
+        yield too_many("spec", objects, SPEC_OBJECTS_MAX)
     if spec.get("ephemeralContainers"):
         yield forbidden("spec.ephemeralContainers", "cannot be set on create")
     if spec.get("nodeName") and spec.get("schedulingGates"):

@@ -42,7 +42,7 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import BUILT_IN, CONFIG_MAPS, NODES, PODS, Kind, Resource
 from devlet.testing.cluster_contract.specimens import config_map, named, pod, version
 from devlet.testing.small_disk import in_mount_namespace
-from devlet.testing.waiting import deadline
+from devlet.testing.waiting import deadline, until
 
 WRITER = Path(__file__).with_name("full_disk_writer.py")
 THING = Kind("Thing", "things", ("example.com/v1",), subresources=("status",))
@@ -71,6 +71,24 @@ def test_a_file_that_is_not_ours_is_refused_and_stays(path: Path, damage: bytes)
     with pytest.raises(StateCorrupt, match=str(path)):
         anyio.run(open_and_close)
     assert path.read_bytes() == damage
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
+async def test_a_removed_file_is_a_problem_before_anything_is_written_until_it_is_back(path: Path, suffix: str) -> None:
+    async with open_store(path) as store:
+        file = next(each for each in store.files if each.name == path.name + suffix)
+        store.check_files()
+        assert store.problem() is None
+        file.rename(path.with_name("away"))
+        store.check_files()
+        assert f"{file} was removed or replaced while devlet runs" in str(store.problem())
+        path.with_name("away").rename(file)
+
+        async def problem() -> str | None:
+            return store.problem()
+
+        await until(problem, lambda found: found is None)
 
 
 @pytest.mark.anyio

@@ -3,6 +3,8 @@ from typing import Any
 import pytest
 
 from devlet.objects.validation import Rules, validate_create, validate_update
+from devlet.objects.validation.custom_resource_definition import SCHEMA_OBJECTS_MAX
+from devlet.objects.validation.field_errors import too_many
 
 
 def definition(**spec: Any) -> dict[str, Any]:
@@ -49,6 +51,18 @@ def test_a_definition_may_be_small() -> None:
 )
 def test_what_could_not_be_served_is_refused(spec: dict[str, Any], field: str) -> None:
     assert field in fields(definition(**spec))
+
+
+def test_the_schemas_of_all_versions_are_limited_together() -> None:
+    def versions(properties: int) -> list[dict[str, Any]]:
+        schema = {"openAPIV3Schema": {"type": "object", "properties": {f"p{i}": {} for i in range(properties)}}}
+        served = {"served": True, "schema": schema}
+        return [{"name": "v1", "storage": True, **served}, {"name": "v2", "storage": False, **served}]
+
+    half = SCHEMA_OBJECTS_MAX // 2 - 3  # the schema, openAPIV3Schema and its properties are objects as well
+    assert validate_create(definition(versions=versions(half)), Rules()) == []
+    causes = validate_create(definition(versions=versions(half + 1)), Rules())
+    assert causes == [too_many("spec.versions[*].schema", SCHEMA_OBJECTS_MAX + 2, SCHEMA_OBJECTS_MAX)]
 
 
 def test_a_definition_without_a_spec_is_refused() -> None:

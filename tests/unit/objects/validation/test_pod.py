@@ -6,7 +6,7 @@ from devlet.errors import Cause
 from devlet.objects import names
 from devlet.objects.documents import Document
 from devlet.objects.validation import pod
-from devlet.objects.validation.field_errors import duplicate, forbidden, invalid, not_supported, required
+from devlet.objects.validation.field_errors import duplicate, forbidden, invalid, not_supported, required, too_many
 
 CONTAINER: Document = {"name": "c", "image": "busybox"}
 SPEC: Document = {"containers": [CONTAINER], "restartPolicy": "Always", "dnsPolicy": "ClusterFirst"}
@@ -142,3 +142,13 @@ def test_a_static_pod_has_no_claims() -> None:
 )
 def test_a_new_pod_has_more_to_respect(spec: Document, cause: Cause) -> None:
     assert list(pod.check_create({"spec": spec})) == [cause]
+
+
+def test_the_objects_in_the_spec_of_a_new_pod_are_limited() -> None:
+    def created(ports: int) -> list[Cause]:
+        listed = [{"containerPort": 1 + i, "protocol": "TCP"} for i in range(ports)]
+        return list(pod.check_create({"spec": {"containers": [{"name": "c", "image": "i", "ports": listed}]}}))
+
+    fits = pod.SPEC_OBJECTS_MAX - 2  # the spec and its container are objects as well
+    assert created(fits) == []
+    assert created(fits + 1) == [too_many("spec", pod.SPEC_OBJECTS_MAX + 1, pod.SPEC_OBJECTS_MAX)]
