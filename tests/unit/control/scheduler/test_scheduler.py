@@ -13,6 +13,8 @@ from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, sli
 
 pytestmark = pytest.mark.anyio
 
+ON = "kubernetes.io/hostname"
+
 
 async def test_a_pod_with_a_template_gets_a_claim_a_device_and_a_node(world: World) -> None:
     await world.add(node("n1"), device_class(), slice_of("n1", 2), template("one"))
@@ -73,6 +75,29 @@ async def test_pods_that_share_a_claim_are_on_one_node(world: World) -> None:
         placed = await world.bound("a", "b")
         assert placed["a"] == placed["b"]
         assert len((await world.claim("shared"))["status"]["reservedFor"]) == 2
+
+
+ZONE_A = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}
+
+
+@pytest.mark.parametrize("where", [{"allNodes": True}, {"nodeSelector": ZONE_A}])
+async def test_a_device_that_is_attached_to_the_network_is_used_on_every_node_that_reaches_it(
+    world: World, where: Document
+) -> None:
+    attached = slice_of("fabric", 1)
+    del attached["spec"]["nodeName"]
+    attached["spec"] |= where
+    zones = {"n1": "a", "n2": "a", "n3": "b"}
+    await world.add(*(node(name, labels={"zone": zone}) for name, zone in zones.items()))
+    await world.add(device_class(), attached, claim("shared"))
+    async with world.scheduling():
+        await world.add(*(pod(name, claim="shared", nodeSelector={ON: name}) for name in zones))
+        if "allNodes" in where:
+            assert await world.bound(*zones) == {name: name for name in zones}
+        else:
+            assert await world.bound("n1", "n2") == {"n1": "n1", "n2": "n2"}
+            assert await world.told("n3", "0/3 nodes are available")
+    assert (await world.claim("shared"))["status"]["allocation"].get("nodeSelector") == where.get("nodeSelector")
 
 
 async def test_a_pod_on_a_node_of_somebodys_choice_has_its_claim_allocated_there(world: World) -> None:
