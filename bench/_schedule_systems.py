@@ -18,7 +18,7 @@ from bench._schedule_http import Target
 from devlet.testing.control_plane import ControlPlane, control_plane
 from devlet.testing.embedded import embedded_api
 from devlet.testing.kube_programs import kube_controller_manager, kube_scheduler
-from devlet.testing.processes import line, process
+from devlet.testing.processes import line, process, spawn
 
 EMBEDDED = "devlet, embedded"
 ON_KUBE_APISERVER = "devlet on kube-apiserver"
@@ -37,7 +37,7 @@ def are_built() -> bool:
 async def embedded(directory: Path) -> AsyncIterator[Target]:
     """`devlet up`: store, API, scheduler and claim controller in one process, which is not this one."""
     with _short_link(directory) as root:
-        async with embedded_api(root, control=True) as api:
+        async with embedded_api(root, control=True, start=spawn) as api:
             yield Target(api.endpoint, api.ca_file, api.token, api.kubeconfig)
 
 

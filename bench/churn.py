@@ -28,6 +28,7 @@ from bench._schedule_http import Target, connected
 
 from devlet.testing.embedded import EmbeddedApi, embedded_api
 from devlet.testing.grpc_loop import GrpcLoop
+from devlet.testing.processes import spawn
 from devlet.testing.roots import temporary_root
 
 NODE = "node"
@@ -153,7 +154,7 @@ class Bench:
         file.write_text(f"apiVersion: devlet.dev/v1alpha1\nkind: Configuration\nnodeName: {NODE}\nmaxPods: 100000\n")
         root.mkdir(exist_ok=True, mode=0o700)
         self.disk.look(self.root / "disk", 20)
-        async with embedded_api(root, control=True, arguments=["--config", str(file)]) as api:
+        async with embedded_api(root, control=True, arguments=["--config", str(file)], start=spawn) as api:
             yield api
 
     @property

@@ -24,6 +24,7 @@ from bench._report import OURS, Disk, Machine, Row, machine, resident_mebibytes,
 from devlet.testing.embedded import embedded_api
 from devlet.testing.grpc_loop import GrpcLoop
 from devlet.testing.node import Node
+from devlet.testing.processes import spawn
 from devlet.testing.roots import temporary_root
 
 PROCESS = "devlet up"
@@ -106,7 +107,7 @@ class Bench:
     async def _process(self) -> None:
         with temporary_root() as root:
             began = time.perf_counter()
-            async with embedded_api(root, control=True):
+            async with embedded_api(root, control=True, start=spawn):
                 self._add(ONE, began, PROCESS)
 
     def _add(self, what: str, began: float, side: str = OURS) -> None:

@@ -29,6 +29,7 @@ from bench._attacks import Attack, Request, attacks
 from bench._report import Machine, machine
 
 from devlet.testing.embedded import EmbeddedApi, embedded_api
+from devlet.testing.processes import spawn
 
 BAR = 0.25  # seconds
 PAUSE = 0.005  # between two questions
@@ -207,7 +208,7 @@ async def run(options: argparse.Namespace) -> None:
     results: list[Found] = []
     while chosen:
         with tempfile.TemporaryDirectory(prefix="dv") as root:
-            async with embedded_api(Path(root), control=True) as api:
+            async with embedded_api(Path(root), control=True, start=spawn) as api:
                 results += await anyio.to_thread.run_sync(_until_it_dies, api, chosen)
     _print(about, results)
     if options.json:

@@ -20,8 +20,9 @@ import anyio
 
 from devlet.errors import InvalidInput
 from devlet.serve.kube_api import kubeconfigs
+from devlet.testing import warm_start
 from devlet.testing.control_plane import ADMIN
-from devlet.testing.processes import Ready, RunningProcess, process
+from devlet.testing.processes import Ready, RunningProcess, Start, process
 from devlet.testing.waiting import DEADLINE
 
 __all__ = ["EmbeddedApi", "embedded_api"]
@@ -75,15 +76,17 @@ async def embedded_api(
     arguments: Sequence[str] = (),
     control: bool = False,
     timeout: float = DEADLINE,
+    start: Start = warm_start.start,
 ) -> AsyncIterator[EmbeddedApi]:
     """Start it and yield when it says that it is ready. `arguments` are more flags of `devlet up`; `binaries` is the
     folder of kubectl, which is looked up on the PATH otherwise, and only when it is used. Without `control` nobody
-    schedules pods and makes claims, unless a real scheduler and controller manager do."""
+    schedules pods and makes claims, unless a real scheduler and controller manager do. It is forked
+    unless `start` says otherwise: where the time of a start matters, that is `spawn`."""
     root = _make_folder(root)
     log = root / "up.log"
     argv = [sys.executable, "-m", "devlet", "up", "--root", str(root), *arguments]
     argv += [] if control else ["--no-control"]
-    async with process(argv, log=log, name="devlet up", ready=_says_so(log), timeout=timeout) as program:
+    async with process(argv, log=log, name="devlet up", ready=_says_so(log), timeout=timeout, start=start) as program:
         path = _kubeconfig(root, arguments)
         config = kubeconfigs.read(path)
         cluster = config["clusters"][0]["cluster"]

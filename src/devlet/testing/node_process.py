@@ -24,7 +24,7 @@ from typing import Self
 from devlet.objects.documents import Document
 from devlet.runtime.none import STATE_FILE
 from devlet.state import device_checkpoint
-from devlet.testing import diagnostics
+from devlet.testing import diagnostics, warm_start
 from devlet.testing.embedded import EmbeddedApi, embedded_api
 from devlet.testing.node_api import EVENTS, PODS, VIEWS, NodeApi, devices_in_status
 from devlet.testing.processes import RunningProcess, line, process
@@ -64,7 +64,7 @@ def plugin_process(
     argv = [sys.executable, "-m", "devlet.testing.fake_device_plugin", "--directory", str(directory)]
     argv += ["--resource", resource, "--devices", str(devices), *(["--registry", str(directory)] if watched else [])]
     log = node.root / f"plugin-{next(_numbers)}.log"
-    return process(argv, log=log, name=f"plugin {resource}", ready=line("plugin serving"))
+    return process(argv, log=log, name=f"plugin {resource}", ready=line("plugin serving"), start=warm_start.start)
 
 
 class NodeProcess(NodeApi):
