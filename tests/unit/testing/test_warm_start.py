@@ -88,3 +88,21 @@ async def test_a_module_that_does_not_exist_ends_with_an_error_in_the_log(tmp_pa
         with deadline():
             assert await running.wait() == 1
     assert "No module named no_such_module" in log.read_text()
+
+
+def test_a_command_is_run_to_its_end_with_its_input_and_output(program: Path) -> None:
+    file = program / "echo.py"
+    file.write_text("import says_more, sys\nprint(sys.argv[1:], input())\nsys.exit(says_more.CODE)\n")
+    (program / "says_more.py").write_text("import sys\nsys.stderr.write('oh\\n')\nCODE = 3\n")
+    done = warm_start.run([sys.executable, str(file), "a"], input="hello\n", cwd=Path("/"))
+    assert (done.returncode, done.stdout, done.stderr) == (3, "['a'] hello\n", "oh\n")
+
+
+def test_a_command_that_takes_too_long_is_killed(program: Path) -> None:
+    with pytest.raises(TimeoutError):
+        warm_start.run(command("wait"), cwd=program, timeout=0.2)
+
+
+def test_a_command_line_of_devlet_is_what_it_is_otherwise() -> None:
+    done = warm_start.run([sys.executable, "-m", "devlet", "get", "--no-such-flag"])
+    assert done.returncode == 1 and "no-such-flag" in done.stderr and done.stdout == ""
