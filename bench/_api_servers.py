@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bench._report import PEERS, resident_mebibytes
 
-from devlet.testing.control_plane import control_plane
 from devlet.testing.embedded import embedded_api
+from tests.support.peers.control_plane import control_plane
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from devlet.objects.documents import Document
-from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod, container, given, on_node
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver, PreparedDevice, Service
-from devlet.testing.node_drivers import NodeDrivers
 from devlet.testing.node_process import devices_in_status
 from devlet.testing.waiting import until
+from tests.support.claim_node import CLAIMS, ClaimNode, claim_pod, container, given, on_node
+from tests.support.node_drivers import NodeDrivers
 
 pytestmark = [pytest.mark.anyio]
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver, PreparedDevice, Service
-from devlet.testing.node_drivers import NodeDrivers
 from devlet.testing.waiting import until
+from tests.support.claim_node import CLAIMS, ClaimNode, claim_pod, given
+from tests.support.node_drivers import NodeDrivers
 
 pytestmark = [pytest.mark.anyio]
 

@@ -9,12 +9,12 @@ from devlet.cluster.client import DeleteOptions
 from devlet.cluster.store.store import open_store
 from devlet.errors import Unavailable
 from devlet.objects.kinds import PODS
-from devlet.testing.claim_node import SLICES, ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_cluster import slice_of
 from devlet.testing.fake_dra_driver import GET_INFO, NOTIFY, PREPARE, UNPREPARE, FakeDraDriver
 from devlet.testing.node_process import NODE
 from devlet.testing.node_process import PODS as POD_PATH
 from devlet.testing.waiting import until
+from tests.support.claim_node import SLICES, ClaimNode, claim_pod, given
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 

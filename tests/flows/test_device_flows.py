@@ -13,13 +13,13 @@ import pytest
 
 from devlet.cluster.client import DeleteOptions
 from devlet.cluster.store.store import open_store
+from devlet.kit.processes import RunningProcess
 from devlet.objects.identifiers import DeviceID
 from devlet.objects.kinds import PODS
 from devlet.plugins.devices import Device, Options
 from devlet.runtime.none import EXIT_CODE
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.node_process import NodeProcess, devices_in_status, plugin_process, pod
-from devlet.testing.processes import RunningProcess
 from devlet.testing.waiting import until
 
 pytestmark = [pytest.mark.anyio]

@@ -18,9 +18,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from devlet.kit.processes import RunningProcess, process
 from devlet.serve.kube_api import kubeconfigs
 from devlet.testing.embedded import EmbeddedApi, embedded_api
-from devlet.testing.processes import RunningProcess, process
 from devlet.testing.waiting import DEADLINE, deadline, until
 
 pytestmark = pytest.mark.anyio

@@ -12,10 +12,10 @@ import anyio
 import pytest
 
 from devlet.runtime.cdi.cache import Cache
-from devlet.testing.claim_node import CLAIMS, claim_pod, container
-from devlet.testing.hooked_driver import HookedDriver, Method
-from devlet.testing.peer_node import EXAMPLE, TEST, PeerNode, device
 from devlet.testing.waiting import until
+from tests.support.claim_node import CLAIMS, claim_pod, container
+from tests.support.peers.hooked_driver import HookedDriver, Method
+from tests.support.peers.peer_node import EXAMPLE, TEST, PeerNode, device
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -19,13 +19,13 @@ from pathlib import Path
 import anyio
 
 from devlet.errors import InvalidInput
+from devlet.kit.processes import Ready, RunningProcess, process
 from devlet.serve.kube_api import kubeconfigs
-from devlet.testing.control_plane import ADMIN
-from devlet.testing.processes import Ready, RunningProcess, process
 from devlet.testing.waiting import DEADLINE
 
-__all__ = ["EmbeddedApi", "embedded_api"]
+__all__ = ["ADMIN", "EmbeddedApi", "embedded_api"]
 
+ADMIN = "admin"  # the user whose kubeconfig is that of the whole cluster
 READY_LINE = "devlet is ready: "
 
 

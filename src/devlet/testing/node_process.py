@@ -21,13 +21,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from devlet.kit import diagnostics
+from devlet.kit.processes import RunningProcess, line, process
 from devlet.objects.documents import Document
 from devlet.runtime.none import STATE_FILE
 from devlet.state import device_checkpoint
-from devlet.testing import diagnostics
 from devlet.testing.embedded import EmbeddedApi, embedded_api
 from devlet.testing.node_api import EVENTS, PODS, VIEWS, NodeApi, devices_in_status
-from devlet.testing.processes import RunningProcess, line, process
 
 __all__ = ["EVENTS", "NODE", "PODS", "VIEWS", "NodeProcess", "devices_in_status", "plugin_process", "pod"]
 

@@ -20,7 +20,7 @@ PLACES = ["--root={root}", "--cdi={cdi}", "--kubeconfig={kubeconfig}", "--node={
 
 
 def python(module: str, *words: str) -> Command:
-    return Command([sys.executable, "-m", f"devlet.testing.{module}", *PLACES, *words])
+    return Command([sys.executable, "-m", f"tests.support.mutants.{module}", *PLACES, *words])
 
 
 async def trouble(*words: str, settings: Settings = QUICK) -> str:

@@ -3,12 +3,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.unit.sdk.conftest import call
 
 from devlet.sdk.server import Context, Methods, SocketServer
 from devlet.testing.crash_points import CrashPoint, crash_at, crash_points
 from devlet.testing.grpc_faults import Call, Faults
 from devlet.testing.grpc_proxy import GrpcProxy
+from tests.unit.sdk.conftest import call
 
 pytestmark = pytest.mark.anyio
 

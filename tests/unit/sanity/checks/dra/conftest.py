@@ -43,7 +43,7 @@ class Silent:
 
 def python(module: str, *words: str) -> Command:
     places = ["--root={root}", "--cdi={cdi}", "--kubeconfig={kubeconfig}", "--node={node}", "--instance={instance}"]
-    return Command([sys.executable, "-m", f"devlet.testing.{module}", *places, *words])
+    return Command([sys.executable, "-m", f"tests.support.mutants.{module}", *places, *words])
 
 
 @pytest.hookimpl(tryfirst=True)
