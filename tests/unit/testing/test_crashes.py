@@ -5,7 +5,7 @@ import anyio
 import pytest
 
 from devlet.sdk.server import Context, Methods, SocketServer
-from devlet.testing.crash_points import CrashPoint, crash_at, crash_points
+from devlet.testing.crashes import CrashPoint, crash_at, crash_points
 from devlet.testing.grpc_faults import Call, Faults
 from devlet.testing.grpc_proxy import GrpcProxy
 from tests.unit.sdk.conftest import call
