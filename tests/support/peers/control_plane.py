@@ -23,11 +23,9 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-import anyio
-
 from devlet.errors import InvalidInput
 from devlet.kit.processes import SHORT_GRACE, Ready, RunningProcess, process
-from devlet.testing.embedded import ADMIN
+from devlet.testing.embedded import ADMIN, kubectl
 from devlet.testing.restarts import Restarts
 from devlet.testing.waiting import DEADLINE
 from tests.support.free_ports import LOOPBACK, free_ports
@@ -106,12 +104,7 @@ class ControlPlane:
 
     async def kubectl(self, *arguments: str, stdin: str = "", user: str = ADMIN) -> subprocess.CompletedProcess[str]:
         """Run kubectl to its end, whatever its exit code. `stdin` is for `-f -`."""
-        command = [str(self._kubectl), "--kubeconfig", str(self.kubeconfig_of(user)), *arguments]
-        environment = {"HOME": str(self.root), "KUBECACHEDIR": str(self.root / "kubectl-cache")}
-        answer = await anyio.run_process(command, input=stdin.encode(), env=environment, check=False)
-        return subprocess.CompletedProcess(
-            command, answer.returncode, stdout=answer.stdout.decode(), stderr=answer.stderr.decode()
-        )
+        return await kubectl(self._kubectl, self.kubeconfig_of(user), self.root, *arguments, stdin=stdin)
 
 
 @asynccontextmanager
