@@ -319,7 +319,7 @@ OBJECTS: Sequence[tuple[str, Document]] = (
 PODS_OF_FIRST_LIFE: Sequence[Document] = (
     pod("plug", {RESOURCE: 2}),
     _with_init(),
-    pod("done", {RESOURCE: 1}, restart="Never", exit_code="0"),
+    pod("done", {RESOURCE: 1}, restart="Never", exit_code=0),
     _generated("generated"),
     claim_pod("share-1", "shared"),
     _unbound(pod("extended", {EXTENDED: 1})),

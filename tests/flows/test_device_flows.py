@@ -134,7 +134,7 @@ async def until_has(node: NodeProcess, name: str, devices: set[str]) -> set[str]
 @pytest.mark.spec("DP-8.77")
 async def test_a_pod_that_succeeded_is_left_alone_after_a_restart_without_the_plugin(node: NodeProcess) -> None:
     async with gpus(node):
-        await node.create(pod("done", {GPU: 1}, restart="Never", exit_code="0"))
+        await node.create(pod("done", {GPU: 1}, restart="Never", exit_code=0))
         before = await node.until_phase("done", "Succeeded")
     await node.kill()
     await node.start()

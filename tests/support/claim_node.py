@@ -20,9 +20,10 @@ from devlet.plugins.dra import ClaimRef
 from devlet.runtime.none import EXIT_CODE
 from devlet.state import claim_checkpoint
 from devlet.state.claim_entry import ClaimEntry, by_name
+from devlet.testing import builders
 from devlet.testing.fake_dra_driver import FakeDraDriver
 from devlet.testing.node_api import MERGE, PODS, SLICES
-from devlet.testing.node_process import NODE, NodeProcess, pod
+from devlet.testing.node_process import NODE, NodeProcess
 from devlet.testing.waiting import until
 
 __all__ = ["CLAIMS", "NOT_PREPARED", "SLICES", "ClaimNode", "claim_pod", "container", "given", "on_node"]
@@ -40,17 +41,12 @@ def given(driver: str, device: str = "", request: str = "req", *, share: str = "
 
 def container(name: str, claims: Sequence[str], **requests: str) -> Document:
     """With these entries of the pod's claims; with `requests`, only with that request of an entry."""
-    used = [{"name": entry} for entry in claims] + [{"name": entry, "request": r} for entry, r in requests.items()]
-    return {"name": name, "image": "x", "resources": {"claims": used}}
+    return builders.container(name, claims=[*claims, *({"name": entry, "request": r} for entry, r in requests.items())])
 
 
-def claim_pod(name: str, *claims: str, restart: str = "Always", **annotations: str) -> Document:
-    """A pod without a node, with a container `main` that uses these claims; each is an entry of its own name."""
-    document = pod(name, {}, restart=restart, **annotations)
-    del document["spec"]["nodeName"]
-    document["spec"]["containers"] = [container("main", claims)]
-    document["spec"]["resourceClaims"] = [{"name": claim, "resourceClaimName": claim} for claim in claims]
-    return document
+def claim_pod(name: str, *claims: str, restart: str = "Always", **more: Any) -> Document:
+    """Make a pod without a node whose container uses these claims. Each is an entry of its own name."""
+    return builders.pod(name, claims={claim: claim for claim in claims}, restart=restart, **more)
 
 
 def on_node(document: Document) -> Document:
