@@ -134,9 +134,14 @@ class ClaimNode(NodeProcess):
 
     async def run_pod(self, name: str, driver: str, *more: str, device: str = "") -> Document:
         """Have a pod run that has a claim of the same name, with a device of each of these drivers."""
-        await self.add_claim(name, *(given(each, device) for each in (driver, *more)))
-        await self.add_pod(claim_pod(name, name, restart="Never"))
+        await self.submit(name, *(given(each, device) for each in (driver, *more)))
         return await self.until_phase(name, "Running")
+
+    async def submit(self, name: str, *devices: Document) -> str:
+        """Return the UID of a claim with these devices. A pod of the same name uses it from now on."""
+        uid = await self.add_claim(name, *devices)
+        await self.add_pod(claim_pod(name, name, restart="Never"))
+        return uid
 
     def allocated(self, driver: str) -> Callable[[ClaimRef], Sequence[PreparedDevice] | None]:
         """For `FakeDraDriver.handler`: answer with what this has allocated, as real drivers do. A single device is for
@@ -172,13 +177,16 @@ class ClaimNode(NodeProcess):
     # Waiting
 
     async def until_connected(self, *drivers: FakeDraDriver) -> None:
-        """Until the drivers can be called."""
-        names = {each.name for each in drivers}
+        """Wait until the drivers can be called."""
+        await self.until_up(*(each.name for each in drivers))
+
+    async def until_up(self, *drivers: str) -> None:
+        """Wait until the drivers of these names can be called."""
 
         async def connected() -> set[str]:
             return {name for name, each in (await self.driver_states()).items() if each["state"] == "Connected"}
 
-        await until(connected, lambda found: names <= found)
+        await until(connected, set(drivers).issubset)
 
     async def until_missing(self, *drivers: FakeDraDriver) -> None:
         """Until no instance of the drivers is registered."""

@@ -18,7 +18,7 @@ from devlet.objects.documents import Document
 from devlet.testing.node_process import EVENTS, NODE, PODS
 from devlet.testing.restarts import Restarts
 from devlet.testing.waiting import until
-from tests.support.claim_node import CLAIMS, ClaimNode, claim_pod, given
+from tests.support.claim_node import CLAIMS, ClaimNode, given
 from tests.support.peers.drivers import dra_example_driver, dra_test_driver, hooked_test_driver
 from tests.support.peers.hooked_driver import HookedDriver
 
@@ -64,14 +64,8 @@ class PeerNode(ClaimNode):
 
     # Pods
 
-    async def submit(self, name: str, *devices: Document) -> str:
-        """The UID of a claim with these devices, for which there is a pod of the same name from now on."""
-        uid = await self.add_claim(name, *devices)
-        await self.add_pod(claim_pod(name, name, restart="Never"))
-        return uid
-
     async def run(self, name: str, *devices: Document) -> str:
-        """The same, and the pod runs."""
+        """Have a pod run that has a claim of the same name with these devices. Return the UID of the claim."""
         uid = await self.submit(name, *devices)
         await self.until_phase(name, "Running")
         return uid
@@ -96,14 +90,6 @@ class PeerNode(ClaimNode):
             for name, each in (await self.slices()).items()
             if each["spec"]["driver"] == driver
         }
-
-    async def until_up(self, *drivers: str) -> None:
-        """Until the drivers of these names can be called."""
-
-        def holds(found: dict[str, Document]) -> bool:
-            return all(found.get(name, {}).get("state") == "Connected" for name in drivers)
-
-        await until(self.driver_states, holds)
 
     async def until_published(self, driver: str) -> dict[str, tuple[str, str]]:
         return await until(partial(self.own_slices, driver))
