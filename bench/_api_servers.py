@@ -10,9 +10,9 @@ from pathlib import Path
 
 from bench._report import PEERS, resident_mebibytes
 
-from devlet.testing.control_plane import control_plane
+from devlet.kit.processes import spawn
 from devlet.testing.embedded import embedded_api
-from devlet.testing.processes import spawn
+from tests.support.peers.control_plane import control_plane
 
 
 @dataclass(frozen=True)

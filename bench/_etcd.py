@@ -8,9 +8,9 @@ from pathlib import Path
 import anyio
 from bench._report import PEERS
 
-from devlet.testing.free_ports import LOOPBACK, free_ports
-from devlet.testing.health import answers
-from devlet.testing.processes import process
+from devlet.kit.processes import process
+from tests.support.free_ports import LOOPBACK, free_ports
+from tests.support.peers.health import answers
 
 QUOTA_BYTES = 8 << 30
 

@@ -19,7 +19,7 @@ from bench._objects import bodies, collection_path
 from bench._report import PEERS, resident_mebibytes
 
 from devlet.objects.kinds import Resource
-from devlet.testing.control_plane import ControlPlane, control_plane
+from tests.support.peers.control_plane import ControlPlane, control_plane
 
 REQUEST_TIMEOUT = 120.0
 LISTS_PER_FILL = 3

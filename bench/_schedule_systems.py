@@ -15,10 +15,10 @@ from pathlib import Path
 from bench._report import PEERS
 from bench._schedule_http import Target
 
-from devlet.testing.control_plane import ControlPlane, control_plane
+from devlet.kit.processes import line, process, spawn
 from devlet.testing.embedded import embedded_api
-from devlet.testing.kube_programs import kube_controller_manager, kube_scheduler
-from devlet.testing.processes import line, process, spawn
+from tests.support.peers.control_plane import ControlPlane, control_plane
+from tests.support.peers.kube_programs import kube_controller_manager, kube_scheduler
 
 EMBEDDED = "devlet, embedded"
 ON_KUBE_APISERVER = "devlet on kube-apiserver"

@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script's own f
 
 from bench._report import OURS, PEERS, ROOT, Disk, Machine, Row, machine, replace_rate, show, write
 
+from devlet.kit.processes import line, process
 from devlet.runtime import kubelet_paths
 from devlet.state.device_checkpoint import decode
-from devlet.testing.processes import line, process
 
 KUBELET = "kubelet"
 FILE_WRITES = "file writes"

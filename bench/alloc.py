@@ -28,7 +28,7 @@ from devlet.alloc.device_cel import DeviceInput, device_environment
 from devlet.alloc.selectors import compile_selector
 from devlet.objects.documents import view
 from devlet.objects.slice import Device, ResourceSlice
-from devlet.testing.problems import bench_problem, symmetric_problem
+from tests.support.problems.generator import bench_problem, symmetric_problem
 
 REFERENCE = "kube-scheduler"
 ALLOCATE, CEL = PEERS / "dra-allocate", PEERS / "dra-cel"

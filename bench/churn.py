@@ -26,9 +26,9 @@ from bench import _churn_load as load
 from bench._report import OURS, Disk, Machine, Row, machine, resident_mebibytes, show, write
 from bench._schedule_http import Target, connected
 
+from devlet.kit.processes import spawn
 from devlet.testing.embedded import EmbeddedApi, embedded_api
 from devlet.testing.grpc_loop import GrpcLoop
-from devlet.testing.processes import spawn
 from devlet.testing.roots import temporary_root
 
 NODE = "node"

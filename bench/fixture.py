@@ -21,10 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script's own f
 
 from bench._report import OURS, Disk, Machine, Row, machine, resident_mebibytes, show, write
 
+from devlet.kit.processes import spawn
 from devlet.testing.embedded import embedded_api
 from devlet.testing.grpc_loop import GrpcLoop
 from devlet.testing.node import Node
-from devlet.testing.processes import spawn
 from devlet.testing.roots import temporary_root
 
 PROCESS = "devlet up"

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script's own f
 from bench._report import OURS, PEERS, ROOT, Disk, Machine, Row, machine, replace_rate, show, write
 
 from devlet.state.claim_checkpoint import decode
-from devlet.testing.drivers import kubelet_claims_driver
+from tests.support.peers.drivers import kubelet_claims_driver
 
 KUBELET = "kubelet"
 FILE_WRITES = "file writes"

@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script's own f
 from bench._attacks import Attack, Request, attacks
 from bench._report import Machine, machine
 
+from devlet.kit.processes import spawn
 from devlet.testing.embedded import EmbeddedApi, embedded_api
-from devlet.testing.processes import spawn
 
 BAR = 0.25  # seconds
 PAUSE = 0.005  # between two questions

@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script's own f
 
 from bench._report import ROOT, machine, resident_mebibytes
 
+from devlet.kit.processes import spawn
 from devlet.testing.embedded import EmbeddedApi, embedded_api
-from devlet.testing.processes import spawn
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 SMALL_BUFFER = 4096

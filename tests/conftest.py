@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-from devlet.testing import diagnostics
+from devlet.kit import diagnostics
 from devlet.testing.grpc_loop import GrpcLoop
 
 # A slow machine fails nothing: what counts is what a property says, not how fast its examples are drawn.

@@ -1,6 +1,7 @@
 """Fail if a module has no test file of its name, or a test waits too briefly: `python -m tools.check_tests [ROOT]`.
 
-`src/devlet/alloc/search.py` is tested by `tests/unit/alloc/test_search.py`. A module whose behaviour shows only from
+`src/devlet/alloc/search.py` is tested by `tests/unit/alloc/test_search.py`, and `tests/support/claim_node.py` by
+`tests/unit/support/test_claim_node.py`. A module whose behaviour shows only from
 further away is listed in `ELSEWHERE` with the file that tests it, and why.
 
 A wait that fails only because the machine is busy proves nothing. Tests wait with `until` or `deadline` of
@@ -9,15 +10,17 @@ A wait that fails only because the machine is busy proves nothing. Tests wait wi
 
 import ast
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-PACKAGE = Path("src/devlet")
+# What needs tests: its folder, and the folder that names of modules are relative to.
+PACKAGES = ((Path("src/devlet"), Path("src/devlet")), (Path("tests/support"), Path("tests")))
 UNIT = Path("tests/unit")
 
-# module, from the package: (test file, from the tests; why it is not tested alone)
+# module, from `src/devlet` or `tests`: (test file, from the tests; why it is not tested alone)
 _CONTRACT = ("contract/test_store_contract.py", "it is a test suite; this runs it")
 ELSEWHERE: dict[str, tuple[str, str]] = {
-    f"testing/cluster_contract/{module}.py": _CONTRACT
+    f"support/cluster_contract/{module}.py": _CONTRACT
     for module in (
         "concurrency",
         "contract",
@@ -48,20 +51,28 @@ WITHOUT_TESTS = ("__init__.py", "__main__.py")
 
 def problems(root: Path, elsewhere: dict[str, tuple[str, str]]) -> list[str]:
     """One line per module without tests, and per entry of the table that is no longer true."""
-    package = root / PACKAGE
-    modules = [path.relative_to(package) for path in sorted(package.rglob("*.py")) if _needs_tests(path)]
     found = []
-    for module in modules:
+    names = set()
+    for path, module in _modules(root):
+        names.add(module.as_posix())
         own = UNIT / module.parent / f"test_{module.name}"
         listed = elsewhere.get(module.as_posix())
         if listed and (root / own).is_file():
-            found.append(f"{PACKAGE / module}: has {own}, take it out of ELSEWHERE")
+            found.append(f"{path}: has {own}, take it out of ELSEWHERE")
         elif listed and not (root / "tests" / listed[0]).is_file():
-            found.append(f"{PACKAGE / module}: ELSEWHERE says tests/{listed[0]}, which does not exist")
+            found.append(f"{path}: ELSEWHERE says tests/{listed[0]}, which does not exist")
         elif not listed and not (root / own).is_file():
-            found.append(f"{PACKAGE / module}: no {own}")
-    gone = sorted(set(elsewhere) - {module.as_posix() for module in modules})
-    return found + [f"{PACKAGE / name}: is in ELSEWHERE but is no module that needs tests" for name in gone]
+            found.append(f"{path}: no {own}")
+    gone = sorted(set(elsewhere) - names)
+    return found + [f"{name}: is in ELSEWHERE but is no module that needs tests" for name in gone]
+
+
+def _modules(root: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield each module that needs tests: its path, and its name in `ELSEWHERE`."""
+    for package, base in PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            if _needs_tests(path):
+                yield path.relative_to(root), path.relative_to(root / base)
 
 
 MINUTE = 60
@@ -74,6 +85,8 @@ def short_waits(root: Path) -> list[str]:
     """Return a line for each place in the tests that waits too briefly for a busy machine."""
     found = []
     for path in sorted((root / "tests").rglob("*.py")):
+        if path.is_relative_to(root / "tests/support"):
+            continue  # waits there are as long as their callers say
         calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
         lines = sorted({(call.lineno, advice) for call in calls if (advice := _advice(call))})
         found += [f"{path.relative_to(root)}:{number}: {advice}" for number, advice in lines]

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from devlet.testing.dice import Dice
-from devlet.testing.problems import THEMES, random_problem
+from devlet.kit.dice import Dice
+from tests.support.problems.generator import THEMES, random_problem
 
 PROJECT = Path(__file__).resolve().parents[1]
 PROGRAM = PROJECT / ".cache" / "peers" / "bin" / "dra-allocate"

@@ -15,16 +15,16 @@ from pathlib import Path
 
 import anyio
 
+from devlet.kit.processes import RunningProcess, line, process
 from devlet.objects.documents import Document
 from devlet.plugins.dra import DeviceReport
 from devlet.testing import dra_orders
-from devlet.testing.claim_node import CLAIMS, claim_pod
 from devlet.testing.dra_orders import Fault, Orders
 from devlet.testing.dra_script import UNPREPARE
 from devlet.testing.embedded import READY_LINE
 from devlet.testing.node_api import MERGE, PODS, NodeApi
 from devlet.testing.node_process import NODE, pod
-from devlet.testing.processes import RunningProcess, line, process
+from tests.support.claim_node import CLAIMS, claim_pod
 
 BOOT_ID = "00000000-0000-4000-8000-000000000001"
 RESOURCE = "vendor.com/gpu"
@@ -319,7 +319,7 @@ OBJECTS: Sequence[tuple[str, Document]] = (
 PODS_OF_FIRST_LIFE: Sequence[Document] = (
     pod("plug", {RESOURCE: 2}),
     _with_init(),
-    pod("done", {RESOURCE: 1}, restart="Never", exit_code="0"),
+    pod("done", {RESOURCE: 1}, restart="Never", exit_code=0),
     _generated("generated"),
     claim_pod("share-1", "shared"),
     _unbound(pod("extended", {EXTENDED: 1})),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("devlet.testing.cluster_contract")
+pytest.register_assert_rewrite("tests.support.cluster_contract")
 
 
 @pytest.fixture(scope="module")

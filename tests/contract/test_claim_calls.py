@@ -14,10 +14,10 @@ from devlet.objects.identifiers import PodUID
 from devlet.plugins.dra import Service
 from devlet.plugins.dra_driver import Settings
 from devlet.plugins.dra_registry import DraRegistry
-from devlet.testing.claim_specimens import GPU, claim, pod
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
-from devlet.testing.scripted_drivers import Claims
 from devlet.testing.waiting import until
+from tests.support.claim_specimens import GPU, claim, pod
+from tests.support.scripted_drivers import Claims
 
 pytestmark = pytest.mark.anyio
 

@@ -14,8 +14,8 @@ from devlet.daemon.config import Config
 from devlet.daemon.kube_api import serving
 from devlet.kit.clock import SystemClock
 from devlet.objects.kinds import NAMESPACES
-from devlet.testing import cluster_contract as contract
-from devlet.testing.cluster_contract.specimens import named, unique
+from tests.support import cluster_contract as contract
+from tests.support.cluster_contract.specimens import named, unique
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from devlet.cli.driver_project import Kind, create, names_of
-from devlet.testing.fake_usb import FakeUsb
+from tests.support.fake_usb import FakeUsb
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 

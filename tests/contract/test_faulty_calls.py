@@ -22,7 +22,7 @@ from devlet.testing.grpc_faults import ANSWER, REQUEST, Faults, Moment, Rule
 from devlet.testing.node_process import NODE, NodeProcess
 from devlet.testing.node_process import pod as plugin_pod
 from devlet.testing.waiting import until
-from devlet.testing.workloads import device_class, pod, template
+from tests.support.workloads import device_class, pod, template
 
 pytestmark = [pytest.mark.anyio]
 

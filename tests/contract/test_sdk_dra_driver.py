@@ -18,7 +18,7 @@ from devlet.sdk.registrar import Registrar
 from devlet.sdk.values import Claim, ClaimRef, Device, DeviceHealth, Prepared
 from devlet.testing.node_process import NODE, NodeProcess
 from devlet.testing.waiting import deadline, until
-from devlet.testing.workloads import device_class, pod, template
+from tests.support.workloads import device_class, pod, template
 
 pytestmark = pytest.mark.anyio
 

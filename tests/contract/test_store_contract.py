@@ -8,7 +8,7 @@ import pytest
 from devlet.cluster.client import Cluster
 from devlet.cluster.store.store import open_store
 from devlet.objects.kinds import NAMESPACES
-from devlet.testing.cluster_contract import (
+from tests.support.cluster_contract import (
     ConcurrencyContract,
     ConversionContract,
     DeletionContract,
@@ -24,7 +24,7 @@ from devlet.testing.cluster_contract import (
     VerbContract,
     WatchContract,
 )
-from devlet.testing.cluster_contract.specimens import named, unique
+from tests.support.cluster_contract.specimens import named, unique
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from devlet.kit.processes import line, process
 from devlet.objects.documents import Document
 from devlet.sdk import program
 from devlet.testing import builders
 from devlet.testing.node_process import NODE, NodeProcess, pod
-from devlet.testing.processes import line, process
 from devlet.testing.waiting import until
 
 pytestmark = pytest.mark.anyio

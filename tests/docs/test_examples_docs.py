@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.docs.test_devices_docs import check, section
 
 from devlet.examples import fake_gpu_dra, fake_gpu_plugin
 from devlet.objects.documents import Document
 from devlet.sdk import DevicePlugin, DraDriver, program
 from devlet.testing.node import Node
+from tests.docs.test_devices_docs import check, section
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "examples.md").read_text()

@@ -2,6 +2,7 @@
 
 import ast
 from importlib import import_module, util
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,17 @@ def test_the_names_of_a_public_package_are_listed_once(name: str) -> None:
     assert len(listed) == len(set(listed))
 
 
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_listed_name_can_be_imported(name: str) -> None:
+    package = import_module(name)
+    assert [each for each in getattr(package, "__all__", []) if not hasattr(package, each)] == []
+
+
+def test_names_that_are_imported_when_they_are_used_are_held() -> None:
+    source = "if TYPE_CHECKING:\n  from devlet.testing import builders\n  from devlet.testing.node import Node"
+    assert names(source, "devlet.testing") == {"builders", "Node"}
+
+
 def test_a_private_name_and_a_foreign_import_are_not_held() -> None:
     source = "from os import path\nfrom devlet.sdk.slices import Slices\n_own = 1\nOPEN = 2\ndef f() -> None: ..."
     assert names(source, "devlet.sdk") == {"Slices", "OPEN", "f"}
@@ -35,7 +47,9 @@ def held(package: str) -> set[str]:
 def names(source: str, package: str) -> set[str]:
     """Names defined at the top, and those that a package takes from its own modules."""
     found: set[str] = set()
-    for node in ast.parse(source).body:
+    body = list(ast.parse(source).body)
+    lazy = [node.body for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    for node in chain(body, *lazy):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 found.add(name)
@@ -43,6 +57,6 @@ def names(source: str, package: str) -> set[str]:
                 found |= {target.id for target in targets if isinstance(target, ast.Name)}
             case ast.AnnAssign(target=ast.Name(id=name)):
                 found.add(name)
-            case ast.ImportFrom(module=str(module), names=aliases) if module.startswith(f"{package}."):
+            case ast.ImportFrom(module=str(module), names=aliases) if f"{module}.".startswith(f"{package}."):
                 found |= {alias.asname or alias.name for alias in aliases}
     return {name for name in found if not name.startswith("_")}

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from devlet import testing
 from devlet.testing.driver_runner import Paths
+from devlet.testing.node_places import NodePlaces
 from devlet.testing.sync_node import SyncNode, node_thread
 
 PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
@@ -37,9 +39,15 @@ def test_every_example_is_a_file_that_is_run() -> None:
 
 
 def test_every_method_in_the_table_is_there() -> None:
-    table = PAGE[PAGE.index("## Looking inside") :]
+    table = PAGE.split("## Looking inside")[1].split("\n## ")[0]
     named = set(re.findall(r"`(\w+)(?:\(.*?\))?`", table))
-    assert len(named) > 10 and {name for name in named if not hasattr(SyncNode, name)} == set()
+    assert len(named) > 10 and named <= {*dir(SyncNode), *NodePlaces.__annotations__}
+
+
+def test_every_public_name_is_in_the_table() -> None:
+    table = PAGE.split("## What can be imported")[1]
+    rows = "".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE))
+    assert sorted(re.findall(r"`(\w+)`", rows)) == sorted(testing.__all__)
 
 
 def test_what_a_driver_is_told_is_on_the_page() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from devlet.testing.claim_node import ClaimNode
 from devlet.testing.fake_dra_driver import FakeDraDriver
-from devlet.testing.node_drivers import NodeDrivers, node_drivers
+from tests.support.claim_node import ClaimNode
+from tests.support.node_drivers import NodeDrivers, node_drivers
 
 TIMES = """
 timeouts:

@@ -9,10 +9,10 @@ from typing import Any
 import anyio
 
 from devlet.cluster.store.store import open_store
-from devlet.testing.claim_node import ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
 from devlet.testing.grpc_loop import GrpcLoop
 from devlet.testing.waiting import until
+from tests.support.claim_node import ClaimNode, claim_pod, given
 
 
 def fill(path: Path) -> None:

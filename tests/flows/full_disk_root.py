@@ -12,8 +12,8 @@ from devlet.errors import Unavailable
 from devlet.testing.grpc_loop import GrpcLoop
 from devlet.testing.node_api import PODS
 from devlet.testing.node_process import NodeProcess, pod
-from devlet.testing.small_disk import fill
 from devlet.testing.waiting import until
+from tests.support.small_disk import fill
 
 
 async def codes(node: NodeProcess) -> list[int]:

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from devlet.node import host
 from devlet.objects.documents import Document
 from devlet.runtime.none import STATE_FILE
-from devlet.testing.free_ports import free_ports
 from devlet.testing.node_api import NodeApi
+from tests.support.free_ports import free_ports
 
 __all__ = ["ARCHIVES", "OldRoot", "changed", "unpack"]
 

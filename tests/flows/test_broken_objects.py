@@ -9,8 +9,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.flows.test_api_bad_input import Api, running
-from tests.fuzz.specimens import SPECIMENS
 
 from devlet.cluster.store.store import open_store
 from devlet.daemon.root import DATABASE
@@ -18,6 +16,8 @@ from devlet.objects.custom_resources import DEFINITION
 from devlet.objects.documents import copy
 from devlet.objects.kinds import BUILT_IN, PODS, Kind, Resource
 from devlet.testing.waiting import until
+from tests.flows.test_api_bad_input import Api, running
+from tests.fuzz.specimens import SPECIMENS
 
 pytestmark = pytest.mark.anyio
 

@@ -13,6 +13,9 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from devlet.cassettes import cassette_file, library
+from devlet.cassettes.cassette import Cassette
+from devlet.kit.processes import RunningProcess, line, process
 from devlet.objects.identifiers import DeviceID
 from devlet.objects.prepared import PreparedDevice
 from devlet.plugins.devices import Device, Grant, Options
@@ -20,14 +23,11 @@ from devlet.plugins.dra import ClaimRef
 from devlet.runtime.cdi.spec import ContainerEdits, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
 from devlet.testing import warm_start
-from devlet.testing.cassettes import cassette_file, library
-from devlet.testing.cassettes.cassette import Cassette
-from devlet.testing.claim_node import CLAIMS, SLICES
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.fake_dra_driver import FakeDraDriver
 from devlet.testing.node_process import PODS, NodeProcess
-from devlet.testing.processes import RunningProcess, line, process
 from devlet.testing.waiting import until
+from tests.support.claim_node import CLAIMS, SLICES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 

@@ -6,9 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-from tests.flows.conftest import NO_RETRY
 
-from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_driver import (
     GARBAGE,
     GET_INFO,
@@ -19,8 +17,10 @@ from devlet.testing.fake_dra_driver import (
     large_answer,
 )
 from devlet.testing.node_api import MERGE
-from devlet.testing.node_drivers import NodeDrivers
 from devlet.testing.wire_faults import Direction
+from tests.flows.conftest import NO_RETRY
+from tests.support.claim_node import CLAIMS, ClaimNode, claim_pod, given
+from tests.support.node_drivers import NodeDrivers
 
 pytestmark = [pytest.mark.anyio]
 

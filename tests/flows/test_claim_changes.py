@@ -3,12 +3,12 @@
 A pod that waits takes what there is then; one that runs keeps what it has until its end."""
 
 import pytest
-from tests.flows.conftest import NO_RETRY
 
 from devlet.errors import Conflict
-from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod, container, given
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
-from devlet.testing.node_drivers import NodeDrivers
+from tests.flows.conftest import NO_RETRY
+from tests.support.claim_node import CLAIMS, ClaimNode, claim_pod, container, given
+from tests.support.node_drivers import NodeDrivers
 
 pytestmark = [pytest.mark.anyio]
 

@@ -24,13 +24,13 @@ import pytest
 from devlet.errors import AlreadyExists, Conflict, NotFound, Unavailable
 from devlet.objects.documents import Document
 from devlet.state.claim_entry import ClaimEntry
-from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod, given
-from devlet.testing.dra_driver_process import DraDriverProcess, Fault, dra_driver_process
 from devlet.testing.dra_script import PREPARE, UNPREPARE
 from devlet.testing.node_api import MERGE
 from devlet.testing.node_process import NODE, PODS, VIEWS, devices_in_status
 from devlet.testing.waiting import until
 from devlet.wire.podresources_v1 import api_pb2 as pb
+from tests.support.claim_node import CLAIMS, ClaimNode, claim_pod, given
+from tests.support.dra_driver_process import DraDriverProcess, Fault, dra_driver_process
 
 pytestmark = pytest.mark.anyio
 

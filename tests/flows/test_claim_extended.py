@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from devlet.objects.documents import Document
-from devlet.testing.claim_node import ClaimNode, claim_pod, given
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver, PreparedDevice
 from devlet.testing.node_process import devices_in_status
 from devlet.testing.waiting import until
+from tests.support.claim_node import ClaimNode, claim_pod, given
 
 pytestmark = [pytest.mark.anyio]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from devlet.objects.documents import Document
-from devlet.testing.claim_node import ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_driver import PREPARE, WATCH, DeviceReport, FakeDraDriver, HealthService, PreparedDevice
-from devlet.testing.node_drivers import NodeDrivers
 from devlet.testing.node_process import devices_in_status
+from tests.support.claim_node import ClaimNode, claim_pod, given
+from tests.support.node_drivers import NodeDrivers
 
 pytestmark = [pytest.mark.anyio]
 

@@ -37,10 +37,10 @@ from devlet.plugins.dra import ClaimProblem, ClaimRef, Service
 from devlet.state import claim_checkpoint
 from devlet.state.checkpoint_file import CheckpointFile
 from devlet.state.claim_entry import ClaimEntry
-from devlet.testing.claim_specimens import claim, device, key, pod
 from devlet.testing.fake_clock import FakeClock
-from devlet.testing.scripted_drivers import Claims
 from devlet.testing.waiting import deadline, until
+from tests.support.claim_specimens import claim, device, key, pod
+from tests.support.scripted_drivers import Claims
 
 ROUNDS = int(os.environ.get("DEVLET_CRASH_ROUNDS", "0"))
 DRIVERS = [DriverName(f"{name}.example.com") for name in ("gpu", "nic", "tpu")]

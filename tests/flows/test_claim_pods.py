@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from devlet.objects.documents import Document
-from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod, container, given, on_node
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver, PreparedDevice, Service
-from devlet.testing.node_drivers import NodeDrivers
 from devlet.testing.node_process import devices_in_status
 from devlet.testing.waiting import until
+from tests.support.claim_node import CLAIMS, ClaimNode, claim_pod, container, given, on_node
+from tests.support.node_drivers import NodeDrivers
 
 pytestmark = [pytest.mark.anyio]
 
@@ -121,7 +121,7 @@ async def test_an_init_container_gets_the_claim(node: ClaimNode, gpu: FakeDraDri
 async def test_when_a_pod_has_finished_its_claim_is_unprepared_and_may_go(
     node: ClaimNode, gpu: FakeDraDriver, generated: bool
 ) -> None:
-    document = claim_pod("train", "gpu", restart="Never", exit_code="0")
+    document = claim_pod("train", "gpu", restart="Never", exit_code=0)
     if generated:
         document = from_template(document, "gpu")
     else:
@@ -140,7 +140,7 @@ async def test_when_a_pod_has_finished_its_claim_is_unprepared_and_may_go(
 @pytest.mark.spec("DN-9.3.13")
 async def test_a_container_that_restarts_keeps_its_claim(node: ClaimNode, gpu: FakeDraDriver) -> None:
     await node.add_claim("train", given(gpu.name))
-    await node.add_pod(claim_pod("train", "train", run_for="100ms", exit_code="1"))
+    await node.add_pod(claim_pod("train", "train", run_for="100ms", exit_code=1))
     await node.until_pod("train", lambda pod: restarts(pod) >= 1)
     assert "CLAIM_train" in await node.environment("train")
     assert [call.method for call in gpu.calls if call.claims] == [PREPARE]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver, PreparedDevice, Service
-from devlet.testing.node_drivers import NodeDrivers
 from devlet.testing.waiting import until
+from tests.support.claim_node import CLAIMS, ClaimNode, claim_pod, given
+from tests.support.node_drivers import NodeDrivers
 
 pytestmark = [pytest.mark.anyio]
 
@@ -38,7 +38,7 @@ async def test_a_pod_is_pending_while_prepare_hangs_beyond_its_time(node: ClaimN
 async def test_a_pod_whose_prepare_failed_runs_when_it_works(node: ClaimNode, gpu: FakeDraDriver) -> None:
     gpu.fail(PREPARE, "INTERNAL", "out of order")
     await node.add_claim("train", given(gpu.name))
-    await node.add_pod(claim_pod("train", "train", restart="Never", exit_code="0"))
+    await node.add_pod(claim_pod("train", "train", restart="Never", exit_code=0))
     text = await node.until_failed("train", "out of order")
     assert text.startswith(f"Failed to prepare dynamic resources: claim train: driver {gpu.name}: ")
     assert await phase(node, "train") == "Pending"

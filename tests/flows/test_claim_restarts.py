@@ -9,12 +9,12 @@ from devlet.cluster.client import DeleteOptions
 from devlet.cluster.store.store import open_store
 from devlet.errors import Unavailable
 from devlet.objects.kinds import PODS
-from devlet.testing.claim_node import SLICES, ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_cluster import slice_of
 from devlet.testing.fake_dra_driver import GET_INFO, NOTIFY, PREPARE, UNPREPARE, FakeDraDriver
 from devlet.testing.node_process import NODE
 from devlet.testing.node_process import PODS as POD_PATH
 from devlet.testing.waiting import until
+from tests.support.claim_node import SLICES, ClaimNode, claim_pod, given
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
@@ -88,7 +88,7 @@ async def test_a_pod_that_was_bound_while_devlet_was_down_runs_after_its_start(
     node: ClaimNode, gpu: FakeDraDriver
 ) -> None:
     await node.add_claim("train", given(gpu.name))
-    document = await node.call("POST", POD_PATH, claim_pod("train", "train", restart="Never", exit_code="0"))
+    document = await node.call("POST", POD_PATH, claim_pod("train", "train", restart="Never", exit_code=0))
     await node.reserve("train", document)
     await node.stop()
     async with open_store(node.root / "cluster.db") as store:
@@ -104,7 +104,7 @@ async def test_a_pod_that_was_bound_while_devlet_was_down_runs_after_its_start(
 async def test_a_prepare_that_failed_before_a_restart_works_after_it(node: ClaimNode, gpu: FakeDraDriver) -> None:
     gpu.fail(PREPARE)
     await node.add_claim("train", given(gpu.name))
-    await node.add_pod(claim_pod("train", "train", restart="Never", exit_code="0"))
+    await node.add_pod(claim_pod("train", "train", restart="Never", exit_code=0))
     await node.until_failed("train", "told to fail")
     await node.kill()
     gpu.recover()

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from devlet.objects.documents import Document
-from devlet.testing.claim_node import CLAIMS, SLICES, ClaimNode, claim_pod, given
 from devlet.testing.fake_dra_cluster import slice_of
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver, PreparedDevice
-from devlet.testing.node_drivers import NodeDrivers, node_drivers
 from devlet.testing.node_process import NODE
 from devlet.testing.waiting import until
-from devlet.testing.workloads import claim, device_class
+from tests.support.claim_node import CLAIMS, SLICES, ClaimNode, claim_pod, given
+from tests.support.node_drivers import NodeDrivers, node_drivers
+from tests.support.workloads import claim, device_class
 
 pytestmark = [pytest.mark.anyio]
 

@@ -21,8 +21,8 @@ from devlet.objects.identifiers import DeviceID
 from devlet.plugins.devices import Device, Options
 from devlet.testing.fake_device_plugin import NO_RESPONSE, FakeDevicePlugin, large_answer
 from devlet.testing.node_process import NodeProcess, devices_in_status, pod
-from devlet.testing.small_disk import in_mount_namespace
 from devlet.testing.waiting import until
+from tests.support.small_disk import in_mount_namespace
 
 pytestmark = [pytest.mark.anyio]
 

@@ -16,9 +16,9 @@ import grpc
 import pytest
 
 from devlet.errors import AlreadyExists, NotFound, Unavailable
+from devlet.kit.processes import RunningProcess
 from devlet.objects.documents import Document
 from devlet.testing.node_process import PODS, NodeProcess, devices_in_status, plugin_process, pod
-from devlet.testing.processes import RunningProcess
 from devlet.testing.waiting import until
 from devlet.wire.podresources_v1 import api_pb2 as pb
 

@@ -13,13 +13,13 @@ import pytest
 
 from devlet.cluster.client import DeleteOptions
 from devlet.cluster.store.store import open_store
+from devlet.kit.processes import RunningProcess
 from devlet.objects.identifiers import DeviceID
 from devlet.objects.kinds import PODS
 from devlet.plugins.devices import Device, Options
 from devlet.runtime.none import EXIT_CODE
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.node_process import NodeProcess, devices_in_status, plugin_process, pod
-from devlet.testing.processes import RunningProcess
 from devlet.testing.waiting import until
 
 pytestmark = [pytest.mark.anyio]
@@ -134,7 +134,7 @@ async def until_has(node: NodeProcess, name: str, devices: set[str]) -> set[str]
 @pytest.mark.spec("DP-8.77")
 async def test_a_pod_that_succeeded_is_left_alone_after_a_restart_without_the_plugin(node: NodeProcess) -> None:
     async with gpus(node):
-        await node.create(pod("done", {GPU: 1}, restart="Never", exit_code="0"))
+        await node.create(pod("done", {GPU: 1}, restart="Never", exit_code=0))
         before = await node.until_phase("done", "Succeeded")
     await node.kill()
     await node.start()

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from devlet.kit.processes import RunningProcess, process
 from devlet.objects.documents import Document
 from devlet.sdk import metadata
 from devlet.testing import builders, warm_start
-from devlet.testing.fake_usb import FakeUsb
 from devlet.testing.node_process import NODE, NodeProcess, devices_in_status
-from devlet.testing.processes import RunningProcess, process
 from devlet.testing.waiting import until
+from tests.support.fake_usb import FakeUsb
 
 pytestmark = pytest.mark.anyio
 

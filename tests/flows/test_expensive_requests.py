@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from bench import _attacks
+
 from tests.flows.test_api_bad_input import DEADLINE, JSON, MAPS, Api, running
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from devlet.testing.small_disk import in_mount_namespace, on_small_disk
+from tests.support.small_disk import in_mount_namespace, on_small_disk
 
 
 @pytest.mark.skipif(in_mount_namespace() is None, reason="no mount namespace for a small disk")
@@ -15,8 +15,8 @@ def test_health_fails_while_the_disk_is_full_and_recovers_without_a_restart_or_a
     small, beside = root / "r", root / "b"
     for directory in (small, beside):
         directory.mkdir(mode=0o700)
-    story = Path(__file__).with_name("full_disk_root.py")
-    command = on_small_disk(small, "8m", [sys.executable, str(story), str(small), str(beside)])
+    story = ["-m", "tests.flows.full_disk_root"]
+    command = on_small_disk(small, "8m", [sys.executable, *story, str(small), str(beside)])
     run = subprocess.run(command, capture_output=True, timeout=300)
     assert run.returncode == 0, run.stderr.decode()
     told = json.loads(run.stdout)

@@ -11,10 +11,10 @@ from devlet.cluster.store.store import open_store
 from devlet.errors import Unavailable
 from devlet.objects.documents import Document
 from devlet.objects.kinds import PODS
-from devlet.testing.claim_node import ClaimNode, claim_pod, given, on_node
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
 from devlet.testing.node_process import NODE, NodeProcess, devices_in_status, plugin_process, pod
 from devlet.testing.waiting import until
+from tests.support.claim_node import ClaimNode, claim_pod, given, on_node
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 

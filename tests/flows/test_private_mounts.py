@@ -21,9 +21,9 @@ def test_of_two_drivers_of_one_name_the_one_below_the_root_is_called_and_never_t
     host, own = root / "h", root / "r"
     for directory in (host, host / "plugins_registry", own):
         directory.mkdir(mode=0o700)
-    story = Path(__file__).with_name("two_drivers.py")
+    story = ["-m", "tests.flows.two_drivers"]
     as_host = [sys.executable, "-m", "devlet.runtime.kubelet_paths", str(host)]
-    run = subprocess.run([*as_host, sys.executable, str(story), str(own)], capture_output=True, timeout=300)
+    run = subprocess.run([*as_host, sys.executable, *story, str(own)], capture_output=True, timeout=300)
     assert run.returncode == 0, run.stderr.decode()
     assert json.loads(run.stdout) == {
         "ours": 1,

@@ -16,12 +16,12 @@ import pytest
 from devlet.errors import Unavailable
 from devlet.kit.grpc_calls import answered
 from devlet.testing import warm_start
-from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod, given
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.fake_dra_driver import FakeDraDriver
 from devlet.testing.node_process import PODS, NodeProcess, pod
 from devlet.testing.waiting import DEADLINE, deadline, until
 from devlet.wire.podresources_v1 import api_pb2 as v1
+from tests.support.claim_node import CLAIMS, ClaimNode, claim_pod, given
 
 pytestmark = pytest.mark.anyio
 GPU = "vendor.com/gpu"

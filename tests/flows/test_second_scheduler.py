@@ -5,7 +5,6 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from tests.unit.control.conftest import BINDING, CLAIM_STATUS, World, Write
 
 from devlet.cluster.store.store import open_store
 from devlet.control.scheduler.settings import Settings
@@ -13,7 +12,8 @@ from devlet.kit.backoff import Backoff
 from devlet.objects.documents import Document
 from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
 from devlet.testing.waiting import until
-from devlet.testing.workloads import claim, device_class, node, pod, slice_of, template
+from tests.support.workloads import claim, device_class, node, pod, slice_of, template
+from tests.unit.control.conftest import BINDING, CLAIM_STATUS, World, Write
 
 pytestmark = pytest.mark.anyio
 

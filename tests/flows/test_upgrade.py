@@ -10,7 +10,6 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.flows.old_roots import ARCHIVES, OldRoot, changed, unpack
 
 from devlet.cluster.client import Cluster, WatchOptions
 from devlet.cluster.remote import kubeconfig
@@ -22,7 +21,6 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import CONFIG_MAPS, NODES, SECRETS, Kind, Resource
 from devlet.serve.kube_api import kubeconfigs
 from devlet.testing import warm_start
-from devlet.testing.claim_node import CLAIMS, ClaimNode, claim_pod
 from devlet.testing.dra_script import PREPARE, UNPREPARE
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.fake_dra_cluster import allocated, publish
@@ -30,6 +28,8 @@ from devlet.testing.fake_dra_driver import FakeDraDriver
 from devlet.testing.node_api import MERGE, PODS
 from devlet.testing.node_process import NODE, pod
 from devlet.testing.waiting import deadline, until
+from tests.flows.old_roots import ARCHIVES, OldRoot, changed, unpack
+from tests.support.claim_node import CLAIMS, ClaimNode, claim_pod
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("archive", ARCHIVES, ids=lambda path: path.name[:-7])]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import anyio
 
+from devlet.kit.processes import RunningProcess, line, process
 from devlet.runtime.kubelet_paths import KUBELET_ROOT
-from devlet.testing.claim_node import ClaimNode
-from devlet.testing.dra_driver_process import DraDriverProcess, dra_driver_process
 from devlet.testing.dra_script import PREPARE
 from devlet.testing.grpc_loop import GrpcLoop
 from devlet.testing.node_process import pod
-from devlet.testing.processes import RunningProcess, line, process
+from tests.support.claim_node import ClaimNode
+from tests.support.dra_driver_process import DraDriverProcess, dra_driver_process
 
 GPU, LED = "gpu.example.com", "vendor.com/led"
 

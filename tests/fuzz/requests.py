@@ -6,12 +6,11 @@ from random import Random
 from typing import Any
 from urllib.parse import quote
 
-from tests.fuzz.documents import NAMES, ODD_STRINGS, document, odd
-from tests.fuzz.specimens import SPECIMENS
-
 from devlet.objects.custom_resources import DEFINITION
 from devlet.objects.documents import Document
 from devlet.objects.kinds import BUILT_IN, Kind, Resource
+from tests.fuzz.documents import NAMES, ODD_STRINGS, document, odd
+from tests.fuzz.specimens import SPECIMENS
 
 WIDGET = Kind("Widget", "widgets", ("example.com/v1",), subresources=("status",), counts_generation=True)
 KINDS = (*BUILT_IN, DEFINITION, WIDGET)

@@ -16,6 +16,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
+
 from tests.flows.test_api_bad_input import Api, running
 from tests.fuzz.requests import KINDS, Request, request
 

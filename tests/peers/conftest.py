@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from devlet.testing.control_plane import ControlPlane, control_plane
+from tests.support.peers.control_plane import ControlPlane, control_plane
 
 PROJECT = Path(__file__).resolve().parents[2]
 BINARIES = PROJECT / ".cache" / "peers" / "bin"

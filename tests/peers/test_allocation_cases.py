@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from devlet.objects.documents import Document
-from devlet.testing.allocation_cases import Case, load
-from devlet.testing.allocation_check import REFERENCE, check
-from devlet.testing.allocation_selectors import selector_matches
+from tests.support.allocation.cases import Case, load
+from tests.support.allocation.check import REFERENCE, check
+from tests.support.allocation.selectors import selector_matches
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

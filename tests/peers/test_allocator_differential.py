@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from devlet.alloc import solve_problem
-from devlet.testing.dice import Dice
-from devlet.testing.problems import mixed_problem
+from devlet.kit.dice import Dice
+from tests.support.problems.generator import mixed_problem
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

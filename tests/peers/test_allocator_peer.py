@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from devlet.testing.problems import bench_problem, random_problem, symmetric_problem
+from tests.support.problems.generator import bench_problem, random_problem, symmetric_problem
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -14,20 +14,20 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from devlet.cassettes import cassette_file, library
+from devlet.cassettes.cassette import Cassette, DeviceHealth
 from devlet.cluster.client import MergePatch
 from devlet.cluster.remote import kubeconfig
 from devlet.cluster.remote.client import RemoteCluster, connected
+from devlet.kit.processes import RunningProcess, line, process
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_CLAIMS
-from devlet.testing.cassettes import cassette_file, library
-from devlet.testing.cassettes.cassette import Cassette, DeviceHealth
-from devlet.testing.control_plane import ControlPlane, control_plane
 from devlet.testing.embedded import embedded_api
-from devlet.testing.heartbeats import beating_node
-from devlet.testing.kubelet_plugins import KubeletPlugins, kubelet_plugins
 from devlet.testing.node_process import NODE, NodeProcess
-from devlet.testing.processes import RunningProcess, line, process
 from devlet.testing.waiting import until
+from tests.support.peers.control_plane import ControlPlane, control_plane
+from tests.support.peers.heartbeats import beating_node
+from tests.support.peers.kubelet_plugins import KubeletPlugins, kubelet_plugins
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

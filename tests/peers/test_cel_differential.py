@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from devlet.alloc.cases import answer_case, read_case
-from devlet.testing.expression_grammar import DEVICE_DOCUMENT
-from devlet.testing.expressions import Expressions
+from tests.support.expression_grammar import DEVICE_DOCUMENT
+from tests.support.expressions import Expressions
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -22,8 +22,8 @@ from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
 from devlet.objects.documents import Document
 from devlet.objects.kinds import EVENTS, NAMESPACES, PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, SERVICE_ACCOUNTS
-from devlet.testing.control_plane import control_plane
 from devlet.testing.waiting import until
+from tests.support.peers.control_plane import control_plane
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from devlet.testing.control_plane import ControlPlane, control_plane
-from devlet.testing.processes import line, process
+from devlet.kit.processes import line, process
+from tests.support.peers.control_plane import ControlPlane, control_plane
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

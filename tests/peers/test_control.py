@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from devlet.testing.control_plane import ControlPlane, control_plane
-from devlet.testing.kube_programs import kube_scheduler
-from devlet.testing.processes import RunningProcess, line, process
+from devlet.kit.processes import RunningProcess, line, process
 from devlet.testing.waiting import until
+from tests.support.peers.control_plane import ControlPlane, control_plane
+from tests.support.peers.kube_programs import kube_scheduler
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

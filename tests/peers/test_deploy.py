@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from devlet.testing.control_plane import ControlPlane, control_plane
+from devlet.kit.processes import RunningProcess, line, process
 from devlet.testing.node_process import NODE, NodeProcess
-from devlet.testing.processes import RunningProcess, line, process
 from devlet.testing.waiting import until
+from tests.support.peers.control_plane import ControlPlane, control_plane
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import anyio
 import pytest
 
+from devlet.kit.processes import RunningProcess
 from devlet.objects.documents import Document
-from devlet.testing.drivers import generic_device_plugin, sample_device_plugin
 from devlet.testing.embedded import EmbeddedApi, embedded_api
-from devlet.testing.processes import RunningProcess
 from devlet.testing.waiting import until
+from tests.support.peers.drivers import generic_device_plugin, sample_device_plugin
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from devlet.objects.documents import Document
-from devlet.testing.cluster_contract.specimens import unique
-from devlet.testing.drivers import generic_device_plugin, sample_device_plugin
 from devlet.testing.embedded import EmbeddedApi, embedded_api
-from devlet.testing.kube_programs import kube_controller_manager, kube_scheduler
 from devlet.testing.waiting import until
+from tests.support.cluster_contract.specimens import unique
+from tests.support.peers.drivers import generic_device_plugin, sample_device_plugin
+from tests.support.peers.kube_programs import kube_controller_manager, kube_scheduler
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

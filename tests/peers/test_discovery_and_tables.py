@@ -27,7 +27,7 @@ from devlet.serve.kube_api import discovery, paths
 from devlet.serve.kube_api.negotiation import Format, negotiate, negotiate_discovery
 from devlet.serve.kube_api.openapi_v3 import OpenAPIV3
 from devlet.serve.kube_api.tables import printer, table
-from devlet.testing.control_plane import ControlPlane, control_plane
+from tests.support.peers.control_plane import ControlPlane, control_plane
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
@@ -97,7 +97,7 @@ async def server(peers: "Peers") -> AsyncIterator[Server]:
     root = Path(tempfile.mkdtemp(prefix="dv"))
     async with control_plane(peers.binaries, root, fsync=False) as plane:
         tls = ssl.create_default_context(cafile=plane.ca_file)
-        tls.verify_flags &= ~ssl.VERIFY_X509_STRICT  # as in devlet.testing.health
+        tls.verify_flags &= ~ssl.VERIFY_X509_STRICT  # as in tests.support.peers.health
         yield Server(plane, tls)
     shutil.rmtree(root)
 

@@ -12,10 +12,10 @@ import anyio
 import pytest
 
 from devlet.runtime.cdi.cache import Cache
-from devlet.testing.claim_node import CLAIMS, claim_pod, container
-from devlet.testing.hooked_driver import HookedDriver, Method
-from devlet.testing.peer_node import EXAMPLE, TEST, PeerNode, device
 from devlet.testing.waiting import until
+from tests.support.claim_node import CLAIMS, claim_pod, container
+from tests.support.peers.hooked_driver import HookedDriver, Method
+from tests.support.peers.peer_node import EXAMPLE, TEST, PeerNode, device
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers
@@ -297,7 +297,7 @@ async def test_a_second_pod_has_a_prepared_claim_and_a_new_one(node: PeerNode, h
 @pytest.mark.spec("DN-9.3.13")
 async def test_a_container_that_is_started_again_keeps_its_claim(node: PeerNode, hooked: HookedDriver) -> None:
     await node.add_claim("train", device(TEST))
-    await node.add_pod(claim_pod("train", "train", restart="OnFailure", run_for="100ms", exit_code="1"))
+    await node.add_pod(claim_pod("train", "train", restart="OnFailure", run_for="100ms", exit_code=1))
     await node.until_pod("train", lambda pod: restarts(pod) > 0)
     assert await node.environment("train") == {"claim_train_req": "true"}
     assert await hooked.calls(Method.UNPREPARE) == []

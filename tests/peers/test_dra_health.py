@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from devlet.objects.documents import Document
-from devlet.testing.hooked_driver import HookedDriver, Method
 from devlet.testing.node_process import NODE
-from devlet.testing.peer_node import TEST, PeerNode, device
 from devlet.testing.restarts import Restarts
 from devlet.testing.waiting import until
+from tests.support.peers.hooked_driver import HookedDriver, Method
+from tests.support.peers.peer_node import TEST, PeerNode, device
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

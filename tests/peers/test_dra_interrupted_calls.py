@@ -15,10 +15,10 @@ import pytest
 from devlet.cluster.client import DeleteOptions
 from devlet.cluster.store.store import open_store
 from devlet.objects.kinds import BUILT_IN, PODS
-from devlet.testing.hooked_driver import AFTER, BEFORE, HookedDriver, Method
-from devlet.testing.peer_node import EXAMPLE, TEST, PeerNode, device
 from devlet.testing.restarts import Restarts
 from devlet.testing.waiting import until
+from tests.support.peers.hooked_driver import AFTER, BEFORE, HookedDriver, Method
+from tests.support.peers.peer_node import EXAMPLE, TEST, PeerNode, device
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

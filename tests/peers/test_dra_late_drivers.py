@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from devlet.testing.claim_node import NOT_PREPARED, SLICES
-from devlet.testing.cluster_contract.specimens import resource_slice
-from devlet.testing.hooked_driver import Part
 from devlet.testing.node_process import NODE
-from devlet.testing.peer_node import EXAMPLE, TEST, PeerNode, device
 from devlet.testing.waiting import until
+from tests.support.claim_node import NOT_PREPARED, SLICES
+from tests.support.cluster_contract.specimens import resource_slice
+from tests.support.peers.hooked_driver import Part
+from tests.support.peers.peer_node import EXAMPLE, TEST, PeerNode, device
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -15,14 +15,14 @@ import pytest
 
 from devlet.cluster.client import DeleteOptions
 from devlet.cluster.store.store import Store, open_store
+from devlet.kit.processes import RunningProcess
 from devlet.objects.documents import Document
 from devlet.objects.kinds import BUILT_IN, PODS, RESOURCE_CLAIMS
-from devlet.testing.claim_node import claim_pod
-from devlet.testing.hooked_driver import HookedDriver, Method
-from devlet.testing.peer_node import EXAMPLE, TEST, PeerNode, device
-from devlet.testing.processes import RunningProcess
 from devlet.testing.restarts import Restarts
 from devlet.testing.waiting import until
+from tests.support.claim_node import claim_pod
+from tests.support.peers.hooked_driver import HookedDriver, Method
+from tests.support.peers.peer_node import EXAMPLE, TEST, PeerNode, device
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from devlet.testing.hooked_driver import AFTER, HookedDriver, Method
-from devlet.testing.peer_node import EXAMPLE, TEST, PeerNode, device
 from devlet.testing.restarts import Restarts
 from devlet.testing.waiting import until
+from tests.support.peers.hooked_driver import AFTER, HookedDriver, Method
+from tests.support.peers.peer_node import EXAMPLE, TEST, PeerNode, device
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from devlet.objects.documents import Document
-from devlet.testing.claim_node import CLAIMS, container
-from devlet.testing.cluster_contract.specimens import claim, claim_template
-from devlet.testing.drivers import generic_device_plugin
-from devlet.testing.kube_programs import kube_controller_manager, kube_scheduler
 from devlet.testing.node_process import NODE
-from devlet.testing.peer_node import EXAMPLE, PeerNode
 from devlet.testing.waiting import until
+from tests.support.claim_node import CLAIMS, container
+from tests.support.cluster_contract.specimens import claim, claim_template
+from tests.support.peers.drivers import generic_device_plugin
+from tests.support.peers.kube_programs import kube_controller_manager, kube_scheduler
+from tests.support.peers.peer_node import EXAMPLE, PeerNode
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

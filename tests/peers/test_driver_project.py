@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from devlet.cli.driver_project import Kind, Names, create
-from devlet.testing.control_plane import ControlPlane, control_plane
-from devlet.testing.processes import RunningProcess, process
+from devlet.kit.processes import RunningProcess, process
 from devlet.testing.waiting import until
+from tests.support.peers.control_plane import ControlPlane, control_plane
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

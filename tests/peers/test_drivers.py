@@ -12,14 +12,14 @@ import anyio
 import pytest
 from anyio.streams.memory import MemoryObjectReceiveStream
 
-from devlet.testing.control_plane import ControlPlane
-from devlet.testing.drivers import (
+from devlet.testing.waiting import deadline
+from tests.support.peers.control_plane import ControlPlane
+from tests.support.peers.drivers import (
     dra_example_driver,
     dra_test_driver,
     generic_device_plugin,
     sample_device_plugin,
 )
-from devlet.testing.waiting import deadline
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

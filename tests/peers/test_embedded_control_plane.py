@@ -33,12 +33,12 @@ from devlet.objects.kinds import (
     SERVICE_ACCOUNTS,
     Resource,
 )
-from devlet.testing.cluster_contract.specimens import claim_template, named, pod, unique
-from devlet.testing.drivers import dra_example_driver
 from devlet.testing.embedded import EmbeddedApi, embedded_api
-from devlet.testing.heartbeats import beating_node
-from devlet.testing.kube_programs import kube_controller_manager, kube_scheduler
 from devlet.testing.waiting import until
+from tests.support.cluster_contract.specimens import claim_template, named, pod, unique
+from tests.support.peers.drivers import dra_example_driver
+from tests.support.peers.heartbeats import beating_node
+from tests.support.peers.kube_programs import kube_controller_manager, kube_scheduler
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -16,6 +16,7 @@ import pytest
 from devlet.cluster.client import DeleteOptions, ListOptions, MergePatch
 from devlet.cluster.remote import kubeconfig
 from devlet.cluster.remote.client import RemoteCluster, connected
+from devlet.kit.processes import RunningProcess, line, process
 from devlet.objects.documents import Document
 from devlet.objects.kinds import (
     CONFIG_MAPS,
@@ -26,13 +27,12 @@ from devlet.objects.kinds import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
-from devlet.testing.cluster_contract.specimens import claim_template, config_map, pod
-from devlet.testing.drivers import dra_example_driver
 from devlet.testing.embedded import EmbeddedApi, embedded_api
-from devlet.testing.heartbeats import node
-from devlet.testing.kube_programs import kube_controller_manager, kube_scheduler
-from devlet.testing.processes import RunningProcess, line, process
 from devlet.testing.waiting import until
+from tests.support.cluster_contract.specimens import claim_template, config_map, pod
+from tests.support.peers.drivers import dra_example_driver
+from tests.support.peers.heartbeats import node
+from tests.support.peers.kube_programs import kube_controller_manager, kube_scheduler
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -15,16 +15,16 @@ from devlet.cluster.client import ListOptions
 from devlet.cluster.remote import kubeconfig
 from devlet.cluster.remote.client import RemoteCluster, connected
 from devlet.cluster.remote.settings import Settings
+from devlet.kit.processes import RunningProcess, line
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, RESOURCE_SLICES, SERVICE_ACCOUNTS
 from devlet.serve.kube_api import kubeconfigs
 from devlet.serve.kube_api.service_accounts import DRIVER_NAMESPACE, driver_account
-from devlet.testing.cluster_contract.specimens import named, resource_slice
-from devlet.testing.drivers import dra_example_driver, dra_test_driver
 from devlet.testing.embedded import EmbeddedApi, embedded_api
-from devlet.testing.heartbeats import beating_node
-from devlet.testing.processes import RunningProcess, line
 from devlet.testing.waiting import until
+from tests.support.cluster_contract.specimens import named, resource_slice
+from tests.support.peers.drivers import dra_example_driver, dra_test_driver
+from tests.support.peers.heartbeats import beating_node
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -16,10 +16,10 @@ from devlet.cluster.remote import kubeconfig
 from devlet.cluster.remote.client import connected
 from devlet.objects.kinds import PODS
 from devlet.serve.kube_api import certificates, kubeconfigs, server
-from devlet.testing.cluster_contract.specimens import pod
 from devlet.testing.embedded import EmbeddedApi, embedded_api
-from devlet.testing.kube_programs import kube_scheduler
 from devlet.testing.waiting import until
+from tests.support.cluster_contract.specimens import pod
+from tests.support.peers.kube_programs import kube_scheduler
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

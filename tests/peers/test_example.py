@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from devlet.testing.control_plane import ControlPlane
-from devlet.testing.drivers import dra_example_driver
+from tests.support.peers.control_plane import ControlPlane
+from tests.support.peers.drivers import dra_example_driver
 
 pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 

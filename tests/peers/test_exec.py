@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from devlet.kit.processes import process
 from devlet.testing.embedded import embedded_api
-from devlet.testing.processes import process
 from devlet.testing.waiting import until
 
 if TYPE_CHECKING:

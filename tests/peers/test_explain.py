@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from devlet.testing.control_plane import ControlPlane
 from devlet.testing.waiting import deadline
+from tests.support.peers.control_plane import ControlPlane
 
 pytestmark = [
     pytest.mark.peers,

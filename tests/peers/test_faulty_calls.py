@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from devlet.testing.crash_points import crash_at, crash_points
+from devlet.testing.crashes import crash_at, crash_points
 from devlet.testing.driver_runner import DriverRunner
 from devlet.testing.grpc_faults import Faults, Moment
 from devlet.testing.node import Node

@@ -19,15 +19,15 @@ from devlet.cluster.remote.settings import Settings
 from devlet.errors import InvalidInput, PluginError, PluginRefused, PluginUnavailable, Unavailable
 from devlet.objects.kinds import RESOURCE_CLAIMS, RESOURCE_SLICES
 from devlet.plugins.channels import Connection, connection
-from devlet.testing.cluster_contract import specimens
-from devlet.testing.drivers import hooked_test_driver
 from devlet.testing.embedded import EmbeddedApi, embedded_api
-from devlet.testing.heartbeats import beating_node
-from devlet.testing.hooked_driver import AFTER, BEFORE, Call, HookedDriver, Method, Part, PreparedClaim
 from devlet.testing.waiting import until
 from devlet.wire.dra_health import api_pb2 as health
 from devlet.wire.dra_v1 import api_pb2 as dra
 from devlet.wire.pluginregistration import api_pb2 as registration
+from tests.support.cluster_contract import specimens
+from tests.support.peers.drivers import hooked_test_driver
+from tests.support.peers.heartbeats import beating_node
+from tests.support.peers.hooked_driver import AFTER, BEFORE, Call, HookedDriver, Method, Part, PreparedClaim
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

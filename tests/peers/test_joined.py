@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from devlet.testing.control_plane import ControlPlane, control_plane
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.node_process import NODE, NodeProcess
 from devlet.testing.waiting import deadline, until
+from tests.support.peers.control_plane import ControlPlane, control_plane
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -10,9 +10,9 @@ import pytest
 
 from devlet.plugins.channels import connection
 from devlet.state.claim_checkpoint import ClaimEntry, Encoder, PreparedDevice, decode
-from devlet.testing.drivers import kubelet_claims_driver
 from devlet.wire.dra_v1 import api_pb2 as dra
 from devlet.wire.pluginregistration import api_pb2 as registration
+from tests.support.peers.drivers import kubelet_claims_driver
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from devlet.kit.processes import RunningProcess, line, process
 from devlet.runtime import kubelet_paths
 from devlet.state.device_checkpoint import Checkpoint, Encoder, Entry, decode
-from devlet.testing.processes import RunningProcess, line, process
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

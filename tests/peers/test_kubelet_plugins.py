@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from devlet.errors import InvalidInput
-from devlet.testing.control_socket import ControlSocket
-from devlet.testing.kubelet_plugins import kubelet_plugins
+from tests.support.peers.control_socket import ControlSocket
+from tests.support.peers.kubelet_plugins import kubelet_plugins
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from devlet.testing.manifests import manifest, manifests, trial
-from devlet.testing.manifests_control import embedded_environment
-from devlet.testing.manifests_environment import Control, Environment
+from tests.support.manifests.control import embedded_environment
+from tests.support.manifests.environment import Control, Environment
+from tests.support.manifests.trial import manifest, manifests, trial
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from devlet.testing.control_plane import ControlPlane
-from devlet.testing.manifests import manifest, manifests, trial
-from devlet.testing.manifests_control import kubernetes_environment
-from devlet.testing.manifests_environment import Control, Environment
 from devlet.testing.waiting import until
+from tests.support.manifests.control import kubernetes_environment
+from tests.support.manifests.environment import Control, Environment
+from tests.support.manifests.trial import manifest, manifests, trial
+from tests.support.peers.control_plane import ControlPlane
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

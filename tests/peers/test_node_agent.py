@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from devlet.kit.processes import RunningProcess, line, process
 from devlet.objects.documents import Document
-from devlet.testing.control_plane import ControlPlane, control_plane
 from devlet.testing.embedded import READY_LINE
-from devlet.testing.processes import RunningProcess, line, process
 from devlet.testing.waiting import until
+from tests.support.peers.control_plane import ControlPlane, control_plane
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

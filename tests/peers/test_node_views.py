@@ -20,7 +20,7 @@ from devlet.objects.documents import Document
 from devlet.objects.identifiers import ClaimName, ContainerName, DeviceID, DriverName, PodUID, ResourceName
 from devlet.objects.kinds import BUILT_IN
 from devlet.plugins.dra import DriverRecord, Service
-from devlet.testing.kube_programs import kube_controller_manager
+from tests.support.peers.kube_programs import kube_controller_manager
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

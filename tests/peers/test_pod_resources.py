@@ -15,6 +15,7 @@ import pytest
 from devlet.kit.clock import SystemClock
 from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
+from devlet.kit.processes import line, process
 from devlet.node.devices.manager import DeviceManager
 from devlet.objects.container import Container, ResourceRequirements
 from devlet.objects.identifiers import ContainerName, PodName, PodUID
@@ -23,10 +24,9 @@ from devlet.objects.pod import Pod, PodSpec
 from devlet.plugins.registration_server import RegistrationServer
 from devlet.serve.pod_resources import PodResourcesServer
 from devlet.serve.pod_resources_metrics import PodResourcesMetrics
-from devlet.testing.drivers import generic_device_plugin
 from devlet.testing.embedded import embedded_api
-from devlet.testing.processes import line, process
 from devlet.testing.waiting import deadline, until
+from tests.support.peers.drivers import generic_device_plugin
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from devlet.kit.processes import line, process
 from devlet.testing.embedded import embedded_api
-from devlet.testing.free_ports import free_ports
-from devlet.testing.health import answers
-from devlet.testing.processes import line, process
+from tests.support.free_ports import free_ports
+from tests.support.peers.health import answers
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

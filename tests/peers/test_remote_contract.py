@@ -18,9 +18,9 @@ from devlet.cluster.remote import kubeconfig
 from devlet.cluster.remote.client import RemoteCluster, connected
 from devlet.cluster.remote.settings import Settings
 from devlet.objects.kinds import BUILT_IN, NAMESPACES
-from devlet.testing import cluster_contract as contract
-from devlet.testing.cluster_contract.specimens import named, unique
-from devlet.testing.control_plane import ControlPlane, control_plane
+from tests.support import cluster_contract as contract
+from tests.support.cluster_contract.specimens import named, unique
+from tests.support.peers.control_plane import ControlPlane, control_plane
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "remote.md").read_text()
 

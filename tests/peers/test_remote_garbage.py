@@ -13,10 +13,10 @@ from devlet.cluster.remote import kubeconfig
 from devlet.cluster.remote.client import connected
 from devlet.cluster.remote.settings import Settings
 from devlet.objects.kinds import NAMESPACES, SERVICE_ACCOUNTS
-from devlet.testing.cluster_contract import GarbageContract
-from devlet.testing.cluster_contract.reading import eventually
-from devlet.testing.cluster_contract.specimens import named, unique
-from devlet.testing.control_plane import control_plane
+from tests.support.cluster_contract import GarbageContract
+from tests.support.cluster_contract.reading import eventually
+from tests.support.cluster_contract.specimens import named, unique
+from tests.support.peers.control_plane import control_plane
 
 pytestmark = [pytest.mark.peers, pytest.mark.anyio]
 

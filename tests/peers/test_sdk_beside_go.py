@@ -29,13 +29,13 @@ from devlet.sdk.exclusion import LOCK_NAME, Exclusion
 from devlet.sdk.metadata import read
 from devlet.sdk.metadata_files import MetadataFiles
 from devlet.sdk.values import Claim, ClaimRef, Prepared
-from devlet.testing.cluster_contract import specimens
-from devlet.testing.drivers import dra_test_driver, hooked_test_driver
 from devlet.testing.embedded import EmbeddedApi, embedded_api
-from devlet.testing.heartbeats import beating_node
-from devlet.testing.hooked_driver import Call, HookedDriver, Method
 from devlet.testing.waiting import until
 from devlet.wire.dra_v1 import api_pb2 as dra
+from tests.support.cluster_contract import specimens
+from tests.support.peers.drivers import dra_test_driver, hooked_test_driver
+from tests.support.peers.heartbeats import beating_node
+from tests.support.peers.hooked_driver import Call, HookedDriver, Method
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

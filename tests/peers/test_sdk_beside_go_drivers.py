@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from devlet.examples import fake_gpu_dra, fake_gpu_plugin
+from devlet.kit.processes import RunningProcess, process
 from devlet.objects.documents import Document
-from devlet.testing.claim_node import claim_pod
-from devlet.testing.drivers import generic_device_plugin
 from devlet.testing.node_process import NODE
-from devlet.testing.peer_node import EXAMPLE, PeerNode, device
-from devlet.testing.processes import RunningProcess, process
 from devlet.testing.restarts import Restarts
 from devlet.testing.waiting import until
+from tests.support.claim_node import claim_pod
+from tests.support.peers.drivers import generic_device_plugin
+from tests.support.peers.peer_node import EXAMPLE, PeerNode, device
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -19,6 +19,7 @@ from devlet.cluster.remote.client import RemoteCluster, connected
 from devlet.cluster.remote.settings import Settings
 from devlet.errors import InvalidInput, Unavailable
 from devlet.examples import fake_gpu_dra
+from devlet.kit.processes import RunningProcess, line, process
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_CLAIMS, RESOURCE_SLICES
 from devlet.sdk.board import Board
@@ -26,15 +27,14 @@ from devlet.sdk.dra_driver import DraDriver, DraOptions
 from devlet.sdk.dra_services import DraService
 from devlet.sdk.registrar import Registrar
 from devlet.sdk.values import Claim, ClaimRef, Device, DeviceHealth, Prepared
-from devlet.testing.cluster_contract import specimens
-from devlet.testing.drivers import hooked_test_driver
 from devlet.testing.embedded import EmbeddedApi, embedded_api
-from devlet.testing.heartbeats import beating_node
-from devlet.testing.hooked_driver import Method
-from devlet.testing.kubelet_plugins import KubeletPlugins, kubelet_plugins
-from devlet.testing.processes import RunningProcess, line, process
 from devlet.testing.restarts import Restarts
 from devlet.testing.waiting import until
+from tests.support.cluster_contract import specimens
+from tests.support.peers.drivers import hooked_test_driver
+from tests.support.peers.heartbeats import beating_node
+from tests.support.peers.hooked_driver import Method
+from tests.support.peers.kubelet_plugins import KubeletPlugins, kubelet_plugins
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

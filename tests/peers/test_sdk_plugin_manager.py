@@ -15,9 +15,9 @@ from devlet.objects.documents import Document
 from devlet.sdk.board import Board
 from devlet.sdk.device_plugin import DevicePlugin, PluginOptions
 from devlet.sdk.values import HEALTHY, UNHEALTHY, DeviceNode, Grant, Mount, PluginDevice
-from devlet.testing.kubelet_plugins import KubeletPlugins, kubelet_plugins
 from devlet.testing.restarts import Restarts
 from devlet.testing.waiting import until
+from tests.support.peers.kubelet_plugins import KubeletPlugins, kubelet_plugins
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

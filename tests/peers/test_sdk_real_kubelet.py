@@ -20,6 +20,7 @@ from devlet.cluster.remote.settings import Settings
 from devlet.errors import InvalidInput, NotFound
 from devlet.examples import fake_gpu_dra
 from devlet.kit.parts import running
+from devlet.kit.processes import RunningProcess, process
 from devlet.objects.documents import Document
 from devlet.objects.kinds import (
     DEVICE_CLASSES,
@@ -34,11 +35,10 @@ from devlet.sdk.device_plugin import DevicePlugin, PluginOptions
 from devlet.sdk.dra_driver import DraDriver, DraOptions
 from devlet.sdk.registrar import Registrar
 from devlet.sdk.values import Claim, ClaimRef, Device, DeviceNode, Grant, PluginDevice, Prepared
-from devlet.testing.control_plane import ControlPlane
-from devlet.testing.processes import RunningProcess, process
-from devlet.testing.real_kubelet import Container, ContainerRuntime, container_runtime, is_possible, real_kubelet
 from devlet.testing.restarts import Restarts
 from devlet.testing.waiting import until
+from tests.support.peers.control_plane import ControlPlane
+from tests.support.peers.real_kubelet import Container, ContainerRuntime, container_runtime, is_possible, real_kubelet
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

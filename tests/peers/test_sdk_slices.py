@@ -21,9 +21,9 @@ from devlet.objects.kinds import NODES, RESOURCE_SLICES, Resource
 from devlet.sdk.slices.controller import SlicePublisher, Statistics
 from devlet.sdk.slices.dropped import DroppedFields
 from devlet.sdk.values import Device, Pool, Taint
-from devlet.testing.control_plane import ControlPlane, control_plane
-from devlet.testing.drivers import dra_test_driver
 from devlet.testing.waiting import deadline, until
+from tests.support.peers.control_plane import ControlPlane, control_plane
+from tests.support.peers.drivers import dra_test_driver
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -22,6 +22,7 @@ from devlet.cluster.client import Cluster, MergePatch
 from devlet.cluster.remote import kubeconfig
 from devlet.cluster.remote.client import connected
 from devlet.errors import NotFound
+from devlet.kit.processes import line, process
 from devlet.objects.documents import Document
 from devlet.objects.kinds import (
     DEVICE_CLASSES,
@@ -34,15 +35,14 @@ from devlet.objects.kinds import (
     Resource,
 )
 from devlet.plugins.dra import DeviceReport, HealthService
-from devlet.testing.claim_node import claim_pod
-from devlet.testing.control_plane import RUNTIME_CONFIG, ControlPlane, control_plane
 from devlet.testing.dra_script import PREPARE
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.fake_dra_cluster import allocated, publish, slice_of
 from devlet.testing.fake_dra_driver import FakeDraDriver
 from devlet.testing.node_process import NODE, NodeProcess, pod
-from devlet.testing.processes import line, process
 from devlet.testing.waiting import until
+from tests.support.claim_node import claim_pod
+from tests.support.peers.control_plane import RUNTIME_CONFIG, ControlPlane, control_plane
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

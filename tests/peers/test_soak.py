@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from devlet.testing.chaos import Plan, World, run
-from devlet.testing.chaos_worlds import embedded_world, kubernetes_world
+from tests.support.chaos.campaign import Plan, World, run
+from tests.support.chaos.worlds import embedded_world, kubernetes_world
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

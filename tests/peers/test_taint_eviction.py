@@ -23,8 +23,8 @@ from devlet.kit.parts import running
 from devlet.objects import kinds
 from devlet.objects.documents import Document
 from devlet.testing.embedded import EmbeddedApi, embedded_api
-from devlet.testing.kube_programs import kube_controller_manager
 from devlet.testing.waiting import until
+from tests.support.peers.kube_programs import kube_controller_manager
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

@@ -18,6 +18,7 @@ from devlet.cluster.remote import kubeconfig as kubeconfigs
 from devlet.cluster.remote.client import connected
 from devlet.cluster.remote.settings import Settings
 from devlet.errors import DevletError, NotFound
+from devlet.kit.processes import RunningProcess
 from devlet.objects.documents import Document
 from devlet.objects.kinds import (
     DEVICE_CLASSES,
@@ -28,13 +29,12 @@ from devlet.objects.kinds import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
-from devlet.testing.chaos_doubles import Doubles
-from devlet.testing.chaos_worlds import QUICK_LEASES, control_process
-from devlet.testing.control_plane import ControlPlane, control_plane
-from devlet.testing.processes import RunningProcess
 from devlet.testing.restarts import Restarts
 from devlet.testing.waiting import until
-from devlet.testing.workloads import device_class, node, pod, slice_of, template
+from tests.support.chaos.doubles import Doubles
+from tests.support.chaos.worlds import QUICK_LEASES, control_process
+from tests.support.peers.control_plane import ControlPlane, control_plane
+from tests.support.workloads import device_class, node, pod, slice_of, template
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

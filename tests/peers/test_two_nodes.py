@@ -16,16 +16,16 @@ from devlet.cluster.remote.client import connected
 from devlet.cluster.remote.settings import Settings
 from devlet.objects.documents import Document
 from devlet.objects.kinds import DEVICE_CLASSES, PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES
-from devlet.testing.chaos_doubles import Doubles
-from devlet.testing.chaos_leaks import leaks
-from devlet.testing.chaos_reasons import unexplained
-from devlet.testing.chaos_snapshot import Snapshot, take
-from devlet.testing.chaos_worlds import node_kubeconfig
-from devlet.testing.drivers import dra_example_driver
 from devlet.testing.node_process import NODE
-from devlet.testing.peer_node import EXAMPLE, PeerNode
 from devlet.testing.waiting import until
-from devlet.testing.workloads import device_class, pod, template
+from tests.support.chaos.doubles import Doubles
+from tests.support.chaos.leaks import leaks
+from tests.support.chaos.reasons import unexplained
+from tests.support.chaos.snapshot import Snapshot, take
+from tests.support.chaos.worlds import node_kubeconfig
+from tests.support.peers.drivers import dra_example_driver
+from tests.support.peers.peer_node import EXAMPLE, PeerNode
+from tests.support.workloads import device_class, pod, template
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

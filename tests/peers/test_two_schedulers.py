@@ -27,14 +27,14 @@ from devlet.objects.kinds import (
     RESOURCE_SLICES,
     Resource,
 )
-from devlet.testing.chaos_worlds import THEIRS, control_process
-from devlet.testing.control_plane import control_plane
-from devlet.testing.drivers import dra_example_driver
-from devlet.testing.kube_programs import kube_controller_manager, kube_scheduler
 from devlet.testing.node_process import NODE
-from devlet.testing.peer_node import EXAMPLE, PeerNode
 from devlet.testing.waiting import until
-from devlet.testing.workloads import device_class, pod, template
+from tests.support.chaos.worlds import THEIRS, control_process
+from tests.support.peers.control_plane import control_plane
+from tests.support.peers.drivers import dra_example_driver
+from tests.support.peers.kube_programs import kube_controller_manager, kube_scheduler
+from tests.support.peers.peer_node import EXAMPLE, PeerNode
+from tests.support.workloads import device_class, pod, template
 
 if TYPE_CHECKING:
     from tests.peers.conftest import Peers

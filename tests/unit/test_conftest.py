@@ -7,6 +7,7 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
+
 from tests.conftest import SLOW, slow_first
 
 

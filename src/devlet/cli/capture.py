@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
+from devlet.cassettes import cassette_file
+from devlet.cassettes.cassette import Cassette
+from devlet.cassettes.recording import recorded, renamed
 from devlet.cli.cassette_options import origin_options
 from devlet.cli.cassette_source import Origin, find
 from devlet.cli.options import KubectlCommand, output_option
 from devlet.errors import InvalidInput
 from devlet.kit import atomic_file
-from devlet.testing.cassettes import cassette_file
-from devlet.testing.cassettes.cassette import Cassette
-from devlet.testing.cassettes.recording import recorded, renamed
 
 FORMATS = "json or yaml"
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from devlet.cassettes.cassette import CLUSTER, DeviceHealth, DeviceNode, Grant, Mount
+from devlet.cassettes.recording import Found, SpecFile, incomplete, remarks
 from devlet.cli.allocation_input import KINDS, stored
 from devlet.cli.node_views import served
 from devlet.cli.own_node import checked
@@ -24,8 +26,6 @@ from devlet.plugins import grants
 from devlet.runtime.cdi import spec_dir
 from devlet.state import checkpoint_file, device_checkpoint, health_file
 from devlet.state.checkpoint_file import CheckpointFile
-from devlet.testing.cassettes.cassette import CLUSTER, DeviceHealth, DeviceNode, Grant, Mount
-from devlet.testing.cassettes.recording import Found, SpecFile, incomplete, remarks
 
 __all__ = ["Origin", "find", "several"]
 

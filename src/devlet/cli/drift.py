@@ -5,6 +5,10 @@ from pathlib import Path
 import click
 import msgspec
 
+from devlet.cassettes import library
+from devlet.cassettes.cassette import Cassette
+from devlet.cassettes.drift import Difference, differences
+from devlet.cassettes.recording import recorded
 from devlet.cli.cassette_options import origin_options
 from devlet.cli.cassette_source import Origin, find
 from devlet.cli.options import KubectlCommand, output_option
@@ -12,10 +16,6 @@ from devlet.cli.output import json_text
 from devlet.cli.session import Document
 from devlet.cli.views import differences as view
 from devlet.errors import DevletError, InvalidInput
-from devlet.testing.cassettes import library
-from devlet.testing.cassettes.cassette import Cassette
-from devlet.testing.cassettes.drift import Difference, differences
-from devlet.testing.cassettes.recording import recorded
 
 FORMATS = "json or yaml"
 LIVE = "live"

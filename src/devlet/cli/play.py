@@ -7,6 +7,9 @@ from pathlib import Path
 import anyio
 import click
 
+from devlet.cassettes import library
+from devlet.cassettes.cassette import Cassette
+from devlet.cassettes.player import Place, play, published
 from devlet.cli.cassette_source import several
 from devlet.cli.node_socket import NAME as SOCKET
 from devlet.cli.options import KubectlCommand
@@ -23,9 +26,6 @@ from devlet.kit import facts
 from devlet.kit.parts import running
 from devlet.kit.stopping import Stop
 from devlet.objects.kinds import NODES
-from devlet.testing.cassettes import library
-from devlet.testing.cassettes.cassette import Cassette
-from devlet.testing.cassettes.player import Place, play, published
 
 _PUBLISH_TIMEOUT = 10.0  # seconds; what comes later comes too, and errors are in the log
 _STOP_TIMEOUT = 10.0  # seconds in which calls that are under way may end
@@ -78,7 +78,7 @@ def command(
         raise InvalidInput(f"say which cassette: a file, or one of {', '.join(library.names())}")
     cassette = library.opened(file)
     if show:
-        from devlet.testing.cassettes.cassette_file import encode
+        from devlet.cassettes.cassette_file import encode
 
         click.echo(encode(cassette), nl=False)
         return

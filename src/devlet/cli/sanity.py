@@ -17,6 +17,7 @@ from anyio.abc import TaskStatus
 from devlet.cli.options import duration
 from devlet.cli.terminal import own
 from devlet.errors import DevletError
+from devlet.kit import orphans
 from devlet.kit.parts import running
 from devlet.sanity.check import Check
 from devlet.sanity.driver import Command, check_words
@@ -27,7 +28,6 @@ from devlet.sanity.rig_device_plugin import Places, Settings
 from devlet.sanity.runner import Runner, Stand
 from devlet.sanity.selection import chosen
 from devlet.sanity.stand_device_plugin import DevicePluginStand
-from devlet.testing import orphans
 
 _EXAMPLES = """\b
 Examples:

@@ -68,8 +68,9 @@ def prepare(root: Path) -> None:
 LAYOUT = {DEVICE_PLUGINS: 0o755, REGISTRY: 0o750, PLUGINS: 0o750, POD_RESOURCES: 0o750, CDI: 0o755}
 # What shows that a directory is the root of a devlet or of a kubelet.
 _SIGNS = frozenset({LOCK_FILE, DATABASE, DEVICE_PLUGINS, REGISTRY, POD_RESOURCES})
-# May be in a new root: a log, a configuration, and the mark of devlet.testing that removes roots of killed tests.
-_BESIDE = (".log", ".yaml", ".devlet-test-root")
+TEST_LOCK = ".devlet-test-root"  # held by a test while it uses the root; an unheld one is left over from a killed test
+# What else a new root may contain.
+_BESIDE = (".log", ".yaml", TEST_LOCK)
 
 
 def _check_content(root: Path) -> None:

@@ -1,4 +1,4 @@
-"""Time as something that is handed in, so that tests can turn it themselves (`devlet.testing.fake_clock`).
+"""Time as something that is handed in, so that tests can control it.
 
 `now` is for what people and files read; it may jump. Durations are differences of `monotonic`.
 """

@@ -20,9 +20,9 @@ from typing import Protocol
 import anyio
 
 from devlet.errors import InvalidInput
+from devlet.kit.processes import RunningProcess, Start, ending, process, spawn
 from devlet.runtime import kubelet_paths
 from devlet.sanity.check import CannotTell
-from devlet.testing.processes import RunningProcess, Start, ending, process, spawn
 
 __all__ = ["AttachedDriver", "Command", "Driver", "DriverProcess", "check_words", "filled"]
 

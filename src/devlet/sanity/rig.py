@@ -14,10 +14,10 @@ from typing import ClassVar
 import anyio
 from anyio.abc import TaskGroup
 
+from devlet.kit.dice import Dice
 from devlet.sanity import host
 from devlet.sanity.check import CannotTell
 from devlet.sanity.driver import Driver, DriverProcess, filled
-from devlet.testing.dice import Dice
 
 __all__ = ["Rig", "Settings", "until"]
 

@@ -22,10 +22,10 @@ from typing import Protocol, Self
 import anyio
 
 from devlet.errors import DevletError, InvalidInput, Unavailable
+from devlet.kit.processes import RunningProcess, ending, log_tail, process
 from devlet.runtime import kubelet_paths
 from devlet.testing.faulty_wire import FaultyWire
 from devlet.testing.grpc_faults import Faults
-from devlet.testing.processes import RunningProcess, ending, log_tail, process
 from devlet.testing.restarts import Restarts
 from devlet.testing.waiting import DEADLINE
 

@@ -19,14 +19,14 @@ from pathlib import Path
 import anyio
 
 from devlet.errors import InvalidInput
+from devlet.kit.processes import Ready, RunningProcess, Start, process
 from devlet.serve.kube_api import kubeconfigs
 from devlet.testing import warm_start
-from devlet.testing.control_plane import ADMIN
-from devlet.testing.processes import Ready, RunningProcess, Start, process
 from devlet.testing.waiting import DEADLINE
 
-__all__ = ["EmbeddedApi", "embedded_api"]
+__all__ = ["ADMIN", "EmbeddedApi", "embedded_api", "kubectl"]
 
+ADMIN = "admin"  # the user whose kubeconfig is that of the whole cluster
 READY_LINE = "devlet is ready: "
 
 
@@ -60,12 +60,17 @@ class EmbeddedApi:
 
     async def kubectl(self, *arguments: str, stdin: str = "", user: str = ADMIN) -> subprocess.CompletedProcess[str]:
         """Run kubectl to its end, whatever its exit code. `stdin` is for `-f -`."""
-        command = [str(self._kubectl), "--kubeconfig", str(self.kubeconfig_of(user)), *arguments]
-        environment = {"HOME": str(self.root), "KUBECACHEDIR": str(self.root / "kubectl-cache")}
-        answer = await anyio.run_process(command, input=stdin.encode(), env=environment, check=False)
-        return subprocess.CompletedProcess(
-            command, answer.returncode, stdout=answer.stdout.decode(), stderr=answer.stderr.decode()
-        )
+        return await kubectl(self._kubectl, self.kubeconfig_of(user), self.root, *arguments, stdin=stdin)
+
+
+async def kubectl(
+    program: Path, kubeconfig: Path, home: Path, *arguments: str, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run kubectl to its end, whatever its exit code. Nothing of the caller's environment reaches it."""
+    command = [str(program), "--kubeconfig", str(kubeconfig), *arguments]
+    environment = {"HOME": str(home), "KUBECACHEDIR": str(home / "kubectl-cache")}
+    answer = await anyio.run_process(command, input=stdin.encode(), env=environment, check=False)
+    return subprocess.CompletedProcess(command, answer.returncode, answer.stdout.decode(), answer.stderr.decode())
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ Its two sockets are started and stopped together or one by one:
     driver.service.proxy.cut()            # see `wire_faults`
 
 Two instances of one driver, as in a rolling update, have an `instance` in the names of their sockets. As a process of
-its own, which can be killed like a real one (see `dra_driver_process` for how to use it, or --help):
+its own, which can be killed like a real one (see --help):
 
     python -m devlet.testing.fake_dra_driver --root ROOT --driver gpu.example.com --services v1,v1beta1 --health
 """

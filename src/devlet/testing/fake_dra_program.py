@@ -1,7 +1,7 @@
 """`python -m devlet.testing.fake_dra_driver`: a fake DRA driver as a process that can be killed like a real one.
 
 Its claims are kept in files, so that they outlive it. Each call is a line of JSON in the file of `--calls`; what it is
-to do beside the usual it reads from the file of `--orders`. See `dra_driver_process` for the other side of both.
+to do beside the usual it reads from the file of `--orders`.
 """
 
 import argparse

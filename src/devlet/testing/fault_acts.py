@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import grpc
 
-from devlet.testing.dice import Dice
+from devlet.kit.dice import Dice
 
 __all__ = [
     "Act",

@@ -25,9 +25,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from devlet.kit.dice import Dice
 from devlet.testing import grpc_messages
 from devlet.testing.bell import Bell
-from devlet.testing.dice import Dice
 from devlet.testing.fault_acts import (
     Act,
     Change,

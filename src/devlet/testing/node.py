@@ -25,15 +25,13 @@ import anyio
 import yaml
 
 from devlet.cluster.store.store import Store
-from devlet.daemon import config, config_file, kube_api
+from devlet.daemon import config, config_file
 from devlet.daemon.config import Config
-from devlet.daemon.root import CDI, DEVICE_PLUGINS, POD_RESOURCES, REGISTRY
 from devlet.errors import AlreadyExists, InvalidInput
 from devlet.kit.clock import Clock, SystemClock
 from devlet.objects.documents import Document
 from devlet.objects.kinds import SERVICE_ACCOUNTS
 from devlet.objects.names import driver_name
-from devlet.serve import pod_resources
 from devlet.serve.kube_api import certificates, kubeconfigs
 from devlet.serve.kube_api.credentials import open_credentials
 from devlet.serve.kube_api.service_accounts import DRIVER_NAMESPACE, driver_account
@@ -42,16 +40,16 @@ from devlet.testing.fake_clock import FakeClock
 from devlet.testing.node_api import VIEWS, NodeApi
 from devlet.testing.node_life import NodeLife, beside
 from devlet.testing.node_objects import NodeObjects
+from devlet.testing.node_places import NodePlaces
 from devlet.testing.roots import temporary_root
 from devlet.testing.waiting import DEADLINE, until
 
 __all__ = ["Node"]
 
 CONFIGURATION = "devlet.yaml"  # below the root
-PLUGINS = "plugins"  # below the root, where DRA drivers have their directories
 
 
-class Node(NodeObjects, NodeApi):
+class Node(NodeObjects, NodeApi, NodePlaces):
     """Made by `Node.start`. Objects are those of the namespace `default` unless told otherwise."""
 
     def __init__(self, root: Path, name: str, life: NodeLife) -> None:
@@ -88,42 +86,7 @@ class Node(NodeObjects, NodeApi):
                     with anyio.CancelScope(shield=True):
                         await life.stop()
 
-    # Where things are
-
-    @property
-    def kubeconfig(self) -> Path:
-        """The administrator's, for kubectl and for any client of Kubernetes."""
-        return self.root / "kubeconfig"
-
-    @property
-    def socket(self) -> Path:
-        """The API without TLS and credentials, for whoever owns the node."""
-        return self.root / kube_api.SOCKET
-
-    @property
-    def device_plugins(self) -> Path:
-        """The directory of `kubelet.sock`, and of the sockets of device plugins."""
-        return self.root / DEVICE_PLUGINS
-
-    @property
-    def plugins_registry(self) -> Path:
-        """Where DRA drivers put their registration sockets."""
-        return self.root / REGISTRY
-
-    @property
-    def plugins(self) -> Path:
-        """Where each DRA driver has a directory of its own."""
-        return self.root / PLUGINS
-
-    @property
-    def cdi(self) -> Path:
-        """Where drivers put their CDI specs."""
-        return self.root / CDI
-
-    @property
-    def pod_resources(self) -> Path:
-        """The socket of the PodResources service."""
-        return self.root / POD_RESOURCES / pod_resources.SOCKET
+    # What it is made of
 
     @property
     def cluster(self) -> Store:

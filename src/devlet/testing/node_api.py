@@ -19,9 +19,9 @@ from typing import Any
 import anyio
 
 from devlet.errors import DevletError, NotFound, Unavailable
+from devlet.kit import diagnostics
 from devlet.objects.documents import Document
 from devlet.objects.statuses import error_from_answer
-from devlet.testing import diagnostics
 from devlet.testing.waiting import DEADLINE, until
 
 __all__ = ["EVENTS", "MERGE", "PODS", "SLICES", "VIEWS", "NodeApi", "devices_in_status"]

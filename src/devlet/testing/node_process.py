@@ -19,15 +19,16 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from devlet.kit import diagnostics
+from devlet.kit.processes import RunningProcess, line, process
 from devlet.objects.documents import Document
 from devlet.runtime.none import STATE_FILE
 from devlet.state import device_checkpoint
-from devlet.testing import diagnostics, warm_start
+from devlet.testing import builders, warm_start
 from devlet.testing.embedded import EmbeddedApi, embedded_api
 from devlet.testing.node_api import EVENTS, PODS, VIEWS, NodeApi, devices_in_status
-from devlet.testing.processes import RunningProcess, line, process
 
 __all__ = ["EVENTS", "NODE", "PODS", "VIEWS", "NodeProcess", "devices_in_status", "plugin_process", "pod"]
 
@@ -36,23 +37,9 @@ NODE = "n1"
 _numbers = count(1)
 
 
-def pod(name: str, limits: Mapping[str, int], *, restart: str = "Always", **annotations: str) -> Document:
-    """A pod of this node with one container. `annotations` are those of the runtime: run_for is devlet.dev/run-for."""
-    return {
-        "kind": "Pod",
-        "apiVersion": "v1",
-        "metadata": {
-            "name": name,
-            "annotations": {f"devlet.dev/{key.replace('_', '-')}": value for key, value in annotations.items()},
-        },
-        "spec": {
-            "nodeName": NODE,
-            "restartPolicy": restart,
-            "containers": [
-                {"name": "main", "image": "x", "resources": {"limits": {k: str(v) for k, v in limits.items()}}}
-            ],
-        },
-    }
+def pod(name: str, limits: Mapping[str, int], *, restart: str = "Always", **more: Any) -> Document:
+    """Make a pod of this node with one container. `more` is what `builders.pod` takes, such as `run_for`."""
+    return builders.pod(name, limits=limits, node=NODE, restart=restart, **more)
 
 
 def plugin_process(

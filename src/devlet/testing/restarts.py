@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
-from devlet.testing.processes import RunningProcess
+from devlet.kit.processes import RunningProcess
 
 __all__ = ["Restarts"]
 

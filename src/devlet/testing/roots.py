@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from devlet.daemon.root import longest_socket_path
+from devlet.daemon.root import TEST_LOCK, longest_socket_path
 from devlet.kit import socket_paths
 
 __all__ = ["temporary_root"]
 
 PREFIX = "dv"
-LOCK = ".devlet-test-root"
 SHORT = Path("/tmp")
 MEMORY = Path("/dev/shm")
 ROOM = 64 << 20  # bytes; a node needs less than one of them
@@ -55,18 +54,18 @@ def _disk() -> Path:
 @contextmanager
 def _held(root: Path) -> Iterator[None]:
     """The lock appears when it is held already, or somebody could take the root for a leftover."""
-    unseen = root / f"{LOCK}-new"
+    unseen = root / f"{TEST_LOCK}-new"
     fd = os.open(unseen, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
-        unseen.rename(root / LOCK)
+        unseen.rename(root / TEST_LOCK)
         yield
     finally:
         os.close(fd)
 
 
 def _remove_leftovers(folder: Path) -> None:
-    for lock in folder.glob(f"{PREFIX}*/{LOCK}"):
+    for lock in folder.glob(f"{PREFIX}*/{TEST_LOCK}"):
         try:
             fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:

@@ -31,7 +31,7 @@ from devlet.testing.strategy_names import (
     resource_names,
     versions,
 )
-from devlet.testing.strategy_pods import nodes, pods, problems
+from devlet.testing.strategy_pods import nodes, pods
 
 __all__ = [
     "attributes",
@@ -45,7 +45,6 @@ __all__ = [
     "pods",
     "pool_names",
     "pools",
-    "problems",
     "quantities",
     "requests",
     "resource_claims",

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for who uses devices and where: pods, nodes; and for whole allocation problems."""
+"""Hypothesis strategies for who uses devices and where: pods and nodes."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -9,7 +9,6 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from devlet.objects.documents import Document
 from devlet.testing import builders
-from devlet.testing.problems import THEMES, random_problem
 from devlet.testing.strategy_devices import Text, text
 from devlet.testing.strategy_names import (
     annotations,
@@ -23,7 +22,7 @@ from devlet.testing.strategy_names import (
     resource_names,
 )
 
-__all__ = ["nodes", "pods", "problems"]
+__all__ = ["nodes", "pods"]
 
 RESTARTS = ("Always", "OnFailure", "Never")
 NODE_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -100,10 +99,3 @@ def _taints() -> SearchStrategy[list[Document]]:
     needed: dict[str, SearchStrategy[Any]] = {"key": label_keys(), "effect": st.sampled_from(NODE_EFFECTS)}
     one = st.fixed_dictionaries(needed, optional={"value": label_values()})
     return st.lists(one, min_size=1, max_size=2, unique_by=lambda taint: (taint["key"], taint["effect"]))
-
-
-def problems(themes: Sequence[str] = THEMES) -> SearchStrategy[Document]:
-    """Nodes, slices, classes and claims that fit together (`devlet.testing.problems`). Of the themes there are fewer
-    when a test fails; some of them are wrong on purpose, as `errors` and `pools`."""
-    chosen = st.lists(st.sampled_from(themes), unique=True)
-    return st.builds(random_problem, st.integers(0, 2**32), chosen)

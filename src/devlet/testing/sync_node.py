@@ -20,6 +20,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from devlet.testing.driver_runner import DriverRunner
 from devlet.testing.grpc_loop import GrpcLoop
 from devlet.testing.node import Node
+from devlet.testing.node_places import NodePlaces
 from devlet.testing.waiting import DEADLINE
 
 __all__ = ["SyncDriver", "SyncNode", "node_thread"]
@@ -93,8 +94,12 @@ class SyncDriver(_InThread[DriverRunner]):
     until_registered = _blocking(DriverRunner.until_registered)
 
 
-class SyncNode(_InThread[Node]):
+class SyncNode(NodePlaces, _InThread[Node]):
     """A node: see `Node`."""
+
+    def __init__(self, thread: BlockingPortal, inner: Node) -> None:
+        super().__init__(thread, inner)
+        self.name, self.root = inner.name, inner.root
 
     @classmethod
     @contextmanager
@@ -108,42 +113,6 @@ class SyncNode(_InThread[Node]):
         """A driver as a process beside this node. Options are those of `DriverRunner.start`."""
         with self._thread.wrap_async_context_manager(self._inner.driver(command, **options)) as driver:
             yield SyncDriver(self._thread, driver)
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
-
-    @property
-    def root(self) -> Path:
-        return self._inner.root
-
-    @property
-    def kubeconfig(self) -> Path:
-        return self._inner.kubeconfig
-
-    @property
-    def socket(self) -> Path:
-        return self._inner.socket
-
-    @property
-    def device_plugins(self) -> Path:
-        return self._inner.device_plugins
-
-    @property
-    def plugins_registry(self) -> Path:
-        return self._inner.plugins_registry
-
-    @property
-    def plugins(self) -> Path:
-        return self._inner.plugins
-
-    @property
-    def cdi(self) -> Path:
-        return self._inner.cdi
-
-    @property
-    def pod_resources(self) -> Path:
-        return self._inner.pod_resources
 
     driver_kubeconfig = _blocking(Node.driver_kubeconfig)
     driver_paths = _blocking(Node.driver_paths)

@@ -16,7 +16,7 @@ from typing import Self, TypeVar
 
 import anyio
 
-from devlet.testing import diagnostics
+from devlet.kit import diagnostics
 
 __all__ = ["DEADLINE", "deadline", "until"]
 

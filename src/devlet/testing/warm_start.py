@@ -16,7 +16,6 @@ import gc
 import importlib
 import json
 import os
-import random
 import runpy
 import selectors
 import signal
@@ -214,7 +213,6 @@ def _run(request: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
-    random.seed()
     chance.random.seed()
     first, *rest = request["argv"]
     importlib.invalidate_caches()

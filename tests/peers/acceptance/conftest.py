@@ -23,9 +23,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from devlet.testing.control_plane import ControlPlane, control_plane
+from devlet.kit.processes import RunningProcess, process
 from devlet.testing.embedded import EmbeddedApi, embedded_api
-from devlet.testing.processes import RunningProcess, process
+from tests.support.peers.control_plane import ControlPlane, control_plane
 
 Document = dict[str, Any]
 

@@ -8,8 +8,8 @@ from devlet.alloc import Allocator, Fit, Limits, NoFit, Rules
 from devlet.alloc.problems import read_problem
 from devlet.errors import InvalidInput
 from devlet.objects.documents import Document
-from devlet.testing.allocation_desk import Desk
-from devlet.testing.problems import mixed_problem, symmetric_problem
+from tests.support.allocation.desk import Desk
+from tests.support.problems.generator import mixed_problem, symmetric_problem
 
 ONE = [{"pool": "p1", "devices": ["d1", "d2"]}]
 BOTH_RULES = pytest.mark.parametrize("rules", [Rules(), Rules.reference()], ids=["improved", "reference"])

@@ -4,7 +4,7 @@ from devlet.alloc.amounts import amounts
 from devlet.objects.documents import Document, view
 from devlet.objects.quantity import Quantity
 from devlet.objects.slice import Device
-from devlet.testing.allocation_desk import Desk
+from tests.support.allocation.desk import Desk
 
 DRIVER = "a.example.com"
 

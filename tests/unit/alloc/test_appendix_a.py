@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from devlet.alloc.problems import solve_problem
-from devlet.testing.allocation_cases import Case, load
-from devlet.testing.allocation_check import IMPROVED, REFERENCE, check
-from devlet.testing.allocation_selectors import selector_matches
+from tests.support.allocation.cases import Case, load
+from tests.support.allocation.check import IMPROVED, REFERENCE, check
+from tests.support.allocation.selectors import selector_matches
 
 pytestmark = pytest.mark.spec("DA-A")
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from devlet.alloc.problems import solve_problem
 from devlet.objects.documents import Document
-from devlet.testing.allocation_brute_force import feasible
-from devlet.testing.allocation_check import IMPROVED, REFERENCE, check
-from devlet.testing.allocation_selectors import selector_matches
-from devlet.testing.allocation_shorthand import problem
+from tests.support.allocation.brute_force import feasible
+from tests.support.allocation.check import IMPROVED, REFERENCE, check
+from tests.support.allocation.selectors import selector_matches
+from tests.support.allocation.shorthand import problem
 
 # Answers to problems are repeatable, so all share IDs in them are the same.
 NUMBERED = replace(IMPROVED, unique_shares=False)

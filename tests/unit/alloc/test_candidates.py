@@ -6,7 +6,7 @@ from devlet.alloc import Rules
 from devlet.alloc.candidates import Candidates
 from devlet.alloc.steps import Step
 from devlet.errors import InvalidInput
-from devlet.testing.allocation_desk import Desk
+from tests.support.allocation.desk import Desk
 
 ALL = [["r0 all a"]]
 

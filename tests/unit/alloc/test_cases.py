@@ -9,10 +9,10 @@ from devlet.alloc.allocator import Allocator, NoFit, Outcome
 from devlet.alloc.features import Rules
 from devlet.alloc.problems import read_problem, solve_problem
 from devlet.alloc.search import Limits
-from devlet.testing.allocation_cases import Case, load
-from devlet.testing.allocation_check import IMPROVED, REFERENCE, check
-from devlet.testing.allocation_selectors import selector_matches
-from devlet.testing.allocation_shorthand import problem as expanded
+from tests.support.allocation.cases import Case, load
+from tests.support.allocation.check import IMPROVED, REFERENCE, check
+from tests.support.allocation.selectors import selector_matches
+from tests.support.allocation.shorthand import problem as expanded
 
 pytestmark = pytest.mark.spec("DA-9")
 

@@ -9,7 +9,7 @@ from devlet.alloc import Rules
 from devlet.alloc.constraints import Constraint, attribute_values, make_constraint
 from devlet.alloc.inventory import DeviceEntry
 from devlet.objects.claim import DeviceConstraint
-from devlet.testing.allocation_desk import Desk
+from tests.support.allocation.desk import Desk
 
 X = "a.example.com/x"
 

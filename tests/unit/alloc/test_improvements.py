@@ -13,10 +13,10 @@ import pytest
 
 from devlet.alloc import Rules, solve_problem
 from devlet.objects.documents import Document
-from devlet.testing.allocation_check import IMPROVED, REFERENCE, check
-from devlet.testing.allocation_selectors import selector_matches
-from devlet.testing.allocation_shorthand import problem
-from devlet.testing.problems import mixed_problem
+from tests.support.allocation.check import IMPROVED, REFERENCE, check
+from tests.support.allocation.selectors import selector_matches
+from tests.support.allocation.shorthand import problem
+from tests.support.problems.generator import mixed_problem
 
 HERE = Path(__file__).parent
 VECTORS = HERE.parents[1] / "vectors"

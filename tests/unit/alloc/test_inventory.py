@@ -14,7 +14,7 @@ from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName
 from devlet.objects.slice import ResourceSlice
-from devlet.testing.allocation_shorthand import identity, problem
+from tests.support.allocation.shorthand import identity, problem
 
 
 def slice_of(name: str, pool: str, *devices: str, at: str = "node-1", **more: Any) -> ResourceSlice:

@@ -7,7 +7,7 @@ from devlet.alloc.kinds import find_kinds
 from devlet.alloc.search import PATIENCE
 from devlet.alloc.steps import Step
 from devlet.objects.claim import DeviceConstraint
-from devlet.testing.allocation_desk import Desk
+from tests.support.allocation.desk import Desk
 
 
 def steps(desk: Desk) -> list[list[list[Step]]]:

@@ -1,4 +1,4 @@
-from devlet.testing.allocation_desk import Desk
+from tests.support.allocation.desk import Desk
 
 
 def test_slices_of_broken_pools_are_not_tried() -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from devlet.alloc import Rules
 from devlet.alloc.order import best_fit
-from devlet.testing.allocation_desk import Desk
+from tests.support.allocation.desk import Desk
 
 PARTITIONS = [
     {"pool": "p1", "devices": ["whole s.n-=4", "half s.n-=2", "other-half s.n-=2", "quarter s.n-=1"]},

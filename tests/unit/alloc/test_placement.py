@@ -13,8 +13,8 @@ from devlet.alloc.placement import MODES, Mode, nodes_to_find, place
 from devlet.alloc.problems import Problem, read_problem
 from devlet.errors import InvalidInput
 from devlet.objects.documents import Document
-from devlet.testing.allocation_shorthand import problem
-from devlet.testing.problems import bench_problem, mixed_problem
+from tests.support.allocation.shorthand import problem
+from tests.support.problems.generator import bench_problem, mixed_problem
 
 
 def naive(problem: Problem, allocator: Allocator, mode: Mode) -> list[str | None]:

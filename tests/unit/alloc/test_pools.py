@@ -5,7 +5,7 @@ import pytest
 from devlet.alloc import Features, Rules
 from devlet.alloc.pools import Pool, gather
 from devlet.errors import InvalidInput
-from devlet.testing.allocation_desk import Desk
+from tests.support.allocation.desk import Desk
 
 COUNTERS = {"pool": "p1", "counters": {"set1": {"n": 4}}}
 

@@ -10,7 +10,7 @@ from devlet.alloc import Limits, Rules
 from devlet.alloc.problems import answer_problem, read_problem, solve_problem
 from devlet.errors import InvalidInput
 from devlet.objects.documents import Document
-from devlet.testing.allocation_shorthand import problem
+from tests.support.allocation.shorthand import problem
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 RECORDED = ("allocator_problems.jsonl", "allocator_problems_lists.jsonl")

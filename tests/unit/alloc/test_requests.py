@@ -5,7 +5,7 @@ import pytest
 from devlet.alloc import Rules
 from devlet.alloc.requests import Reader, Request, read_request
 from devlet.errors import InvalidInput
-from devlet.testing.allocation_desk import Desk
+from tests.support.allocation.desk import Desk
 
 
 def read(request: Any, rules: Rules = Rules(), **more: Any) -> Request:

@@ -7,7 +7,7 @@ import pytest
 from devlet.alloc import Features, Fit, Rules, allocation_documents, held_devices
 from devlet.errors import InvalidInput
 from devlet.objects.documents import Document
-from devlet.testing.allocation_desk import Desk
+from tests.support.allocation.desk import Desk
 
 
 def fit(desk: Desk) -> Fit:

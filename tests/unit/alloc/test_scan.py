@@ -14,8 +14,8 @@ from devlet.objects.claim import ResourceClaim
 from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import Document, view
 from devlet.objects.slice import ResourceSlice
-from devlet.testing.allocation_shorthand import problem
-from devlet.testing.problems import mixed_problem
+from tests.support.allocation.shorthand import problem
+from tests.support.problems.generator import mixed_problem
 
 BOTH_RULES = pytest.mark.parametrize("rules", [Rules(), Rules.reference()], ids=["improved", "reference"])
 NODES = [{"metadata": {"name": f"node-{i}", "labels": {"region": f"region-{i}"}}} for i in range(1, 5)]

@@ -10,9 +10,9 @@ from devlet.alloc import Limits, NoFit, Rules
 from devlet.alloc.search import Exhausted
 from devlet.errors import InvalidInput
 from devlet.objects.documents import Document
-from devlet.testing.allocation_desk import Desk, words
-from devlet.testing.allocation_shorthand import problem
-from devlet.testing.problems import mixed_problem, symmetric_problem
+from tests.support.allocation.desk import Desk, words
+from tests.support.allocation.shorthand import problem
+from tests.support.problems.generator import mixed_problem, symmetric_problem
 
 REFERENCE = Rules.reference()
 BOTH_RULES = pytest.mark.parametrize("rules", [Rules(), REFERENCE], ids=["improved", "reference"])

@@ -4,7 +4,7 @@ from devlet.alloc import Rules, selectors
 from devlet.alloc.device_cel import device_environment
 from devlet.alloc.selectors import Selectors, compile_selector
 from devlet.errors import InvalidInput, InvalidSelector
-from devlet.testing.allocation_desk import Desk
+from tests.support.allocation.desk import Desk
 
 GPUS = [{"pool": "p1", "devices": ["d1 kind=l4 numa=0", "d2 kind=a100 numa=1", "d3 numa=1"]}]
 

@@ -8,7 +8,7 @@ from devlet.alloc.candidates import Candidates
 from devlet.alloc.constraints import Constraint, make_constraint
 from devlet.alloc.kinds import find_kinds
 from devlet.alloc.shortage import Shortage
-from devlet.testing.allocation_desk import Desk
+from tests.support.allocation.desk import Desk
 
 
 def is_short(*devices: str, requests: Any, exact: bool = True, constraints: Any = (), counters: Any = None) -> bool:

@@ -1,5 +1,5 @@
 from devlet.alloc.steps import Step
-from devlet.testing.allocation_desk import Desk
+from tests.support.allocation.desk import Desk
 
 
 def steps(desk: Desk) -> list[Step]:

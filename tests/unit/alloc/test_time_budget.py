@@ -12,7 +12,7 @@ from devlet.alloc.explain import explain
 from devlet.alloc.placement import place
 from devlet.alloc.problems import answer_problem, read_problem
 from devlet.cel.program import Interrupted
-from devlet.testing.problems import bench_problem
+from tests.support.problems.generator import bench_problem
 
 COUNTED = "lists.range(400).all(a, lists.range(400).all(b, a + b >= 0)) && device.driver != ''"
 GENERATED = "lists.range(4000).all(a, a >= 0) && device.driver != ''"

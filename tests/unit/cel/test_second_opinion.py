@@ -16,7 +16,7 @@ import pytest
 from devlet.cel.environment import kubernetes
 from devlet.cel.program import compile
 from devlet.errors import InvalidSelector
-from devlet.testing.expressions import Expressions
+from tests.support.expressions import Expressions
 
 ENVIRONMENT = kubernetes((1, 36), stored=True)
 SEEDS, EXPRESSIONS = range(1, 4), 700

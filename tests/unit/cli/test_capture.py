@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from devlet.testing.cassettes import cassette_file
+from devlet.cassettes import cassette_file
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import API, Run

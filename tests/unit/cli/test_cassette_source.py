@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
+from devlet.cassettes.cassette import DeviceHealth, Grant
 from devlet.cli.cassette_source import Origin, find
 from devlet.cli.target import Target
 from devlet.cluster.client import MergePatch
@@ -17,7 +18,6 @@ from devlet.plugins.devices import Grant as Answer
 from devlet.state import health_file
 from devlet.state.checkpoint_file import CheckpointFile
 from devlet.state.device_checkpoint import Encoder, Entry
-from devlet.testing.cassettes.cassette import DeviceHealth, Grant
 from devlet.testing.embedded import embedded_api
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from devlet.cli.cel_input import of_files, of_server
 from devlet.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from tests.unit.cli.conftest import API
-
     from devlet.cli.session import Session
+    from tests.unit.cli.conftest import API
 
 CLAIM = """
 apiVersion: resource.k8s.io/v1

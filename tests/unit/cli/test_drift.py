@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from devlet.cassettes import library
+from devlet.cassettes.cassette_file import encode
 from devlet.cli import main
-from devlet.testing.cassettes import library
-from devlet.testing.cassettes.cassette_file import encode
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import API, Run

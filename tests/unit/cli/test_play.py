@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from devlet.cassettes import cassette_file, library
+from devlet.cassettes.cassette import Cassette, Driver, Pool
 from devlet.cli import main
 from devlet.cli.play import _node
 from devlet.cluster.client import Cluster
 from devlet.cluster.store.store import open_store
 from devlet.errors import InvalidInput, NotFound
 from devlet.objects.kinds import NODES
-from devlet.testing.cassettes import cassette_file, library
-from devlet.testing.cassettes.cassette import Cassette, Driver, Pool
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import API, Run

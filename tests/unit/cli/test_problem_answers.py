@@ -7,7 +7,7 @@ import pytest
 
 from devlet.alloc.features import Rules
 from devlet.cli.problem_answers import Answers
-from devlet.testing.problems import bench_problem, symmetric_problem
+from tests.support.problems.generator import bench_problem, symmetric_problem
 
 Document = dict[str, Any]
 

@@ -17,11 +17,11 @@ SOUND = [
     "--",
     sys.executable,
     "-m",
-    "devlet.testing.sound_device_plugin",
+    "tests.support.mutants.sound_device_plugin",
     "--directory={device_plugins}",
     "--cdi={cdi}",
 ]
-FAULTY = [*SOUND[:3], "devlet.testing.faulty_device_plugin", *SOUND[4:], "--bug"]
+FAULTY = [*SOUND[:3], "tests.support.mutants.faulty_device_plugin", *SOUND[4:], "--bug"]
 
 
 def sanity(*words: str) -> "subprocess.CompletedProcess[str]":
@@ -204,7 +204,7 @@ DRA = [
     "--",
     sys.executable,
     "-m",
-    "devlet.testing.sound_dra_driver",
+    "tests.support.mutants.sound_dra_driver",
     "--root={root}",
     "--cdi={cdi}",
     "--kubeconfig={kubeconfig}",

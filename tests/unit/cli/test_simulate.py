@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from devlet.cli import main
-from devlet.testing.problems import bench_problem, symmetric_problem
+from tests.support.problems.generator import bench_problem, symmetric_problem
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import API

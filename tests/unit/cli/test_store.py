@@ -3,12 +3,12 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.unit.cluster.store.damaged_logs import crashed, flip_log
 
 from devlet.cli import main
 from devlet.cluster.store import database_files
 from devlet.daemon.root import LOCK_FILE
 from devlet.kit import file_lock
+from tests.unit.cluster.store.damaged_logs import crashed, flip_log
 
 
 @pytest.fixture

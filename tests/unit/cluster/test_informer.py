@@ -19,9 +19,9 @@ from devlet.kit.backoff import Backoff
 from devlet.kit.parts import running
 from devlet.objects.documents import Document
 from devlet.objects.kinds import CONFIG_MAPS, PODS, Resource
-from devlet.testing.cluster_contract.specimens import config_map, pod
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.waiting import deadline
+from tests.support.cluster_contract.specimens import config_map, pod
 
 pytestmark = pytest.mark.anyio
 QUICK = Backoff(0.001, 0.01)

@@ -24,7 +24,7 @@ from devlet.objects import kinds
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 from devlet.testing.waiting import until
-from devlet.testing.workloads import DRIVER
+from tests.support.workloads import DRIVER
 
 _RESOURCES: dict[str, Resource] = {
     "Node": kinds.NODES,

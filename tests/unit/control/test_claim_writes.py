@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.unit.control.conftest import CLAIM_STATUS, World, Write, allocation_on, raises
 
 from devlet.cluster.client import MergePatch
 from devlet.control.claim_writes import ClaimWriter
@@ -14,7 +13,8 @@ from devlet.objects import kinds
 from devlet.objects.claim import ConsumerReference, ResourceClaim, ResourceClaimStatus
 from devlet.objects.documents import Document, view
 from devlet.objects.pod import Pod
-from devlet.testing.workloads import claim, pod
+from tests.support.workloads import claim, pod
+from tests.unit.control.conftest import CLAIM_STATUS, World, Write, allocation_on, raises
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ from devlet.cluster.store.store import Store, open_store
 from devlet.control.fenced_cluster import FencedCluster
 from devlet.errors import Unavailable
 from devlet.objects.kinds import CONFIG_MAPS
-from devlet.testing.cluster_contract.specimens import config_map
+from tests.support.cluster_contract.specimens import config_map
 
 pytestmark = pytest.mark.anyio
 

@@ -24,8 +24,8 @@ from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
 from devlet.objects.documents import Document
 from devlet.objects.kinds import CONFIG_MAPS, LEASES, NAMESPACES
-from devlet.testing.cluster_contract.specimens import config_map
 from devlet.testing.fake_clock import FakeClock
+from tests.support.cluster_contract.specimens import config_map
 
 pytestmark = pytest.mark.anyio
 

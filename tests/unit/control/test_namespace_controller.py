@@ -22,8 +22,8 @@ from devlet.objects.kinds import (
     SERVICE_ACCOUNTS,
     Catalogue,
 )
-from devlet.testing.cluster_contract.reading import eventually, eventually_gone, exists
-from devlet.testing.cluster_contract.specimens import claim, config_map, lease, named, pod
+from tests.support.cluster_contract.reading import eventually, eventually_gone, exists
+from tests.support.cluster_contract.specimens import claim, config_map, lease, named, pod
 
 pytestmark = pytest.mark.anyio
 QUICK = Backoff(0.001, 0.01)

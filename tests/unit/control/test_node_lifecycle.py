@@ -15,7 +15,7 @@ from devlet.objects.kinds import LEASES, NODES
 from devlet.objects.lease import NODE_LEASES
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.waiting import until
-from devlet.testing.workloads import node
+from tests.support.workloads import node
 
 pytestmark = pytest.mark.anyio
 

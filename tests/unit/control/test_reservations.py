@@ -6,7 +6,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.unit.control.conftest import CLAIM_STATUS, World, Write, allocation_on, raises
 
 from devlet.cluster.client import Cluster, MergePatch
 from devlet.cluster.remote import kubeconfig
@@ -24,7 +23,8 @@ from devlet.objects.claim import ConsumerReference, ResourceClaim
 from devlet.objects.documents import view
 from devlet.objects.pod import Pod
 from devlet.testing.waiting import deadline
-from devlet.testing.workloads import claim, device_class, node, pod, slice_of
+from tests.support.workloads import claim, device_class, node, pod, slice_of
+from tests.unit.control.conftest import CLAIM_STATUS, World, Write, allocation_on, raises
 
 pytestmark = pytest.mark.anyio
 

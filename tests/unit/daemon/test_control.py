@@ -13,7 +13,7 @@ from devlet.kit.parts import running
 from devlet.objects import kinds
 from devlet.objects.documents import Document
 from devlet.testing.waiting import until
-from devlet.testing.workloads import device_class, node, pod, slice_of, template
+from tests.support.workloads import device_class, node, pod, slice_of, template
 
 pytestmark = pytest.mark.anyio
 

@@ -18,8 +18,8 @@ from devlet.daemon.controllers import CONTROL
 from devlet.daemon.main import embedded
 from devlet.errors import InvalidInput
 from devlet.objects import kinds
-from devlet.testing.free_ports import free_ports
 from devlet.testing.waiting import deadline, until
+from tests.support.free_ports import free_ports
 
 pytestmark = pytest.mark.anyio
 

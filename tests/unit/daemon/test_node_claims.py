@@ -16,9 +16,9 @@ from devlet.objects.documents import Document, view
 from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
 from devlet.objects.pod import Pod
 from devlet.objects.prepared import PreparedDevice
-from devlet.testing.claim_specimens import GPU, device
 from devlet.testing.fake_dra_driver import DeviceReport, FakeDraDriver, HealthService
 from devlet.testing.waiting import until
+from tests.support.claim_specimens import GPU, device
 
 pytestmark = pytest.mark.anyio
 

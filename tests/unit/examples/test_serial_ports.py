@@ -13,7 +13,7 @@ from devlet.sdk import DraOptions, PluginOptions
 from devlet.sdk.slices.resources import wanted
 from devlet.sdk.usb import Roots
 from devlet.sdk.values import HEALTHY, UNHEALTHY, Claim, ClaimRef, Device, Pool
-from devlet.testing.fake_usb import FakeUsb
+from tests.support.fake_usb import FakeUsb
 
 pytestmark = pytest.mark.anyio
 

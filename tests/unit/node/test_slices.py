@@ -21,8 +21,8 @@ from devlet.objects.kinds import RESOURCE_SLICES, Resource
 from devlet.objects.node_drivers import ANNOTATION, NodeDriver, decode, encode
 from devlet.plugins.dra import DriverRecord, Service
 from devlet.plugins.dra_registry import DraRegistry
-from devlet.testing.cluster_contract.specimens import resource_slice
 from devlet.testing.fake_clock import FakeClock
+from tests.support.cluster_contract.specimens import resource_slice
 
 pytestmark = pytest.mark.anyio
 

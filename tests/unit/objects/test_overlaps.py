@@ -9,7 +9,7 @@ from devlet.objects.claim import DeviceResult
 from devlet.objects.documents import Document, view
 from devlet.objects.overlaps import ClaimKey, Ledger
 from devlet.objects.slice import ResourceSlice
-from devlet.testing.workloads import DRIVER, slice_of
+from tests.support.workloads import DRIVER, slice_of
 
 A, B, C = ("default", "a"), ("default", "b"), ("team", "c")
 GPU = "device gpu.example.com/n1/gpu-0"

@@ -14,11 +14,11 @@ from anyio.abc import SocketListener, SocketStream
 
 from devlet.errors import InvalidInput, PluginUnavailable
 from devlet.kit.parts import running
+from devlet.kit.processes import process, socket_accepts
 from devlet.plugins import introduction
 from devlet.plugins.registration import Deregister, Handler, PluginWatcher, Register, Settings, WatchedPlugin, plan
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
-from devlet.testing.processes import process, socket_accepts
 from devlet.testing.waiting import deadline, until
 
 A, B = Path("/r/a.sock"), Path("/r/b.sock")

@@ -42,7 +42,7 @@ class Silent:
 
 def python(module: str, *words: str) -> Command:
     places = ["--directory", "{device_plugins}", "--cdi", "{cdi}"]
-    return Command([sys.executable, "-m", f"devlet.testing.{module}", *places, *words], start=warm_start.start)
+    return Command([sys.executable, "-m", f"tests.support.mutants.{module}", *places, *words], start=warm_start.start)
 
 
 @pytest.fixture

@@ -14,7 +14,13 @@ from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 
 pytestmark = [pytest.mark.anyio]
 
-WORDS = [sys.executable, "-m", "devlet.testing.sound_device_plugin", "--directory={device_plugins}", "--cdi={cdi}"]
+WORDS = [
+    sys.executable,
+    "-m",
+    "tests.support.mutants.sound_device_plugin",
+    "--directory={device_plugins}",
+    "--cdi={cdi}",
+]
 
 
 async def test_a_plugin_that_ends_is_started_again_until_it_is_registered() -> None:

@@ -26,7 +26,7 @@ PLACES = ["--root={root}", "--cdi={cdi}", "--kubeconfig={kubeconfig}", "--node={
 
 
 def python(module: str, *words: str) -> Command:
-    return Command([sys.executable, "-m", f"devlet.testing.{module}", *PLACES, *words], start=warm_start.start)
+    return Command([sys.executable, "-m", f"tests.support.mutants.{module}", *PLACES, *words], start=warm_start.start)
 
 
 async def test_what_a_sound_driver_has_published_can_be_claimed() -> None:

@@ -8,10 +8,10 @@ import anyio
 import pytest
 
 from devlet.errors import NotFound, PluginRefused, Unavailable
+from devlet.kit.dice import Dice
 from devlet.sanity.check import CannotTell, Check, Failed, Outcome, Passed
 from devlet.sanity.report import Result
 from devlet.sanity.runner import Runner
-from devlet.testing.dice import Dice
 
 pytestmark = pytest.mark.anyio
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from devlet.sanity.checks.device_plugin import ALL
-from devlet.testing.faulty_device_plugin import BUGS
+from tests.support.mutants.faulty_device_plugin import BUGS
 
 if TYPE_CHECKING:
     from tests.unit.sanity.conftest import Runs

@@ -42,7 +42,7 @@ async def test_one_that_does_not_exist_is_an_error() -> None:
 
 @pytest.mark.long
 async def test_one_that_serves_and_does_not_register_can_be_called() -> None:
-    words = [sys.executable, "-m", "devlet.testing.faulty_device_plugin", "--bug", "DP-REG-1"]
+    words = [sys.executable, "-m", "tests.support.mutants.faulty_device_plugin", "--bug", "DP-REG-1"]
     command = Command([*words, "--directory", "{device_plugins}", "--cdi", "{cdi}"])
     settings = Settings(start=8.0, settle=0.1, dial=0.5)
     async with DevicePluginStand(command, settings=settings).open() as rig:

@@ -21,7 +21,7 @@ PLACES = ["--root={root}", "--cdi={cdi}", "--kubeconfig={kubeconfig}", "--node={
 
 
 def python(module: str, *words: str) -> Command:
-    return Command([sys.executable, "-m", f"devlet.testing.{module}", *PLACES, *words], start=warm_start.start)
+    return Command([sys.executable, "-m", f"tests.support.mutants.{module}", *PLACES, *words], start=warm_start.start)
 
 
 async def trouble(*words: str, settings: Settings = QUICK) -> str:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from devlet.errors import DevletError, InvalidInput, StateCorrupt, Unavailable
 from devlet.sdk.checkpoint import Checkpoint
 from devlet.testing.fake_clock import FakeClock
-from devlet.testing.small_disk import in_mount_namespace
+from tests.support.small_disk import in_mount_namespace
 
 SAVER = Path(__file__).with_name("checkpoint_saver.py")
 FULL_DISK = Path(__file__).with_name("checkpoint_full_disk.py")

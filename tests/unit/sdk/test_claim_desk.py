@@ -10,7 +10,6 @@ from typing import Any, cast
 import anyio
 import grpc
 import pytest
-from tests.unit.sdk.conftest import call
 
 from devlet.errors import DevletError, NotFound, Unavailable
 from devlet.objects.claim import DeviceAllocationConfiguration, DeviceResult, ResourceClaim
@@ -24,6 +23,7 @@ from devlet.sdk.server import Context, Methods, SocketServer
 from devlet.sdk.values import Claim, ClaimRef, Prepared
 from devlet.testing.waiting import until
 from devlet.wire.dra_v1 import api_pb2 as pb
+from tests.unit.sdk.conftest import call
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 from devlet.sdk.claim_reader import ClaimReader
 from devlet.sdk.values import Claim, ClaimRef
-from devlet.testing.workloads import claim
+from tests.support.workloads import claim
 
 pytestmark = pytest.mark.anyio
 

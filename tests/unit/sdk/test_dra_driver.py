@@ -10,7 +10,6 @@ from typing import Any
 import anyio
 import grpc
 import pytest
-from tests.unit.sdk.conftest import call, stream
 
 from devlet.cluster.client import MergePatch
 from devlet.cluster.store.store import Store, open_store
@@ -28,9 +27,10 @@ from devlet.sdk.server import Limits
 from devlet.sdk.values import Claim, ClaimRef, Device, DeviceHealth, Pool, Prepared
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.waiting import until
-from devlet.testing.workloads import claim, node
 from devlet.wire.dra_v1 import api_pb2 as pb
 from devlet.wire.pluginregistration import api_pb2 as pb_registration
+from tests.support.workloads import claim, node
+from tests.unit.sdk.conftest import call, stream
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.unit.sdk.conftest import call
 
 from devlet.errors import InvalidInput
 from devlet.objects.prepared import PreparedDevice
@@ -15,6 +14,7 @@ from devlet.sdk.server import SocketServer
 from devlet.sdk.values import ClaimRef
 from devlet.wire.dra_v1 import api_pb2 as pb_v1
 from devlet.wire.dra_v1beta1 import api_pb2 as pb_v1beta1
+from tests.unit.sdk.conftest import call
 
 pytestmark = pytest.mark.anyio
 

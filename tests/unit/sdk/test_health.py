@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from tests.unit.sdk.conftest import stream
 
 from devlet.errors import InvalidInput
 from devlet.sdk.health import HEALTH_SERVICES, HealthService, _pause
 from devlet.sdk.server import SocketServer
 from devlet.sdk.values import DeviceHealth
 from devlet.wire.dra_health import api_pb2 as pb
+from tests.unit.sdk.conftest import stream
 
 pytestmark = pytest.mark.anyio
 

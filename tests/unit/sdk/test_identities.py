@@ -10,7 +10,7 @@ from devlet.errors import StateCorrupt
 from devlet.objects.names import dns_label
 from devlet.sdk.identities import Identities, slug
 from devlet.sdk.usb import UsbDevice, usb_devices
-from devlet.testing.fake_usb import FakeUsb
+from tests.support.fake_usb import FakeUsb
 
 ONE, TWO = ["serial", "port-1"], ["serial", "port-2"]
 

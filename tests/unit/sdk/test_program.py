@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from devlet.kit.processes import line, process
 from devlet.sdk import metadata, program
 from devlet.sdk.device_plugin import PluginOptions
-from devlet.testing.processes import line, process
 from devlet.testing.waiting import until
 
 DRIVER = """

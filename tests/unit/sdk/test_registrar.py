@@ -6,12 +6,12 @@ from pathlib import Path
 import anyio
 import grpc
 import pytest
-from tests.unit.sdk.conftest import call
 
 from devlet.errors import Unavailable
 from devlet.sdk.registrar import DRA_PLUGIN, Registrar, RegistrationStatus
 from devlet.sdk.server import SocketServer
 from devlet.wire.pluginregistration import api_pb2 as pb
+from tests.unit.sdk.conftest import call
 
 pytestmark = pytest.mark.anyio
 

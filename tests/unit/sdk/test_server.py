@@ -10,7 +10,6 @@ from pathlib import Path
 import anyio
 import grpc
 import pytest
-from tests.unit.sdk.conftest import call, stream
 
 from devlet.errors import (
     Conflict,
@@ -25,6 +24,7 @@ from devlet.errors import (
 from devlet.kit.parts import running
 from devlet.sdk.server import Context, Limits, Methods, SocketServer
 from devlet.testing.waiting import deadline, until
+from tests.unit.sdk.conftest import call, stream
 
 pytestmark = pytest.mark.anyio
 

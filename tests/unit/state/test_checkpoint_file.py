@@ -19,8 +19,8 @@ from devlet.kit.parts import running
 from devlet.state import checkpoint_file
 from devlet.state.checkpoint_file import CheckpointFile, GroupSaver, check_key
 from devlet.testing.fake_clock import FakeClock
-from devlet.testing.small_disk import in_mount_namespace
 from devlet.testing.waiting import deadline
+from tests.support.small_disk import in_mount_namespace
 
 NOW = datetime(2025, 3, 4, 5, 6, 7, tzinfo=UTC)
 SAVER = Path(__file__).with_name("full_disk_saver.py")

@@ -10,6 +10,7 @@ import pytest
 
 from devlet.errors import InvalidInput, PluginUnavailable
 from devlet.kit.parts import running
+from devlet.kit.processes import RunningProcess, line, process
 from devlet.objects.identifiers import DeviceID, ResourceName
 from devlet.plugins.channels import Connection, connection
 from devlet.plugins.device_plugin import Api, Offer, connected
@@ -17,7 +18,6 @@ from devlet.plugins.devices import Device, Grant, Options
 from devlet.plugins.registration_server import RegistrationServer, remove_sockets
 from devlet.testing import warm_start
 from devlet.testing.fake_device_plugin import Call, FakeDevicePlugin, numbered
-from devlet.testing.processes import RunningProcess, line, process
 from devlet.testing.waiting import deadline
 from devlet.wire.pluginregistration import api_pb2 as pb
 

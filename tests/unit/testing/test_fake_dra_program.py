@@ -8,11 +8,11 @@ import pytest
 from devlet.cluster.remote import kubeconfig
 from devlet.cluster.remote.client import connected
 from devlet.errors import Unavailable
+from devlet.kit.processes import RunningProcess, line, process
 from devlet.objects.kinds import NODES, RESOURCE_SLICES
 from devlet.plugins.channels import connection
 from devlet.testing import warm_start
 from devlet.testing.embedded import embedded_api
-from devlet.testing.processes import RunningProcess, line, process
 from devlet.wire.pluginregistration import api_pb2 as pb
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]

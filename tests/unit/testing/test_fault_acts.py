@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devlet.testing.dice import Dice
+from devlet.kit.dice import Dice
 from devlet.testing.fault_acts import (
     Act,
     Corrupt,

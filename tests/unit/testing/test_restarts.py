@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from devlet.testing.processes import RunningProcess, line, process
+from devlet.kit.processes import RunningProcess, line, process
 from devlet.testing.restarts import Restarts
 
 pytestmark = pytest.mark.anyio

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.unit.sdk.conftest import call
 
 from devlet.kit.parts import running
 from devlet.sdk.server import Context, Methods, SocketServer
@@ -13,6 +12,7 @@ from devlet.testing.grpc_proxy import GrpcProxy
 from devlet.testing.grpc_socket import GrpcSocket
 from devlet.testing.socket_mirror import SocketMirror
 from devlet.testing.waiting import until
+from tests.unit.sdk.conftest import call
 
 pytestmark = pytest.mark.anyio
 

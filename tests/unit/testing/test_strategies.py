@@ -18,7 +18,6 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import BUILT_IN, Resource
 from devlet.objects.validation import Rules
 from devlet.testing import strategies
-from devlet.testing.problems import THEMES
 
 pytestmark = pytest.mark.anyio
 
@@ -99,12 +98,6 @@ def test_a_pod_uses_what_it_may_choose_from(document: Document) -> None:
     assert {entry["resourceClaimName"] for entry in entries} <= {"a"}
     limits = [each.get("resources", {}).get("limits", {}) for each in document["spec"]["containers"]]
     assert {name for each in limits for name in each} <= {"vendor.com/gpu", "cpu", "memory"}
-
-
-@given(problem=strategies.problems(["taints", "match"]))
-def test_a_problem_has_the_themes_that_were_named(problem: Document) -> None:
-    assert set(problem["theme"].split("+")) - {""} <= {"taints", "match"}
-    assert problem["claims"] and THEMES
 
 
 def test_the_smallest_objects_read_well() -> None:

@@ -5,8 +5,8 @@ from hypothesis import given
 from devlet.objects.documents import Document
 from devlet.objects.validation.claim import request_references
 from devlet.testing import strategy_claims as own
-from devlet.testing.allocation_selectors import selector_matches
 from devlet.testing.strategy_devices import devices
+from tests.support.allocation.selectors import selector_matches
 
 
 @given(selector=own.selectors("gpu.example.com"), device=devices())

@@ -25,10 +25,3 @@ def test_containers_use_entries_that_the_pod_has(pod: Document) -> None:
 def test_all_that_a_node_has_can_be_allocated(node: Document) -> None:
     assert node["metadata"]["name"] == "n1"
     assert node["status"]["capacity"] == node["status"]["allocatable"]
-
-
-@given(problem=own.problems(["match"]))
-def test_the_claims_of_a_problem_name_classes_that_it_has(problem: Document) -> None:
-    classes = {each["metadata"]["name"] for each in problem["classes"]}
-    requests = [request for claim in problem["claims"] for request in claim["spec"]["devices"]["requests"]]
-    assert {request["exactly"]["deviceClassName"] for request in requests} <= classes

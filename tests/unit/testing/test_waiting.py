@@ -4,7 +4,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from devlet.testing.diagnostics import attach
+from devlet.kit.diagnostics import attach
 from devlet.testing.waiting import deadline, until
 
 pytestmark = pytest.mark.anyio

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from devlet.kit.processes import line, process
 from devlet.testing import warm_start
-from devlet.testing.processes import line, process
 from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio

@@ -21,6 +21,13 @@ def test_a_module_without_a_test_file_of_its_name_is_reported(root: Path) -> Non
     assert problems(root, {}) == ["src/devlet/alloc/search.py: no tests/unit/alloc/test_search.py"]
 
 
+def test_what_the_tests_share_needs_tests(root: Path) -> None:
+    write(root / "tests/unit/alloc/test_search.py")
+    write(root / "tests/support/peers/drivers.py")
+    missing = "tests/support/peers/drivers.py: no tests/unit/support/peers/test_drivers.py"
+    assert problems(root, {}) == [missing]
+
+
 def test_package_doors_and_generated_code_need_no_tests(root: Path) -> None:
     write(root / "tests/unit/alloc/test_search.py")
     assert problems(root, {}) == []
@@ -35,7 +42,7 @@ def test_an_entry_of_the_table_that_is_not_true_is_reported(root: Path) -> None:
     stale = {"alloc/search.py": ("flows/test_up.py", "a reason"), "alloc/gone.py": ("flows/test_up.py", "a reason")}
     assert problems(root, stale) == [
         "src/devlet/alloc/search.py: ELSEWHERE says tests/flows/test_up.py, which does not exist",
-        "src/devlet/alloc/gone.py: is in ELSEWHERE but is no module that needs tests",
+        "alloc/gone.py: is in ELSEWHERE but is no module that needs tests",
     ]
     write(root / "tests/unit/alloc/test_search.py")
     assert "take it out" in problems(root, {"alloc/search.py": ("flows/test_up.py", "a reason")})[0]

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from devlet.cassettes.drift import Change, Difference
 from devlet.cli.views.sheet import NONE, table
-from devlet.testing.cassettes.drift import Change, Difference
 
 _WIDTH: Final = 60
 

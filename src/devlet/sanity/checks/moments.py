@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import anyio
 
-from devlet.testing.dice import Dice
+from devlet.kit.dice import Dice
 
 __all__ = ["duration", "moments"]
 

@@ -8,14 +8,14 @@ import pytest
 from devlet.alloc.allocator import Allocator
 from devlet.alloc.explain.standing import Scene, look
 from devlet.alloc.problems import Problem, read_problem
-from devlet.testing.allocation_shorthand import problem
+from tests.support.allocation.shorthand import problem
 
 Short = dict[str, Any]
 
 
 @pytest.fixture
 def read() -> Callable[..., Problem]:
-    """A problem in the words of `devlet.testing.allocation_shorthand`; `nodes` are more nodes."""
+    """A problem in the words of `tests.support.allocation.shorthand`; `nodes` are more nodes."""
 
     def make(nodes: tuple[str, ...] = (), **short: Any) -> Problem:
         document = problem({"case": "a case", **short})

@@ -14,7 +14,7 @@ from devlet.alloc.search import Limits
 from devlet.errors import InvalidInput
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.node import Node
-from devlet.testing.problems import THEMES, mixed_problem
+from tests.support.problems.generator import THEMES, mixed_problem
 
 SEEDS = [
     pytest.param(range(2), id="few"),

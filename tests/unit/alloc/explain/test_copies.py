@@ -6,7 +6,7 @@ from devlet.alloc.allocator import Allocator, Fit
 from devlet.alloc.explain.copies import Difference, copy_for
 from devlet.alloc.problems import Problem, read_problem
 from devlet.errors import InvalidInput
-from devlet.testing.problems import mixed_problem
+from tests.support.problems.generator import mixed_problem
 
 Read = Callable[..., Problem]
 

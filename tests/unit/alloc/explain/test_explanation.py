@@ -11,7 +11,7 @@ from devlet.alloc.problems import Problem, read_problem
 from devlet.alloc.search import Limits
 from devlet.objects.claim import DeviceResult
 from devlet.objects.identifiers import DeviceName, PoolName
-from devlet.testing.problems import BENCH_DRIVER, bench_problem, symmetric_problem
+from tests.support.problems.generator import BENCH_DRIVER, bench_problem, symmetric_problem
 
 Read = Callable[..., Problem]
 

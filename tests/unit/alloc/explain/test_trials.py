@@ -6,7 +6,7 @@ from devlet.alloc.allocator import Allocator
 from devlet.alloc.explain.trials import Trials
 from devlet.alloc.problems import Problem, read_problem
 from devlet.alloc.search import Limits
-from devlet.testing.problems import symmetric_problem
+from tests.support.problems.generator import symmetric_problem
 
 Read = Callable[..., Problem]
 

@@ -10,7 +10,7 @@ from devlet.alloc.explain import Explanation, VerdictKind, explain
 from devlet.alloc.features import Features, Rules
 from devlet.alloc.problems import Problem, read_problem
 from devlet.alloc.search import Limits
-from devlet.testing.problems import symmetric_problem
+from tests.support.problems.generator import symmetric_problem
 
 Read = Callable[..., Problem]
 GPU = 'device.attributes["a.example.com"]'

@@ -1,5 +1,5 @@
+from devlet.cassettes.drift import Change, Difference
 from devlet.cli.views.differences import lines
-from devlet.testing.cassettes.drift import Change, Difference
 
 
 def test_nothing_is_said_in_words() -> None:

@@ -12,7 +12,7 @@ from devlet.cluster.remote.settings import Settings
 from devlet.errors import BadRequest, Conflict, DevletError, Forbidden, InvalidInput, TooLarge, Unavailable
 from devlet.objects.statuses import failure
 from devlet.testing.fake_clock import FakeClock
-from devlet.testing.free_ports import free_ports
+from tests.support.free_ports import free_ports
 
 pytestmark = pytest.mark.anyio
 

@@ -14,8 +14,8 @@ from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.store import Store, open_store
 from devlet.errors import NotFound
 from devlet.objects.kinds import CONFIG_MAPS
-from devlet.testing.cluster_contract.reading import eventually_gone, exists
-from devlet.testing.cluster_contract.specimens import config_map, owner_reference
+from tests.support.cluster_contract.reading import eventually_gone, exists
+from tests.support.cluster_contract.specimens import config_map, owner_reference
 
 BACKGROUND = Delete(Propagation.BACKGROUND)
 

@@ -6,7 +6,7 @@ from devlet.errors import BadRequest, InvalidObject
 from devlet.objects.custom_resources import DEFINITION
 from devlet.objects.documents import Document
 from devlet.objects.kinds import CONFIG_MAPS, RESOURCE_CLAIMS, Kind, Resource
-from devlet.testing.cluster_contract.specimens import CLAIMS_V1BETA1, claim
+from tests.support.cluster_contract.specimens import CLAIMS_V1BETA1, claim
 
 THINGS = Resource(Kind("Thing", "things", ("example.com/v1",)), "example.com/v1")
 STRICT = WriteOptions(field_validation=FieldValidation.STRICT)

@@ -8,9 +8,9 @@ from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.store import Store, open_store
 from devlet.errors import Expired
 from devlet.objects.kinds import CONFIG_MAPS, SECRETS
-from devlet.testing.cluster_contract.reading import names
-from devlet.testing.cluster_contract.specimens import config_map, named
 from devlet.testing.fake_clock import FakeClock
+from tests.support.cluster_contract.reading import names
+from tests.support.cluster_contract.specimens import config_map, named
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("KA-4.5")]
 SHORT = Settings(history_age=10, history_events=1, compact_every=5)

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.unit.cluster.store.damaged_logs import FIRST, crashed, flip, flip_log, row
 
 from devlet.cluster.store import database_files, high_water_mark, log_file
 from devlet.cluster.store.ledger import open_file
@@ -12,6 +11,7 @@ from devlet.cluster.store.log_file import Row
 from devlet.cluster.store.repair import check, repair
 from devlet.errors import StateCorrupt
 from devlet.testing.fake_clock import FakeClock
+from tests.unit.cluster.store.damaged_logs import FIRST, crashed, flip, flip_log, row
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MICROSECONDS = int(NOW.timestamp() * 1_000_000)

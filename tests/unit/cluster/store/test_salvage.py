@@ -2,11 +2,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.unit.cluster.store.damaged_logs import FIRST, crashed, flip_log, row
 
 from devlet.cluster.store import log_file, salvage
 from devlet.cluster.store.log_file import LogFile
 from devlet.errors import StateCorrupt
+from tests.unit.cluster.store.damaged_logs import FIRST, crashed, flip_log, row
 
 PAGE = 8192
 

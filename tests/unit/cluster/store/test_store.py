@@ -40,9 +40,9 @@ from devlet.errors import (
 )
 from devlet.objects.documents import Document
 from devlet.objects.kinds import BUILT_IN, CONFIG_MAPS, NODES, PODS, Kind, Resource
-from devlet.testing.cluster_contract.specimens import config_map, named, pod, version
-from devlet.testing.small_disk import in_mount_namespace
 from devlet.testing.waiting import deadline, until
+from tests.support.cluster_contract.specimens import config_map, named, pod, version
+from tests.support.small_disk import in_mount_namespace
 
 WRITER = Path(__file__).with_name("full_disk_writer.py")
 THING = Kind("Thing", "things", ("example.com/v1",), subresources=("status",))

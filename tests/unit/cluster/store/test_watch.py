@@ -9,10 +9,10 @@ from devlet.cluster.store.store import Store, open_store
 from devlet.cluster.store.watch import check_options
 from devlet.errors import Expired, InvalidObject
 from devlet.objects.kinds import CONFIG_MAPS, SECRETS
-from devlet.testing.cluster_contract.reading import watching
-from devlet.testing.cluster_contract.specimens import config_map, named, version
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.waiting import deadline
+from tests.support.cluster_contract.reading import watching
+from tests.support.cluster_contract.specimens import config_map, named, version
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("KA-4.5")]
 SHORT = Settings(history_age=10, history_events=1, compact_every=5)

@@ -1,14 +1,14 @@
 """What people get wrong: the pod says so, nobody else is disturbed, and it is scheduled the moment that is possible."""
 
 import pytest
-from tests.unit.control.conftest import World, allocation_on
 
 from devlet.cluster.client import MergePatch
 from devlet.control.scheduler.settings import Settings
 from devlet.errors import DevletError
 from devlet.objects import kinds
 from devlet.objects.documents import Document
-from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, slice_of, template, wish
+from tests.support.workloads import DRIVER, claim, device_class, node, pod, slice_of, template, wish
+from tests.unit.control.conftest import World, allocation_on
 
 pytestmark = pytest.mark.anyio
 

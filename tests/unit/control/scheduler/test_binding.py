@@ -4,14 +4,6 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
-from tests.unit.control.conftest import (
-    BINDING,
-    CLAIM_STATUS,
-    World,
-    Write,
-    allocation_on,
-    raises,
-)
 
 from devlet.cluster.client import MergePatch
 from devlet.control.scheduler.settings import Settings
@@ -20,7 +12,15 @@ from devlet.kit.backoff import Backoff
 from devlet.objects import kinds
 from devlet.objects.documents import Document
 from devlet.testing.waiting import until
-from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, slice_of, template
+from tests.support.workloads import DRIVER, claim, device_class, node, pod, slice_of, template
+from tests.unit.control.conftest import (
+    BINDING,
+    CLAIM_STATUS,
+    World,
+    Write,
+    allocation_on,
+    raises,
+)
 
 pytestmark = pytest.mark.anyio
 

@@ -5,7 +5,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
 import pytest
-from tests.unit.control.conftest import World, allocation_on
 
 from devlet.cluster.events import Recorder
 from devlet.control.informers import Informers
@@ -23,7 +22,8 @@ from devlet.objects.pod import Pod
 from devlet.objects.timestamps import format_time
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.waiting import until
-from devlet.testing.workloads import DRIVER, claim, pod
+from tests.support.workloads import DRIVER, claim, pod
+from tests.unit.control.conftest import World, allocation_on
 
 pytestmark = pytest.mark.anyio
 

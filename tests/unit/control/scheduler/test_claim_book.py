@@ -4,8 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.unit.control.conftest import World
-from tests.unit.control.scheduler.test_devices import given
 
 from devlet.cluster.client import MergePatch
 from devlet.cluster.informer import Informer
@@ -18,7 +16,9 @@ from devlet.objects.documents import Document, view
 from devlet.objects.kinds import RESOURCE_CLAIMS
 from devlet.objects.slice import ResourceSlice
 from devlet.testing.waiting import until
-from devlet.testing.workloads import DRIVER, claim, slice_of
+from tests.support.workloads import DRIVER, claim, slice_of
+from tests.unit.control.conftest import World
+from tests.unit.control.scheduler.test_devices import given
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import view
 from devlet.objects.identifiers import DeviceName, DriverName, PoolName
 from devlet.objects.slice import ResourceSlice
-from devlet.testing.workloads import DRIVER, device_class, slice_of
+from tests.support.workloads import DRIVER, device_class, slice_of
 
 pytestmark = pytest.mark.anyio
 

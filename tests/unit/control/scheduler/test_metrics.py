@@ -1,11 +1,11 @@
 """What the scheduler counts."""
 
 import pytest
-from tests.unit.control.conftest import World
 
 from devlet.control.scheduler.metrics import SchedulerMetrics
 from devlet.kit.metrics import Registry
-from devlet.testing.workloads import node, pod
+from tests.support.workloads import node, pod
+from tests.unit.control.conftest import World
 
 
 def test_attempts_are_counted_by_result() -> None:

@@ -2,7 +2,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.unit.control.conftest import World
 
 from devlet.cluster.client import MergePatch
 from devlet.control.scheduler.neighbours import KEPT_AWAY, NOT_APART, NOT_NEAR, Neighbours, Social, of_pod
@@ -11,7 +10,8 @@ from devlet.objects import kinds
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName, PodUID
 from devlet.objects.pod import Pod
-from devlet.testing.workloads import node, pod
+from tests.support.workloads import node, pod
+from tests.unit.control.conftest import World
 
 ZONE, HOST = "zone", "host"
 NODES: dict[str, Mapping[str, str]] = {

@@ -7,7 +7,7 @@ from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName, PodUID
 from devlet.objects.node import Node
 from devlet.objects.pod import Pod
-from devlet.testing.workloads import node, pod
+from tests.support.workloads import node, pod
 
 N1, N2, POD = NodeName("n1"), NodeName("n2"), PodUID("p")
 NEEDS = fit.needs_of(view(Pod, pod("p", requests={"cpu": "1"})))

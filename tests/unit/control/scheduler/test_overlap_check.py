@@ -6,7 +6,6 @@ from functools import partial
 
 import anyio
 import pytest
-from tests.unit.control.conftest import World, Write, allocation_on
 
 from devlet.cluster.client import MergePatch
 from devlet.control.informers import Informers
@@ -19,7 +18,8 @@ from devlet.kit.metrics import Registry
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import view
 from devlet.objects.kinds import RESOURCE_CLAIMS
-from devlet.testing.workloads import DRIVER, claim
+from tests.support.workloads import DRIVER, claim
+from tests.unit.control.conftest import World, Write, allocation_on
 
 pytestmark = pytest.mark.anyio
 

@@ -3,8 +3,6 @@
 from datetime import UTC, datetime
 
 import pytest
-from tests.unit.control.conftest import allocation_on
-from tests.unit.control.scheduler.test_bad_input import hard
 
 from devlet.control.scheduler import extended_resources, fit
 from devlet.control.scheduler.devices import Devices
@@ -20,7 +18,9 @@ from devlet.objects.identifiers import NodeName, PodUID
 from devlet.objects.node import Node
 from devlet.objects.pod import Pod
 from devlet.objects.slice import ResourceSlice
-from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, slice_of, wish
+from tests.support.workloads import DRIVER, claim, device_class, node, pod, slice_of, wish
+from tests.unit.control.conftest import allocation_on
+from tests.unit.control.scheduler.test_bad_input import hard
 
 EXTENDED = "example.com/gpu"
 

@@ -10,7 +10,6 @@ from random import Random
 
 import anyio
 import pytest
-from tests.unit.control.conftest import World, Write
 
 from devlet.control.scheduler import claim_checks, extended_resources, fit, reasons
 from devlet.control.scheduler.devices import Devices
@@ -32,12 +31,13 @@ from devlet.objects.node import Node
 from devlet.objects.pod import Pod
 from devlet.objects.pod_claims import claim_names
 from devlet.objects.slice import ResourceSlice
-from devlet.testing.allocation_rules import IMPROVED, Given, Want, requests_of
-from devlet.testing.allocation_rules import World as RuleBook
-from devlet.testing.allocation_selectors import selector_matches
-from devlet.testing.allocation_supply import key_of
 from devlet.testing.waiting import until
-from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, slice_of, template, wish
+from tests.support.allocation.rules import IMPROVED, Given, Want, requests_of
+from tests.support.allocation.rules import World as RuleBook
+from tests.support.allocation.selectors import selector_matches
+from tests.support.allocation.supply import key_of
+from tests.support.workloads import DRIVER, claim, device_class, node, pod, slice_of, template, wish
+from tests.unit.control.conftest import World, Write
 
 pytestmark = pytest.mark.anyio
 

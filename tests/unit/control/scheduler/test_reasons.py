@@ -1,12 +1,12 @@
 """Why a pod has no node, in one line."""
 
 import pytest
-from tests.unit.control.scheduler.test_placing import EXTENDED, Board, with_gpus
 
 from devlet.control.scheduler import reasons
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import DriverName
-from devlet.testing.workloads import claim, device_class, node, pod, slice_of, wish
+from tests.support.workloads import claim, device_class, node, pod, slice_of, wish
+from tests.unit.control.scheduler.test_placing import EXTENDED, Board, with_gpus
 
 
 def why(board: Board, document: Document) -> str:

@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.control.conftest import World, raises
 
 from devlet.cluster.client import StrategicMergePatch
 from devlet.control.scheduler.settings import Settings
 from devlet.errors import Unavailable
 from devlet.objects import kinds
 from devlet.testing.waiting import until
-from devlet.testing.workloads import node, pod
+from tests.support.workloads import node, pod
+from tests.unit.control.conftest import World, raises
 
 pytestmark = pytest.mark.anyio
 

@@ -1,7 +1,6 @@
 """The scheduler and the claim controller on a real store."""
 
 import pytest
-from tests.unit.control.conftest import World
 
 from devlet.cluster.client import MergePatch
 from devlet.objects import kinds
@@ -9,7 +8,8 @@ from devlet.objects.documents import Document
 from devlet.objects.identifiers import DriverName
 from devlet.objects.node_drivers import ANNOTATION, NodeDriver, encode
 from devlet.testing.waiting import until
-from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, slice_of, template, wish
+from tests.support.workloads import DRIVER, claim, device_class, node, pod, slice_of, template, wish
+from tests.unit.control.conftest import World
 
 pytestmark = pytest.mark.anyio
 

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
-from tests.unit.control.conftest import BINDING, CLAIM_STATUS, World, Write, allocation_on
 
 from devlet.cluster.client import MergePatch
 from devlet.control.scheduler.settings import Settings
@@ -14,7 +13,8 @@ from devlet.objects import kinds
 from devlet.objects.documents import Document
 from devlet.objects.validation.admin_access import NAMESPACE_LABEL
 from devlet.testing.waiting import until
-from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, slice_of, template
+from tests.support.workloads import DRIVER, claim, device_class, node, pod, slice_of, template
+from tests.unit.control.conftest import BINDING, CLAIM_STATUS, World, Write, allocation_on
 
 pytestmark = pytest.mark.anyio
 

@@ -3,8 +3,6 @@
 from typing import Any
 
 import pytest
-from tests.unit.control.conftest import allocation_on
-from tests.unit.control.scheduler.test_placing import with_gpus
 
 from devlet.control.scheduler import fit
 from devlet.control.scheduler.subject import Subject, read_subject
@@ -14,7 +12,9 @@ from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import DeviceClassName, ResourceName
 from devlet.objects.node import Node
 from devlet.objects.pod import Pod
-from devlet.testing.workloads import DRIVER, claim, node, pod
+from tests.support.workloads import DRIVER, claim, node, pod
+from tests.unit.control.conftest import allocation_on
+from tests.unit.control.scheduler.test_placing import with_gpus
 
 GPU = ResourceName("example.com/gpu")
 CLASSES = {GPU: DeviceClassName(DRIVER)}

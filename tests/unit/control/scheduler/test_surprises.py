@@ -4,7 +4,6 @@ Whatever happens, no device is given twice, nobody loses what it uses, and whoev
 
 import anyio
 import pytest
-from tests.unit.control.conftest import BINDING, CLAIM_STATUS, World, Write, allocation_on
 
 from devlet.cluster.client import MergePatch
 from devlet.errors import Conflict, Unavailable
@@ -12,7 +11,8 @@ from devlet.objects import kinds
 from devlet.objects.documents import Document
 from devlet.objects.statuses import error_from, failure
 from devlet.testing.waiting import until
-from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, slice_of, template
+from tests.support.workloads import DRIVER, claim, device_class, node, pod, slice_of, template
+from tests.unit.control.conftest import BINDING, CLAIM_STATUS, World, Write, allocation_on
 
 pytestmark = pytest.mark.anyio
 

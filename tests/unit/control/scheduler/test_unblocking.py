@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import anyio
 import pytest
-from tests.unit.control.conftest import CLAIM_STATUS, World, Write, allocation_on, raises
 
 from devlet.control.scheduler.settings import Settings
 from devlet.errors import Conflict, Forbidden
 from devlet.kit.backoff import Backoff
 from devlet.objects.documents import Document
 from devlet.objects.timestamps import format_time
-from devlet.testing.workloads import DRIVER, claim, device_class, node, pod, slice_of, wish
+from tests.support.workloads import DRIVER, claim, device_class, node, pod, slice_of, wish
+from tests.unit.control.conftest import CLAIM_STATUS, World, Write, allocation_on, raises
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,7 @@ from devlet.node.claims.wanted import Wanted
 from devlet.objects.identifiers import ShareID
 from devlet.objects.prepared import PreparedDevice
 from devlet.plugins.dra import ClaimProblem
-from devlet.testing.claim_specimens import GPU, NIC, claim, device, key, pod
+from tests.support.claim_specimens import GPU, NIC, claim, device, key, pod
 
 
 def usable(*requests: str, count: int = 1) -> Usable:

@@ -6,7 +6,7 @@ from devlet.node.claims.book import Book, parts
 from devlet.objects.identifiers import ClaimUID, DeviceIdentity, DeviceName, PodUID, PoolName
 from devlet.state import claim_checkpoint
 from devlet.state.claim_entry import ClaimEntry
-from devlet.testing.claim_specimens import GPU, NIC, claim, device, key
+from tests.support.claim_specimens import GPU, NIC, claim, device, key
 
 A, B = PodUID("a"), PodUID("b")
 UID = ClaimUID("u")

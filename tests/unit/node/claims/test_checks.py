@@ -5,7 +5,7 @@ from devlet.node.claims.checks import check, main
 from devlet.node.claims.wanted import Wanted
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import view
-from devlet.testing.claim_specimens import GPU, NIC, claim, key, pod
+from tests.support.claim_specimens import GPU, NIC, claim, key, pod
 
 DIRECT = Wanted("gpu", key("claim"), must_be_owned=False)
 MADE = Wanted("gpu", key("claim"), must_be_owned=True)

@@ -12,7 +12,7 @@ from devlet.node.claims.records import ClaimKey
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ClaimName
 from devlet.objects.kinds import RESOURCE_CLAIMS, Resource
-from devlet.testing.cluster_contract.specimens import claim
+from tests.support.cluster_contract.specimens import claim
 
 pytestmark = pytest.mark.anyio
 

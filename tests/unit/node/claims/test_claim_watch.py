@@ -15,9 +15,9 @@ from devlet.node.claims.records import ClaimKey
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ClaimName, PodUID
 from devlet.objects.kinds import RESOURCE_CLAIMS, Resource
-from devlet.testing.cluster_contract.specimens import claim
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.waiting import deadline
+from tests.support.cluster_contract.specimens import claim
 
 pytestmark = pytest.mark.anyio
 

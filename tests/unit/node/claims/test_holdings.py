@@ -3,7 +3,7 @@ from devlet.objects.holding import Holding
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
 from devlet.objects.prepared import PreparedDevice
 from devlet.state.claim_entry import ClaimEntry
-from devlet.testing.claim_specimens import GPU, NIC, claim, device, key
+from tests.support.claim_specimens import GPU, NIC, claim, device, key
 
 
 def identity(name: str = "d", driver: DriverName = GPU) -> DeviceIdentity:

@@ -23,10 +23,10 @@ from devlet.plugins.dra import Service
 from devlet.state import claim_checkpoint
 from devlet.state.checkpoint_file import CheckpointFile
 from devlet.state.claim_entry import ClaimEntry
-from devlet.testing.claim_specimens import GPU, NIC, claim, device, key, pod
 from devlet.testing.fake_clock import FakeClock
-from devlet.testing.scripted_drivers import Claims, ScriptedDriver, ScriptedDrivers
 from devlet.testing.waiting import deadline
+from tests.support.claim_specimens import GPU, NIC, claim, device, key, pod
+from tests.support.scripted_drivers import Claims, ScriptedDriver, ScriptedDrivers
 
 pytestmark = pytest.mark.anyio
 

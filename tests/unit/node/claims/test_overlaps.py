@@ -8,7 +8,7 @@ from devlet.node.claims.wanted import Wanted
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import PodUID
 from devlet.objects.prepared import PreparedDevice
-from devlet.testing.claim_specimens import GPU, NIC, claim, device, key, pod
+from tests.support.claim_specimens import GPU, NIC, claim, device, key, pod
 
 
 def usable(*claims: ResourceClaim) -> dict[ClaimKey, Usable]:

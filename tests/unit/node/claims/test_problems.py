@@ -2,7 +2,7 @@ import pytest
 
 from devlet.errors import NotPrepared
 from devlet.node.claims.problems import Problem, raise_for, text_for
-from devlet.testing.claim_specimens import GPU, NIC, key
+from tests.support.claim_specimens import GPU, NIC, key
 
 PROBLEMS = [Problem(NIC, key("a"), "no cable"), Problem(GPU, key("a"), "too hot"), Problem(GPU, key("b"), "gone")]
 

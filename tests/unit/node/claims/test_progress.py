@@ -4,8 +4,8 @@ from devlet.node.claims.progress import Progress
 from devlet.node.claims.records import ClaimState, Contested
 from devlet.objects.identifiers import PodUID
 from devlet.state.claim_entry import ClaimEntry
-from devlet.testing.claim_specimens import GPU, device, key
 from devlet.testing.fake_clock import FakeClock
+from tests.support.claim_specimens import GPU, device, key
 
 pytestmark = pytest.mark.anyio
 

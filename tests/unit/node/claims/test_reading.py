@@ -6,7 +6,7 @@ from devlet.node.claims.wanted import wanted
 from devlet.objects.pod import Pod
 from devlet.objects.prepared import PreparedDevice
 from devlet.state.claim_entry import ClaimEntry
-from devlet.testing.claim_specimens import GPU, NIC, device, key, pod
+from tests.support.claim_specimens import GPU, NIC, device, key, pod
 
 ENTRY = ClaimEntry(
     "u",

@@ -12,9 +12,9 @@ from devlet.node.claims.releasing import RELEASED
 from devlet.node.reports import Report
 from devlet.objects.identifiers import PodUID
 from devlet.state import claim_checkpoint
-from devlet.testing.claim_specimens import GPU, claim, key, pod
 from devlet.testing.fake_clock import FakeClock
-from devlet.testing.scripted_drivers import Claims, ScriptedDriver, ScriptedDrivers
+from tests.support.claim_specimens import GPU, claim, key, pod
+from tests.support.scripted_drivers import Claims, ScriptedDriver, ScriptedDrivers
 
 pytestmark = pytest.mark.anyio
 

@@ -3,8 +3,8 @@ import pytest
 from devlet.node.claims.tombstones import Settings, Tombstones
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, PodUID, PoolName
 from devlet.state.claim_entry import ClaimEntry
-from devlet.testing.claim_specimens import GPU, device, key
 from devlet.testing.fake_clock import FakeClock
+from tests.support.claim_specimens import GPU, device, key
 
 pytestmark = pytest.mark.anyio
 

@@ -4,7 +4,7 @@ from devlet.errors import InvalidInput, NotFound
 from devlet.node.claims.wanted import keys, requests, wanted
 from devlet.objects.documents import view
 from devlet.objects.pod import Pod
-from devlet.testing.claim_specimens import key, pod
+from tests.support.claim_specimens import key, pod
 
 EXTENDED = {
     "extendedResourceClaimStatus": {

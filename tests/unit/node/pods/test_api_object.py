@@ -13,8 +13,8 @@ from devlet.node.pods.api_object import ApiObject
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.kinds import EVENTS, PODS
-from devlet.testing.cluster_contract.specimens import pod
 from devlet.testing.fake_clock import FakeClock
+from tests.support.cluster_contract.specimens import pod
 
 pytestmark = pytest.mark.anyio
 

@@ -3,8 +3,8 @@
 import anyio
 import pytest
 
+from devlet.kit.dice import Dice
 from devlet.sanity.checks.moments import duration, moments
-from devlet.testing.dice import Dice
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from devlet.sdk.slices.controller import SlicePublisher, Statistics
 from devlet.sdk.slices.dropped import DroppedFields
 from devlet.sdk.values import Capacity, Device, Pool, Taint
 from devlet.testing.waiting import deadline, until
-from devlet.testing.workloads import node as made_node
+from tests.support.workloads import node as made_node
 
 if TYPE_CHECKING:
     from tests.unit.sdk.slices.conftest import Hook, World

@@ -44,7 +44,7 @@ class Silent:
 
 def python(module: str, *words: str) -> Command:
     places = ["--root={root}", "--cdi={cdi}", "--kubeconfig={kubeconfig}", "--node={node}", "--instance={instance}"]
-    return Command([sys.executable, "-m", f"devlet.testing.{module}", *places, *words], start=warm_start.start)
+    return Command([sys.executable, "-m", f"tests.support.mutants.{module}", *places, *words], start=warm_start.start)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from devlet.sanity.checks.dra import ALL
-from devlet.testing.faulty_dra_driver import BUGS
+from tests.support.mutants.faulty_dra_driver import BUGS
 
 if TYPE_CHECKING:
     from tests.unit.sanity.checks.dra.conftest import Runs

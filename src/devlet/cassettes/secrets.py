@@ -1,0 +1,65 @@
+"""What must not get onto a cassette, because people pass it on: what looks like credentials, and UIDs of claims."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, TypeVar
+
+from devlet.cassettes.placeholders import CLAIM, changed
+
+__all__ = ["REDACTED", "is_secret", "redacted", "redacted_args", "redacted_env", "without_claims"]
+
+REDACTED: Final = "redacted"
+
+_WORDS = re.compile(
+    r"(?i)token(?!iz)|secret|password|passwd|passphrase|credential|(?:api|access|private)_?key"
+    r"|(?:^|[^a-z])(?:keys?|pass)(?:$|[^a-z])"
+)
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # where a word begins in sshKey
+_VALUES = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
+    r"|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*"  # a JSON web token
+    r"|\b(?:Bearer|Basic) [A-Za-z0-9+/=._-]{16,}"
+    r"|\b[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s@]+@"  # a URL with a password
+)
+
+T = TypeVar("T")
+
+
+def is_secret(name: str, value: str) -> bool:
+    return bool(_names_secret(name) or _VALUES.search(value))
+
+
+def _names_secret(name: str) -> bool:
+    return any(_WORDS.search(each) for each in (name, _HUMPS.sub("_", name)))
+
+
+def redacted(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: REDACTED if is_secret(name, value) else value for name, value in env.items()}
+
+
+def redacted_env(env: Iterable[str]) -> Iterator[str]:
+    """The same for `NAME=VALUE`."""
+    for each in env:
+        name, equals, value = each.partition("=")
+        if equals and is_secret(name, value):
+            yield f"{name}={REDACTED}"
+        else:
+            yield REDACTED if is_secret("", each) else each
+
+
+def redacted_args(args: Iterable[str]) -> Iterator[str]:
+    """The same for `--name=VALUE`, and for a VALUE that follows a `--name`."""
+    option = ""
+    for each in redacted_env(args):
+        is_option = each.startswith("-")
+        yield REDACTED if not is_option and is_secret(option, "") else each
+        option = each if is_option and "=" not in each else ""
+
+
+def without_claims(value: T, uids: Iterable[str]) -> T:
+    """With a placeholder for each of these UIDs, wherever they stand."""
+    known = [re.escape(uid) for uid in uids if len(uid) >= 8]
+    if not known:
+        return value
+    pattern = re.compile("|".join(known))
+    return changed(value, lambda text: pattern.sub(CLAIM, text))

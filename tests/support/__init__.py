@@ -1,0 +1,1 @@
+"""What only devlet's own tests, benchmarks and tools need. It is not part of the wheel."""

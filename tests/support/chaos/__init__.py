@@ -1,0 +1,1 @@
+"""Pods come and go while programs are killed. Afterwards nothing may be left, lost or given twice."""

@@ -1,0 +1,1 @@
+"""Run foreign programs: Kubernetes' own, and well-known drivers, all unmodified."""

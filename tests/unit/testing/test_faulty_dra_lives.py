@@ -1,9 +1,0 @@
-"""That each bug is found is shown by tests/unit/sanity/checks/dra."""
-
-from devlet.testing import faulty_dra_lives
-
-
-def test_its_bugs_are_those_of_its_checks() -> None:
-    kinds = {id.split("-")[1] for id in faulty_dra_lives.BUGS}
-    assert kinds == {"CALL", "KILL", "STOP", "TWO"}
-    assert len(set(faulty_dra_lives.BUGS.values())) == len(faulty_dra_lives.BUGS)
