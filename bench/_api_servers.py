@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench._report import PEERS, resident_mebibytes
 
+from devlet.kit.processes import spawn
 from devlet.testing.embedded import embedded_api
 from tests.support.peers.control_plane import control_plane
 
@@ -36,7 +37,7 @@ async def devlet(directory: Path) -> AsyncIterator[Server]:
     # Sockets go below the root, so its path must be short; state goes to the disk that is to be measured.
     with _short_link(directory) as root:
         start = time.perf_counter()
-        async with embedded_api(root) as api:
+        async with embedded_api(root, start=spawn) as api:
             took = time.perf_counter() - start
             yield Server(api.endpoint, api.ca_file, _token(directory, api.token), {"devlet": api.pid}, took)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from bench._report import PEERS
 from bench._schedule_http import Target
 
-from devlet.kit.processes import line, process
+from devlet.kit.processes import line, process, spawn
 from devlet.testing.embedded import embedded_api
 from tests.support.peers.control_plane import ControlPlane, control_plane
 from tests.support.peers.kube_programs import kube_controller_manager, kube_scheduler
@@ -37,7 +37,7 @@ def are_built() -> bool:
 async def embedded(directory: Path) -> AsyncIterator[Target]:
     """`devlet up`: store, API, scheduler and claim controller in one process, which is not this one."""
     with _short_link(directory) as root:
-        async with embedded_api(root, control=True) as api:
+        async with embedded_api(root, control=True, start=spawn) as api:
             yield Target(api.endpoint, api.ca_file, api.token, api.kubeconfig)
 
 

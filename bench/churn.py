@@ -26,6 +26,7 @@ from bench import _churn_load as load
 from bench._report import OURS, Disk, Machine, Row, machine, resident_mebibytes, show, write
 from bench._schedule_http import Target, connected
 
+from devlet.kit.processes import spawn
 from devlet.testing.embedded import EmbeddedApi, embedded_api
 from devlet.testing.grpc_loop import GrpcLoop
 from devlet.testing.roots import temporary_root
@@ -153,7 +154,7 @@ class Bench:
         file.write_text(f"apiVersion: devlet.dev/v1alpha1\nkind: Configuration\nnodeName: {NODE}\nmaxPods: 100000\n")
         root.mkdir(exist_ok=True, mode=0o700)
         self.disk.look(self.root / "disk", 20)
-        async with embedded_api(root, control=True, arguments=["--config", str(file)]) as api:
+        async with embedded_api(root, control=True, arguments=["--config", str(file)], start=spawn) as api:
             yield api
 
     @property

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script's own f
 
 from bench._report import OURS, Disk, Machine, Row, machine, resident_mebibytes, show, write
 
+from devlet.kit.processes import spawn
 from devlet.testing.embedded import embedded_api
 from devlet.testing.grpc_loop import GrpcLoop
 from devlet.testing.node import Node
@@ -106,7 +107,7 @@ class Bench:
     async def _process(self) -> None:
         with temporary_root() as root:
             began = time.perf_counter()
-            async with embedded_api(root, control=True):
+            async with embedded_api(root, control=True, start=spawn):
                 self._add(ONE, began, PROCESS)
 
     def _add(self, what: str, began: float, side: str = OURS) -> None:

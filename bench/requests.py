@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script's own f
 from bench._attacks import Attack, Request, attacks
 from bench._report import Machine, machine
 
+from devlet.kit.processes import spawn
 from devlet.testing.embedded import EmbeddedApi, embedded_api
 
 BAR = 0.25  # seconds
@@ -207,7 +208,7 @@ async def run(options: argparse.Namespace) -> None:
     results: list[Found] = []
     while chosen:
         with tempfile.TemporaryDirectory(prefix="dv") as root:
-            async with embedded_api(Path(root), control=True) as api:
+            async with embedded_api(Path(root), control=True, start=spawn) as api:
                 results += await anyio.to_thread.run_sync(_until_it_dies, api, chosen)
     _print(about, results)
     if options.json:

@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script's own f
 
 from bench._report import ROOT, machine, resident_mebibytes
 
+from devlet.kit.processes import spawn
 from devlet.testing.embedded import EmbeddedApi, embedded_api
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -110,7 +111,7 @@ async def measure(load: Load, watches: int, buffer: int, directory: Path) -> Fig
         config.write(_CONFIGURATION.format(watches=watches))
         config.flush()
         arguments = ["--config", config.name]
-        async with embedded_api(root, arguments=arguments) as api, aiohttp.ClientSession() as session:
+        async with embedded_api(root, arguments=arguments, start=spawn) as api, aiohttp.ClientSession() as session:
             client = Client(api, session)
             await client.write(load.objects, load.objects, load.size)
             before, tcp = resident_mebibytes(api.pid), _tcp_mebibytes()

@@ -22,6 +22,7 @@ from devlet.plugins.devices import Device, Grant, Options
 from devlet.plugins.dra import ClaimRef
 from devlet.runtime.cdi.spec import ContainerEdits, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
+from devlet.testing import warm_start
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.fake_dra_driver import FakeDraDriver
 from devlet.testing.node_process import PODS, NodeProcess
@@ -88,9 +89,9 @@ async def nodes() -> AsyncIterator[tuple[NodeProcess, NodeProcess]]:
 
 async def devlet(*arguments: str | Path, code: int = 0) -> str:
     command = [sys.executable, "-m", "devlet", *map(str, arguments)]
-    done = await anyio.run_process(command, check=False)
-    assert done.returncode == code, done.stdout.decode() + done.stderr.decode()
-    return (done.stderr if code == 1 and not done.stdout else done.stdout).decode()
+    done = await anyio.to_thread.run_sync(warm_start.run, command)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stderr if code == 1 and not done.stdout else done.stdout
 
 
 def describe(claim: ClaimRef, device: PreparedDevice) -> Mapping[str, str]:
@@ -166,7 +167,7 @@ async def check_played(
 
 def playing(file: Path, node: NodeProcess, log: Path) -> AbstractAsyncContextManager[RunningProcess]:
     command = [sys.executable, "-m", "devlet", "play", str(file), "--root", str(node.root)]
-    return process(command, log=log, name="devlet play", ready=line("devlet play is ready"))
+    return process(command, log=log, name="devlet play", ready=line("devlet play is ready"), start=warm_start.start)
 
 
 async def test_nothing_is_left_by_one_that_ends_and_one_that_was_killed_is_no_hindrance(

@@ -16,7 +16,7 @@ import pytest
 from devlet.kit.processes import RunningProcess, process
 from devlet.objects.documents import Document
 from devlet.sdk import metadata
-from devlet.testing import builders
+from devlet.testing import builders, warm_start
 from devlet.testing.node_process import NODE, NodeProcess, devices_in_status
 from devlet.testing.waiting import until
 from tests.support.fake_usb import FakeUsb
@@ -44,6 +44,7 @@ def example(node: NodeProcess, name: str, *flags: str | Path) -> AbstractAsyncCo
         log=node.root / f"{name}-{next(_numbers)}.log",
         name=name,
         env={key: str(path) for key, path in paths.items()} | {"NODE_NAME": NODE},
+        start=warm_start.start,
     )
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from devlet.testing import warm_start
+
 pytestmark = [pytest.mark.long]
 
 OBJECTS = """
@@ -68,7 +70,7 @@ class Node:
 
     def run(self, arguments: list[str], stdin: str = "") -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "devlet", *arguments]
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120)
+        return warm_start.run(command, input=stdin)
 
     def document(self, *arguments: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self(*arguments, "-o", "json"))
@@ -80,7 +82,7 @@ class Node:
 
     def allocate(self, claim: str, device: str) -> None:
         words = ["--root", str(self.root), claim, "--device", f"gpu.example.com/node1/{device}"]
-        subprocess.run([sys.executable, "-m", "devlet.testing.allocate", *words], check=True, timeout=120)
+        warm_start.run([sys.executable, "-m", "devlet.testing.allocate", *words]).check_returncode()
 
 
 @pytest.fixture

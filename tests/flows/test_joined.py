@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from devlet.objects.documents import Document
+from devlet.testing import warm_start
 from devlet.testing.node_process import PODS, NodeProcess
 from devlet.testing.waiting import until
 
@@ -44,7 +45,9 @@ def manifests(root: Path) -> Path:
 
 async def devlet(node: NodeProcess, *arguments: str) -> str:
     command = [sys.executable, "-m", "devlet", *arguments, "--root", str(node.root)]
-    return (await anyio.run_process(command)).stdout.decode()
+    done = await anyio.to_thread.run_sync(warm_start.run, command)
+    done.check_returncode()
+    return done.stdout
 
 
 @asynccontextmanager
@@ -105,7 +108,7 @@ async def test_a_joined_node_says_where_the_credentials_of_its_drivers_are_made(
     driver = ("token", "driver", "gpu.example.com")
     async with joined(await devlet(first, "token", "node", "n2"), manifests) as second:
         command = [sys.executable, "-m", "devlet", *driver, "--root", str(second.root)]
-        refused = (await anyio.run_process(command, check=False)).stderr.decode()
+        refused = (await anyio.to_thread.run_sync(warm_start.run, command)).stderr
         assert "run `devlet token driver gpu.example.com --node-name n2` there" in refused
         made = Path((await devlet(first, *driver, "--node-name", "n2")).strip())
         assert made == first.root / "drivers" / "gpu.example.com@n2.kubeconfig"

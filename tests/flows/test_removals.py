@@ -2,7 +2,6 @@
 
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -16,6 +15,7 @@ import pytest
 
 from devlet.errors import Unavailable
 from devlet.kit.grpc_calls import answered
+from devlet.testing import warm_start
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.fake_dra_driver import FakeDraDriver
 from devlet.testing.node_process import PODS, NodeProcess, pod
@@ -92,7 +92,7 @@ async def listed(node: NodeProcess) -> list[str]:
 
 def get_pods(root: Path) -> str:
     command = [sys.executable, "-m", "devlet", "get", "pods", "-o", "name", "--root", str(root)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE, check=False).stdout
+    return warm_start.run(command).stdout
 
 
 async def works(node: ClaimNode) -> None:

@@ -21,7 +21,7 @@ import msgspec
 
 from devlet.kit.processes import Ready, RunningProcess, process
 from devlet.objects.identifiers import DriverName
-from devlet.testing import dra_orders
+from devlet.testing import dra_orders, warm_start
 from devlet.testing.dra_orders import Fault, Orders
 from devlet.testing.dra_script import Call
 from devlet.testing.fake_dra_claims import FakeDraClaims
@@ -90,7 +90,8 @@ async def dra_driver_process(
     argv: list[str | Path] = [sys.executable, "-m", "devlet.testing.fake_dra_driver", "--root", root]
     argv += ["--driver", name, "--cdi-dir", cdi, "--orders", driver.orders_file, "--calls", driver.calls_file]
     argv += [*(["--instance", instance] if instance else []), *flags]
-    async with process(argv, log=driver.log, name=f"driver {name}", ready=_serving(driver.log)) as driver.program:
+    started = process(argv, log=driver.log, name=f"driver {name}", ready=_serving(driver.log), start=warm_start.start)
+    async with started as driver.program:
         yield driver
 
 

@@ -17,17 +17,43 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 from uuid import uuid4
 
 import anyio
-from anyio.abc import Process
 
 from devlet.errors import InvalidInput, Unavailable
 from devlet.kit import diagnostics, orphans
 
-__all__ = ["SHORT_GRACE", "Ready", "RunningProcess", "ending", "line", "log_tail", "process", "socket_accepts"]
+__all__ = [
+    "SHORT_GRACE",
+    "Child",
+    "Ready",
+    "RunningProcess",
+    "Start",
+    "ending",
+    "line",
+    "log_tail",
+    "process",
+    "socket_accepts",
+    "spawn",
+]
+
+
+class Child(Protocol):
+    """A process that was started; `anyio.abc.Process` is one."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | None: ...
+    def send_signal(self, number: signal.Signals, /) -> None: ...
+    async def wait(self) -> int: ...
+
 
 Ready = Callable[["RunningProcess"], Awaitable[bool]]
+# Starts a command in a session of its own, with both outputs going to a file descriptor, and this environment only.
+Start = Callable[[Sequence[str], int, Mapping[str, str], Path | None], Awaitable[Child]]
 
 DEADLINE = 60.0  # seconds; long enough for a very busy machine
 SHORT_GRACE = 5.0  # seconds; for programs that lose nothing if they are killed
@@ -63,7 +89,7 @@ class RunningProcess:
     name: str
     pid: int
     log: Path
-    _process: Process = field(repr=False)
+    _process: Child = field(repr=False)
     _mark: str = ""  # of what it starts
     _was_killed: bool = False  # by us, with its group
 
@@ -156,15 +182,17 @@ async def process(
     cwd: Path | None = None,
     timeout: float = DEADLINE,
     grace: float = DEADLINE,
+    start: Start | None = None,
 ) -> AsyncIterator[RunningProcess]:
     """Start `argv` in a session of its own and yield it once `ready` says so.
 
     `env` comes on top of PATH, HOME, locale and TMPDIR. The log gets both outputs and is appended to. On exit:
     SIGTERM, after `grace` seconds SIGKILL, and SIGKILL for what it started. A program that ends before it
     is ready, or is not ready within `timeout` seconds, raises `Unavailable` with the last lines of its log; one that
-    is not there raises `InvalidInput`. That it ends later is not an error: look at `returncode`."""
+    is not there raises `InvalidInput`. That it ends later is not an error: look at `returncode`. `start` is `spawn`
+    unless the program can be started faster (`warm_start`)."""
     mark = uuid4().hex
-    child = await _start(argv, log, {**(env or {}), orphans.MARK: mark}, cwd)
+    child = await _start(argv, log, {**(env or {}), orphans.MARK: mark}, cwd, start or spawn)
     program = RunningProcess(name or Path(argv[0]).name, child.pid, log, child, mark)
     try:
         if ready:
@@ -175,20 +203,27 @@ async def process(
         await _stop(program, grace)
 
 
-async def _start(argv: Sequence[str | Path], log: Path, env: Mapping[str, str], cwd: Path | None) -> Process:
+async def _start(
+    argv: Sequence[str | Path], log: Path, env: Mapping[str, str], cwd: Path | None, start: Start
+) -> Child:
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ} | dict(env)
     words = [_executable(argv[0], environment.get("PATH")), *map(str, argv[1:])]
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as sink:
-        return await anyio.open_process(
-            [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *words],
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            cwd=cwd,
-            start_new_session=True,
-        )
+        return await start(words, sink.fileno(), environment, cwd)
+
+
+async def spawn(argv: Sequence[str], log: int, env: Mapping[str, str], cwd: Path | None) -> Child:
+    """Start any program."""
+    return await anyio.open_process(
+        [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *argv],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        env=env,
+        cwd=cwd,
+        start_new_session=True,
+    )
 
 
 def _executable(program: str | Path, path: str | None) -> str:

@@ -20,7 +20,7 @@ from typing import Protocol
 import anyio
 
 from devlet.errors import InvalidInput
-from devlet.kit.processes import RunningProcess, ending, process
+from devlet.kit.processes import RunningProcess, Start, ending, process, spawn
 from devlet.runtime import kubelet_paths
 from devlet.sanity.check import CannotTell
 
@@ -43,15 +43,17 @@ _ALIKE = 0.75  # of 1
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to start. `private_mount`: /var/lib/kubelet is the rig's root for it."""
+    """The program to start. With `private_mount`, /var/lib/kubelet is the rig's root for it. `start` is that of
+    `process`."""
 
     words: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     private_mount: bool = False
+    start: Start = spawn
 
     def filled(self, places: Mapping[str, Path]) -> "Command":
         env = {name: filled(value, places) for name, value in self.env.items()}
-        return Command([filled(word, places) for word in self.words], env, self.private_mount)
+        return Command([filled(word, places) for word in self.words], env, self.private_mount, self.start)
 
     def __str__(self) -> str:
         return shlex.join(self.words)
@@ -129,7 +131,7 @@ class DriverProcess:
         if self._command.private_mount:
             words = [sys.executable, "-m", kubelet_paths.__name__, str(self._root), *words]
         self._process = await self._stack.enter_async_context(
-            process(words, log=self._log, env=self._command.env, grace=self._grace)
+            process(words, log=self._log, env=self._command.env, grace=self._grace, start=self._command.start)
         )
         self.starts += 1
 

@@ -19,8 +19,9 @@ from pathlib import Path
 import anyio
 
 from devlet.errors import InvalidInput
-from devlet.kit.processes import Ready, RunningProcess, process
+from devlet.kit.processes import Ready, RunningProcess, Start, process
 from devlet.serve.kube_api import kubeconfigs
+from devlet.testing import warm_start
 from devlet.testing.waiting import DEADLINE
 
 __all__ = ["ADMIN", "EmbeddedApi", "embedded_api", "kubectl"]
@@ -80,15 +81,17 @@ async def embedded_api(
     arguments: Sequence[str] = (),
     control: bool = False,
     timeout: float = DEADLINE,
+    start: Start = warm_start.start,
 ) -> AsyncIterator[EmbeddedApi]:
     """Start it and yield when it says that it is ready. `arguments` are more flags of `devlet up`; `binaries` is the
     folder of kubectl, which is looked up on the PATH otherwise, and only when it is used. Without `control` nobody
-    schedules pods and makes claims, unless a real scheduler and controller manager do."""
+    schedules pods and makes claims, unless a real scheduler and controller manager do. It is forked
+    unless `start` says otherwise: where the time of a start matters, that is `spawn`."""
     root = _make_folder(root)
     log = root / "up.log"
     argv = [sys.executable, "-m", "devlet", "up", "--root", str(root), *arguments]
     argv += [] if control else ["--no-control"]
-    async with process(argv, log=log, name="devlet up", ready=_says_so(log), timeout=timeout) as program:
+    async with process(argv, log=log, name="devlet up", ready=_says_so(log), timeout=timeout, start=start) as program:
         path = _kubeconfig(root, arguments)
         config = kubeconfigs.read(path)
         cluster = config["clusters"][0]["cluster"]

@@ -26,7 +26,7 @@ from devlet.kit.processes import RunningProcess, line, process
 from devlet.objects.documents import Document
 from devlet.runtime.none import STATE_FILE
 from devlet.state import device_checkpoint
-from devlet.testing import builders
+from devlet.testing import builders, warm_start
 from devlet.testing.embedded import EmbeddedApi, embedded_api
 from devlet.testing.node_api import EVENTS, PODS, VIEWS, NodeApi, devices_in_status
 
@@ -51,7 +51,7 @@ def plugin_process(
     argv = [sys.executable, "-m", "devlet.testing.fake_device_plugin", "--directory", str(directory)]
     argv += ["--resource", resource, "--devices", str(devices), *(["--registry", str(directory)] if watched else [])]
     log = node.root / f"plugin-{next(_numbers)}.log"
-    return process(argv, log=log, name=f"plugin {resource}", ready=line("plugin serving"))
+    return process(argv, log=log, name=f"plugin {resource}", ready=line("plugin serving"), start=warm_start.start)
 
 
 class NodeProcess(NodeApi):

@@ -13,6 +13,7 @@ from devlet.sanity.report import Report, Result
 from devlet.sanity.rig_device_plugin import Settings
 from devlet.sanity.runner import Runner
 from devlet.sanity.stand_device_plugin import DevicePluginStand
+from devlet.testing import warm_start
 
 # What ends when it is done may take long, on any machine; what a bug makes one wait for in vain is short.
 PATIENT = Settings(start=60.0, wait=60.0, refused=60.0, settle=0.2, quiet=0.3, late=0.5, slow=0.5)
@@ -41,7 +42,7 @@ class Silent:
 
 def python(module: str, *words: str) -> Command:
     places = ["--directory", "{device_plugins}", "--cdi", "{cdi}"]
-    return Command([sys.executable, "-m", f"tests.support.mutants.{module}", *places, *words])
+    return Command([sys.executable, "-m", f"tests.support.mutants.{module}", *places, *words], start=warm_start.start)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from devlet.sanity.checks.dra import slices
 from devlet.sanity.driver import Command
 from devlet.sanity.rig_dra import DraRig, Settings
 from devlet.sanity.stand_dra import DraStand
+from devlet.testing import warm_start
 from devlet.testing.fake_dra_cluster import publish, slice_of
 from devlet.testing.fake_dra_driver import FakeDraDriver
 
@@ -25,7 +26,7 @@ PLACES = ["--root={root}", "--cdi={cdi}", "--kubeconfig={kubeconfig}", "--node={
 
 
 def python(module: str, *words: str) -> Command:
-    return Command([sys.executable, "-m", f"tests.support.mutants.{module}", *PLACES, *words])
+    return Command([sys.executable, "-m", f"tests.support.mutants.{module}", *PLACES, *words], start=warm_start.start)
 
 
 async def test_what_a_sound_driver_has_published_can_be_claimed() -> None:

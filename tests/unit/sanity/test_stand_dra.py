@@ -10,6 +10,7 @@ from devlet.sanity.check import CannotTell
 from devlet.sanity.driver import Command
 from devlet.sanity.rig_dra import Settings
 from devlet.sanity.stand_dra import DraStand
+from devlet.testing import warm_start
 from devlet.testing.fake_dra_cluster import publish
 from devlet.testing.fake_dra_driver import FakeDraDriver
 
@@ -20,7 +21,7 @@ PLACES = ["--root={root}", "--cdi={cdi}", "--kubeconfig={kubeconfig}", "--node={
 
 
 def python(module: str, *words: str) -> Command:
-    return Command([sys.executable, "-m", f"tests.support.mutants.{module}", *PLACES, *words])
+    return Command([sys.executable, "-m", f"tests.support.mutants.{module}", *PLACES, *words], start=warm_start.start)
 
 
 async def trouble(*words: str, settings: Settings = QUICK) -> str:

@@ -16,6 +16,7 @@ from devlet.plugins.channels import Connection, connection
 from devlet.plugins.device_plugin import Api, Offer, connected
 from devlet.plugins.devices import Device, Grant, Options
 from devlet.plugins.registration_server import RegistrationServer, remove_sockets
+from devlet.testing import warm_start
 from devlet.testing.fake_device_plugin import Call, FakeDevicePlugin, numbered
 from devlet.testing.waiting import deadline
 from devlet.wire.pluginregistration import api_pb2 as pb
@@ -167,7 +168,7 @@ async def test_one_that_follows_registers_with_a_manager_that_was_there_before(r
 
 def program(root: Path, *flags: str) -> AbstractAsyncContextManager[RunningProcess]:
     words: list[str | Path] = [sys.executable, "-m", "devlet.testing.fake_device_plugin", "--directory", root, *flags]
-    return process(words, log=root / "log", ready=line("plugin serving"))
+    return process(words, log=root / "log", ready=line("plugin serving"), start=warm_start.start)
 
 
 async def test_as_a_process_it_registers_again_when_the_manager_was_restarted(root: Path) -> None:

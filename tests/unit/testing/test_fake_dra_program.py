@@ -11,6 +11,7 @@ from devlet.errors import Unavailable
 from devlet.kit.processes import RunningProcess, line, process
 from devlet.objects.kinds import NODES, RESOURCE_SLICES
 from devlet.plugins.channels import connection
+from devlet.testing import warm_start
 from devlet.testing.embedded import embedded_api
 from devlet.wire.pluginregistration import api_pb2 as pb
 
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 def program(root: Path, *flags: str | Path) -> AbstractAsyncContextManager[RunningProcess]:
     words: list[str | Path] = [sys.executable, "-m", "devlet.testing.fake_dra_driver", "--root", root, *flags]
-    return process(words, log=root / "log", ready=line("driver serving"))
+    return process(words, log=root / "log", ready=line("driver serving"), start=warm_start.start)
 
 
 def sockets(root: Path) -> list[Path]:

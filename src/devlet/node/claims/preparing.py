@@ -128,7 +128,11 @@ def _todo(claims: Claims, desk: Desk) -> Batches:
 
 
 async def _learn(claims: Claims, desk: Desk) -> None:
-    """What other claims hold since before a restart. One that is gone, or is another by now, stays unclear."""
+    """Find out what these and other claims hold since before a restart. A claim that was deleted, even if another has
+    its name by now, may hold any device of its driver."""
+    for key, mine in claims.items():
+        if desk.book.get(key) is not None and not desk.book.knows_allocation(key):
+            desk.book.allocate(key, mine.results)
     for key in overlaps.to_learn(claims, desk.book):
         try:
             claim = await desk.read(key)

@@ -407,6 +407,20 @@ async def test_a_claim_that_is_gone_and_was_not_answered_may_hold_every_device_o
         await manager.prepare(pod("pod-3", claims={"gpu": "other"}))
 
 
+async def test_claims_of_one_pod_that_were_not_answered_before_a_restart_do_not_block_each_other(bench: Bench) -> None:
+    for name in ("a", "b"):
+        bench.claims.put(claim(name, device=f"device-{name}"))
+        bench.gpu.answers[name] = (device(f"device-{name}", f"{GPU}/c={name}"),)
+    both = pod(claims={"first": "a", "second": "b"})
+    bench.gpu.error = PluginUnavailable(GPU, "gone")
+    async with bench.manager() as manager:
+        await refused(manager, both)
+    bench.gpu.error = None
+    async with bench.manager() as manager:
+        await manager.prepare(both)
+        assert manager.is_prepared(both)
+
+
 @pytest.mark.parametrize("restarted", [True, False])
 async def test_admin_access_is_prepared_beside_the_holder_and_does_not_keep_it_waiting(
     bench: Bench, restarted: bool

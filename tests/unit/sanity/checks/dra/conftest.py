@@ -13,6 +13,7 @@ from devlet.sanity.report import Report, Result
 from devlet.sanity.rig_dra import Settings
 from devlet.sanity.runner import Runner
 from devlet.sanity.stand_dra import DraStand
+from devlet.testing import warm_start
 
 # What ends when it is done may take long, on any machine; what a bug makes one wait for in vain is short.
 PATIENT = Settings(start=60.0, wait=60.0, settle=0.2, quiet=0.5, late=0.8, repair=60.0)
@@ -43,7 +44,7 @@ class Silent:
 
 def python(module: str, *words: str) -> Command:
     places = ["--root={root}", "--cdi={cdi}", "--kubeconfig={kubeconfig}", "--node={node}", "--instance={instance}"]
-    return Command([sys.executable, "-m", f"tests.support.mutants.{module}", *places, *words])
+    return Command([sys.executable, "-m", f"tests.support.mutants.{module}", *places, *words], start=warm_start.start)
 
 
 @pytest.hookimpl(tryfirst=True)
