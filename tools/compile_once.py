@@ -25,7 +25,8 @@ def pytest_collection(session: pytest.Session) -> None:
     for path in sorted((ROOT / "tests").rglob("*.py"))[part]:
         with suppress(Exception):  # whatever it is, pytest says so when it imports the file
             compile_test(path, session.config)
-    for path in sorted((ROOT / "src").rglob("*.py"))[part]:
+    modules = [path for folder in ("src", "tests/support") for path in sorted((ROOT / folder).rglob("*.py"))]
+    for path in modules[part]:
         compileall.compile_file(path, quiet=2)
 
 

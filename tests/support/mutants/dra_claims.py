@@ -1,21 +1,17 @@
-"""DRA drivers that prepare and unprepare claims in a wrong way. See `faulty_dra_driver`."""
+"""DRA drivers that prepare claims in a wrong way. See `faulty_dra_driver`."""
 
-import threading
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import anyio
 import msgspec
 
-from devlet.cluster.client import Cluster
-from devlet.errors import InUse, InvalidInput, NotFound, Unavailable
+from devlet.errors import InUse, InvalidInput, Unavailable
 from devlet.objects.claim import DeviceResult
-from devlet.objects.kinds import RESOURCE_CLAIMS
-from devlet.sdk.server import Context, Methods, Unary
-from devlet.sdk.values import Claim, ClaimRef, Prepared
+from devlet.sdk.server import Context, Unary
+from devlet.sdk.values import Claim, Prepared
 from devlet.wire.dra_v1 import api_pb2 as pb
-from tests.support.mutants.sound_dra_driver import PREPARE, UNPREPARE, Parameters, SoundDraDriver
+from tests.support.mutants.sound_dra_driver import PREPARE, Parameters, SoundDraDriver
 
 __all__ = ["BUGS", "NO_REFUSALS"]
 
@@ -200,171 +196,6 @@ class GarbledInstead(Driver):
 # Batches
 
 
-class _Skips(Driver):
-    method = ""
-
-    async def answered(self, method: str, package: str, request: Any, response: Any) -> None:
-        if method == self.method and len(request.claims) > 1:
-            del response.claims[request.claims[-1].uid]
-
-
-class SkipsPrepare(_Skips):
-    method = PREPARE
-
-
-class SkipsUnprepare(_Skips):
-    method = UNPREPARE
-
-
-class _Looks(Driver):
-    """At the claims of a call."""
-
-    async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
-        if path.endswith((f"/{PREPARE}", f"/{UNPREPARE}")):
-            self.check([each.uid for each in pb.NodePrepareResourcesRequest.FromString(blob).claims])
-        return await super().called(path, unary, blob, context)
-
-    def check(self, uids: Sequence[str]) -> None:
-        raise NotImplementedError
-
-
-class NotForNothing(_Looks):
-    def check(self, uids: Sequence[str]) -> None:
-        if not uids:
-            raise InvalidInput("no claims")
-
-
-class NotTwice(_Looks):
-    def check(self, uids: Sequence[str]) -> None:
-        if len(set(uids)) < len(uids):
-            raise InvalidInput("the same claim twice")
-
-
-class Unforgiving(Driver):
-    """A claim that was in one call with a bad one never succeeds."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.spoilt: set[str] = set()
-
-    async def answered(self, method: str, package: str, request: Any, response: Any) -> None:
-        if any(answer.error for answer in response.claims.values()):
-            self.spoilt |= {each.uid for each in request.claims}
-            return
-        for uid, answer in response.claims.items() if method == PREPARE else ():
-            if uid in self.spoilt:
-                answer.error = "its batch was rolled back"
-
-
-class MixesUp(Driver):
-    """Has one place for the claim that it is dealing with, and no turns."""
-
-    def turns(self) -> AbstractAsyncContextManager[object] | None:
-        return None
-
-    async def prepare(self, claim: Claim) -> Sequence[Prepared]:
-        self.current = claim
-        await anyio.sleep(0.5)
-        return await super().prepare(self.current)
-
-
-class UnpreparesLater(Driver):
-    """What is to be unprepared goes some time later, whatever has become of it."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.doomed: set[str] = set()
-
-    async def answered(self, method: str, package: str, request: Any, response: Any) -> None:
-        for each in request.claims:
-            if method == UNPREPARE:
-                self.doomed.add(each.uid)
-            elif each.uid in self.doomed:
-                # the file alone: what is being written for the next call stays
-                threading.Timer(0.05, self.cdi_files.path(each.uid).unlink, [True]).start()
-
-
-class EndsWhatIsFirst(Driver):
-    """Where the first claim of a call is not known, there is nothing to do."""
-
-    async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
-        claims = pb.NodeUnprepareResourcesRequest.FromString(blob).claims if path.endswith(f"/{UNPREPARE}") else []
-        if len(claims) > 1 and claims[0].uid not in await self.log.entries():
-            done = {each.uid: pb.NodeUnprepareResourceResponse() for each in claims}
-            return pb.NodeUnprepareResourcesResponse(claims=done).SerializeToString()
-        return await super().called(path, unary, blob, context)
-
-
-# Unprepare
-
-
-class NeverEnds(Driver):
-    async def unprepare(self, claim: ClaimRef) -> None:
-        raise Unavailable("the light is still on")
-
-
-class EndsOnce(Driver):
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.ended: set[str] = set()
-
-    async def unprepare(self, claim: ClaimRef) -> None:
-        if claim.uid in self.ended:
-            raise NotFound(f"claim {claim.name} is not prepared any more")
-        self.ended.add(claim.uid)
-        await super().unprepare(claim)
-
-
-class KnowsItsClaims(Driver):
-    async def unprepare(self, claim: ClaimRef) -> None:
-        if claim.uid not in await self.log.entries():
-            raise NotFound(f"claim {claim.name} is not prepared")
-        await super().unprepare(claim)
-
-
-class AsksTheApi(Driver):
-    async def unprepare(self, claim: ClaimRef) -> None:
-        await self.cluster.get(RESOURCE_CLAIMS, claim.name, claim.namespace)
-        await super().unprepare(claim)
-
-
-class Buries(EndsOnce):
-    """What was unprepared is over for good."""
-
-    async def prepare(self, claim: Claim) -> Sequence[Prepared]:
-        if claim.uid in self.ended:
-            raise InUse(f"claim {claim.ref.name} has been used")
-        return await super().prepare(claim)
-
-    async def unprepare(self, claim: ClaimRef) -> None:
-        self.ended.add(claim.uid)
-        await Driver.unprepare(self, claim)
-
-
-class GivesNothingBack(Driver):
-    async def unprepare(self, claim: ClaimRef) -> None: ...
-
-
-class OldServiceByHalf(Driver):
-    """v1beta1 is for what pods wait for."""
-
-    def dra(self, cluster: Cluster) -> list[Methods]:
-        def is_there(path: str) -> bool:
-            return not ("v1beta1" in path and path.endswith(f"/{UNPREPARE}"))
-
-        return [
-            Methods({path: unary for path, unary in each.unary.items() if is_there(path)}, each.streams)
-            for each in super().dra(cluster)
-        ]
-
-
-class EndsAll(Driver):
-    async def unprepare(self, claim: ClaimRef) -> None:
-        await super().unprepare(claim)
-        for uid in self.cdi_files.leftovers():
-            self.cdi_files.remove(uid)
-
-
 BUGS: dict[str, type[Driver]] = {
     "DRA-PREP-1": Broken,
     "DRA-PREP-2": OtherPool,
@@ -386,22 +217,6 @@ BUGS: dict[str, type[Driver]] = {
     "DRA-PREP-18": RemembersFullNames,
     "DRA-PREP-19": Endless,
     "DRA-PREP-20": SharesNothing,
-    "DRA-BATCH-1": SkipsPrepare,
-    "DRA-BATCH-2": SkipsUnprepare,
-    "DRA-BATCH-3": NotForNothing,
-    "DRA-BATCH-4": NotTwice,
-    "DRA-BATCH-5": Unforgiving,
-    "DRA-BATCH-6": MixesUp,
-    "DRA-BATCH-7": UnpreparesLater,
-    "DRA-BATCH-8": EndsWhatIsFirst,
-    "DRA-UNPREP-1": NeverEnds,
-    "DRA-UNPREP-3": EndsOnce,
-    "DRA-UNPREP-4": KnowsItsClaims,
-    "DRA-UNPREP-5": AsksTheApi,
-    "DRA-UNPREP-6": Buries,
-    "DRA-UNPREP-7": GivesNothingBack,
-    "DRA-UNPREP-8": EndsAll,
-    "DRA-UNPREP-9": OldServiceByHalf,
 }
 
 NO_REFUSALS: dict[str, type[Driver]] = {"silent": SilentInstead, "garbled": GarbledInstead}

@@ -13,7 +13,16 @@ from collections.abc import Sequence
 import anyio
 
 from devlet.kit import facts
-from tests.support.mutants import dra_claims, dra_files, dra_health, dra_lives, dra_registrations, dra_slices
+from tests.support.mutants import (
+    dra_batches,
+    dra_claims,
+    dra_files,
+    dra_health,
+    dra_lives,
+    dra_registrations,
+    dra_slices,
+    dra_unprepare,
+)
 from tests.support.mutants.sound_dra_driver import SoundDraDriver, arguments, run
 
 __all__ = ["BUGS", "main"]
@@ -22,6 +31,8 @@ BUGS: dict[str, type[SoundDraDriver]] = {
     **dra_registrations.BUGS,
     **dra_slices.BUGS,
     **dra_claims.BUGS,
+    **dra_batches.BUGS,
+    **dra_unprepare.BUGS,
     **dra_files.BUGS,
     **dra_health.BUGS,
     **dra_lives.BUGS,

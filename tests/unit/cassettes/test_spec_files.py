@@ -55,7 +55,7 @@ def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path: Path) -> None:
     program = f"""
 import os, signal
 from pathlib import Path
-from tests.unit.testing.cassettes.test_spec_files import spec, spec_files
+from tests.unit.cassettes.test_spec_files import spec, spec_files
 with spec_files([spec("x"), spec("z")], Path({str(tmp_path)!r})):
     os.kill(os.getpid(), signal.SIGKILL)
 """

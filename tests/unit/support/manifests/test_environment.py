@@ -1,4 +1,4 @@
-"""What trials notice when it is left behind. Whole trials are in test_manifests, and with real drivers in the peers."""
+"""What trials notice when it is left behind. Whole trials are in test_trial, and with real drivers in the peers."""
 
 import json
 from collections.abc import AsyncIterator
