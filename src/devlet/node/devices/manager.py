@@ -45,15 +45,15 @@ from devlet.objects.pod import Pod
 from devlet.plugins import device_plugin
 from devlet.plugins.device_plugin import DevicePlugin, Offer, connected
 from devlet.plugins.devices import Device, Grant
+from devlet.state import device_checkpoint
 from devlet.state.checkpoint_file import CheckpointFile, GroupSaver
 
-__all__ = ["CHECKPOINT", "DeviceManager", "Settings"]
+__all__ = ["DeviceManager", "Settings"]
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-CHECKPOINT = "kubelet_internal_checkpoint"
 _CALLS_AT_ONCE = 64  # to one plugin
 
 
@@ -92,7 +92,7 @@ class DeviceManager:
         self._inventory = Inventory(settings.grace)
         self._holdings = Holdings()
         self._book = book.Book(self._inventory, self._holdings)
-        self._file = file or CheckpointFile(directory / CHECKPOINT)
+        self._file = file or CheckpointFile(directory / device_checkpoint.FILE_NAME)
         self._saver = GroupSaver(self._file, self._book.content, clock=clock)
         self._calls = _Calls(self._plugin, clock, observe_allocation)
         self._plugins: dict[Instance, DevicePlugin] = {}
@@ -148,9 +148,8 @@ class DeviceManager:
     def _report_dropped(self, problems: Sequence[str]) -> None:
         for problem in problems:
             log.error("checkpoint entry dropped", extra=facts(err=problem))
-            self._report(
-                Report("Warning", "DeviceCheckpointDamaged", f"an entry of {CHECKPOINT} was dropped: {problem}")
-            )
+            message = f"an entry of {self._file.path.name} was dropped: {problem}"
+            self._report(Report("Warning", "DeviceCheckpointDamaged", message))
 
     def _expire_unless_back(self, name: ResourceName) -> None:
         """For a resource that has lost its plugin. One timer is enough, however often that happens."""

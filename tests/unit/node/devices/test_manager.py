@@ -12,7 +12,7 @@ from devlet.errors import NotAllocated, PluginRefused, PluginUnavailable, Unavai
 from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.parts import running
-from devlet.node.devices.manager import CHECKPOINT, DeviceManager, Settings
+from devlet.node.devices.manager import DeviceManager, Settings
 from devlet.node.devices.records import DeviceState, PluginState
 from devlet.node.devices.releases import Hooks, NoHooks, Release
 from devlet.node.reports import Report
@@ -31,6 +31,7 @@ from devlet.objects.pod import Pod, PodSpec, PodStatus
 from devlet.plugins import device_plugin
 from devlet.plugins.device_plugin import Offer
 from devlet.plugins.devices import Device, Options
+from devlet.state import device_checkpoint
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.fake_device_plugin import NO_RESPONSE, FakeDevicePlugin, large_answer, numbered
 from devlet.testing.waiting import deadline, until
@@ -84,7 +85,7 @@ class Node:
     def __init__(self, root: Path) -> None:
         self.directory = root / "device-plugins"
         self.directory.mkdir(mode=0o700)
-        self.checkpoint = self.directory / CHECKPOINT
+        self.checkpoint = self.directory / device_checkpoint.FILE_NAME
         self.reports: list[Report] = []
         self.unwell: list[frozenset[PodUID]] = []
         self.durations: list[tuple[str, float]] = []
@@ -469,7 +470,7 @@ async def test_a_pod_that_holds_nothing_has_no_options(node: Node) -> None:
 async def test_a_damaged_checkpoint_is_set_aside_and_reported(node: Node) -> None:
     node.checkpoint.write_bytes(b'{"Data":{"PodDeviceEntries":[{"Pod')
     async with node.manager() as manager:
-        (aside,) = node.directory.glob(f"{CHECKPOINT}.damaged-*")
+        (aside,) = node.directory.glob(f"{device_checkpoint.FILE_NAME}.damaged-*")
         assert aside.read_bytes().endswith(b'{"Pod') and str(aside) in manager.damage[0]
         (report,) = node.reports
         assert report.reason == "DeviceCheckpointDamaged" and str(aside) in report.message
@@ -524,7 +525,7 @@ async def test_a_container_starts_while_its_plugin_is_away_if_that_does_not_matt
 
 
 async def test_leftovers_of_killed_writers_are_removed(node: Node) -> None:
-    for name in (".123456", f".{CHECKPOINT}.x1.tmp"):
+    for name in (".123456", f".{device_checkpoint.FILE_NAME}.x1.tmp"):
         (node.directory / name).write_text("half")
     async with node.manager():
         assert list(node.directory.glob(".*")) == []
@@ -534,8 +535,6 @@ async def test_a_device_that_an_entry_gives_to_a_second_pod_is_left_out_and_repo
     async with plugged(node) as (manager, _):
         await admit(manager, pod("u1"))
         await admit(manager, pod("u2"))
-    from devlet.state import device_checkpoint
-
     found = device_checkpoint.decode(node.checkpoint.read_bytes())
     first, second = found.entries or ()
     twice = device_checkpoint.Entry(second.pod, second.container, second.resource, first.devices, second.response)
