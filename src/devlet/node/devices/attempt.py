@@ -12,7 +12,7 @@ from typing import Protocol
 from devlet.errors import NotAllocated
 from devlet.kit.facts import facts
 from devlet.node.devices import hints, limits
-from devlet.node.devices.holdings import NO_NODE, Holding, Holdings
+from devlet.node.devices.allocations import NO_NODE, Allocation, Allocations
 from devlet.node.devices.inventory import Inventory, Resource
 from devlet.node.devices.selection import Ask, Want, check_healthy, choose, still_allocated
 from devlet.node.topology.hints import Hint, Hints, Mask
@@ -43,7 +43,7 @@ class Attempt:
         self,
         pod: Pod,
         inventory: Inventory,
-        holdings: Holdings,
+        allocations: Allocations,
         calls: Calls,
         save: Callable[[], Awaitable[None]],
         *,
@@ -52,15 +52,15 @@ class Attempt:
     ) -> None:
         self._pod = pod
         self._inventory = inventory
-        self._holdings = holdings
+        self._allocations = allocations
         self._calls = calls
         self._save = save
         self._nodes = machine_nodes
         self._now = now
         self._claimed = limits.claimed(pod)
         self._reserved: list[tuple[ResourceName, tuple[DeviceID, ...]]] = []
-        self._staged: list[Holding] = []
-        self._added: list[Holding] = []
+        self._staged: list[Allocation] = []
+        self._added: list[Allocation] = []
         self._reusable: dict[ResourceName, dict[DeviceID, None]] = {}
 
     def container_hints(self, container: Container) -> Hints:
@@ -71,7 +71,7 @@ class Attempt:
         return found
 
     def pod_hints(self) -> Hints:
-        held = self._holdings.of_pod(self._pod.uid)
+        held = self._allocations.of_pod(self._pod.uid)
         found = {}
         for resource, count in limits.of_pod(self._pod).items():
             if not self._is_ours(resource):
@@ -86,7 +86,7 @@ class Attempt:
         resource = self._inventory.get(name)
         if resource is None:
             return ()
-        taken = self._holdings.taken(name)
+        taken = self._allocations.taken(name)
         free = [device for device in resource.healthy if device not in taken]
         return hints.for_request(resource.devices, free, reusable, prior, count, self._nodes)
 
@@ -104,21 +104,21 @@ class Attempt:
         if not self._staged:
             return
         self._added, self._staged = self._staged, []
-        for holding in self._added:
-            self._holdings.add(holding)
+        for allocation in self._added:
+            self._allocations.add(allocation)
         await self._save()
-        for holding in self._added:
-            where = {"containerName": holding.container, "resourceName": holding.resource}
-            log.info("devices allocated", extra=facts(**where, devices=sorted(holding.devices)))
+        for allocation in self._added:
+            where = {"containerName": allocation.container, "resourceName": allocation.resource}
+            log.info("devices allocated", extra=facts(**where, devices=sorted(allocation.devices)))
         self._added = []
 
     def undo(self) -> bool:
         """Give back what was not committed. True if some of it may have been written down already."""
         written = bool(self._added)
-        for holding in self._added:
-            self._holdings.remove(holding)
+        for allocation in self._added:
+            self._allocations.remove(allocation)
         for resource, devices in self._reserved:
-            self._holdings.unreserve(resource, devices)
+            self._allocations.unreserve(resource, devices)
         self._added, self._staged, self._reserved = [], [], []
         return written
 
@@ -127,11 +127,11 @@ class Attempt:
         return {resource: count for resource, count in sorted(found.items()) if self._is_ours(resource)}
 
     def _is_ours(self, resource: ResourceName) -> bool:
-        return resource in self._inventory or resource in self._holdings.counts()
+        return resource in self._inventory or resource in self._allocations.counts()
 
     def _prior(self, container: ContainerName, resource: ResourceName) -> tuple[DeviceID, ...] | None:
-        holding = self._holdings.get(self._pod.uid, container, resource)
-        return tuple(holding.devices) if holding else None
+        allocation = self._allocations.get(self._pod.uid, container, resource)
+        return tuple(allocation.devices) if allocation else None
 
     def _check_prior(
         self, container: ContainerName, name: ResourceName, count: int, prior: tuple[DeviceID, ...]
@@ -146,11 +146,11 @@ class Attempt:
         self, container: ContainerName, resource: ResourceName, count: int, affinity: Mask | None
     ) -> None:
         devices = await self._select(resource, count, affinity)
-        self._holdings.reserve(self._pod.uid, resource, devices)
+        self._allocations.reserve(self._pod.uid, resource, devices)
         self._reserved.append((resource, devices))
         grant = await self._calls.allocate(resource, devices)
         by_node = _by_node(devices, self._inventory.get(resource))
-        self._staged.append(Holding(self._pod.uid, container, resource, by_node, grant, self._now()))
+        self._staged.append(Allocation(self._pod.uid, container, resource, by_node, grant, self._now()))
 
     async def _select(self, name: ResourceName, count: int, affinity: Mask | None) -> tuple[DeviceID, ...]:
         """Nothing is awaited between the choice that is returned and its reservation."""
@@ -159,7 +159,7 @@ class Attempt:
             if not isinstance(choice, Ask):
                 return choice
             preferred = await self._calls.preferred(name, choice)
-            free = set(choice.available).difference(self._holdings.taken(name)).union(choice.must_include)
+            free = set(choice.available).difference(self._allocations.taken(name)).union(choice.must_include)
             if not left or free.issuperset(set(preferred).intersection(choice.available)):
                 break  # or else others took what it prefers meanwhile
         final = choose(self._want(name, count, affinity), preferred)
@@ -177,20 +177,20 @@ class Attempt:
             count,
             resource.devices,
             resource.healthy,
-            self._holdings.taken(name),
+            self._allocations.taken(name),
             tuple(self._reusable.get(name, ())),
             affinity,
             current is not None and current.options.preferred_allocation,
-            self._holdings.taken_at_the_start(name, resource.healthy),
+            self._allocations.taken_at_the_start(name, resource.healthy),
         )
 
     def _hand_down(self, container: Container) -> None:
         """Whether later containers may take over what this one has."""
         passes_on = limits.is_plain_init(self._pod, container)
-        held = self._holdings.of_container(self._pod.uid, container.name)
-        for holding in [*held, *(each for each in self._staged if each.container == container.name)]:
-            reusable = self._reusable.setdefault(holding.resource, {})
-            for device in holding.devices:
+        held = self._allocations.of_container(self._pod.uid, container.name)
+        for allocation in [*held, *(each for each in self._staged if each.container == container.name)]:
+            reusable = self._reusable.setdefault(allocation.resource, {})
+            for device in allocation.devices:
                 if passes_on:
                     reusable[device] = None
                 else:

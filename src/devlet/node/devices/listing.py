@@ -1,8 +1,8 @@
-"""The inventory and the holdings as people see them: records of plugins and devices, and statuses of containers."""
+"""The inventory and the allocations as people see them: records of plugins and devices, and statuses of containers."""
 
 from collections.abc import Iterable
 
-from devlet.node.devices.holdings import Holding, Holdings
+from devlet.node.devices.allocations import Allocation, Allocations
 from devlet.node.devices.inventory import UNKNOWN, Inventory, Resource
 from devlet.node.devices.order import in_order
 from devlet.node.devices.records import DeviceRecord, DeviceState, PluginRecord, PluginState
@@ -12,7 +12,7 @@ from devlet.objects.identifiers import DeviceID, ResourceName
 __all__ = ["device_records", "plugin_records", "resource_statuses"]
 
 
-def resource_statuses(held: Iterable[Holding], inventory: Inventory) -> tuple[ResourceStatus, ...]:
+def resource_statuses(held: Iterable[Allocation], inventory: Inventory) -> tuple[ResourceStatus, ...]:
     """Return the entries of a container's `allocatedResourcesStatus`. The health is empty if the plugin was there
     before a restart and has not listed its devices since."""
     return tuple(
@@ -27,8 +27,8 @@ def resource_statuses(held: Iterable[Holding], inventory: Inventory) -> tuple[Re
     )
 
 
-def plugin_records(inventory: Inventory, holdings: Holdings) -> list[PluginRecord]:
-    counts = holdings.counts()
+def plugin_records(inventory: Inventory, allocations: Allocations) -> list[PluginRecord]:
+    counts = allocations.counts()
     return [
         record
         for resource in inventory.resources()
@@ -65,35 +65,37 @@ def _plugin_records(resource: Resource, held: int) -> list[PluginRecord]:
     return found
 
 
-def device_records(inventory: Inventory, holdings: Holdings) -> list[DeviceRecord]:
+def device_records(inventory: Inventory, allocations: Allocations) -> list[DeviceRecord]:
     """By resource, then in natural order; with those that are held but no longer listed."""
-    owners = _owners(holdings)
+    owners = _owners(allocations)
     found = []
     for name in sorted({each.name for each in inventory.resources()} | owners.keys()):
         resource, held = inventory.get(name), owners.get(name, {})
         ids = dict.fromkeys([*(resource.devices if resource else ()), *held])
-        found += [_device_record(name, id, resource, held.get(id), holdings) for id in in_order(ids, key=str)]
+        found += [_device_record(name, id, resource, held.get(id), allocations) for id in in_order(ids, key=str)]
     return found
 
 
-def _owners(holdings: Holdings) -> dict[ResourceName, dict[DeviceID, Holding]]:
+def _owners(allocations: Allocations) -> dict[ResourceName, dict[DeviceID, Allocation]]:
     """The container that got a device last is shown as its holder."""
-    found: dict[ResourceName, dict[DeviceID, Holding]] = {}
-    for holding in holdings:
-        found.setdefault(holding.resource, {}).update(dict.fromkeys(holding.devices, holding))
+    found: dict[ResourceName, dict[DeviceID, Allocation]] = {}
+    for allocation in allocations:
+        found.setdefault(allocation.resource, {}).update(dict.fromkeys(allocation.devices, allocation))
     return found
 
 
 def _device_record(
-    name: ResourceName, id: DeviceID, resource: Resource | None, holding: Holding | None, holdings: Holdings
+    name: ResourceName, id: DeviceID, resource: Resource | None, allocation: Allocation | None, allocations: Allocations
 ) -> DeviceRecord:
     device = resource.devices.get(id) if resource else None
     record = DeviceRecord(name, id, _health(resource, id), device.nodes if device else (), DeviceState.FREE)
-    if holding is not None:
-        state = DeviceState.RELEASING if holdings.releasing(holding.pod) else DeviceState.HELD
-        nodes = device.nodes if device else holding.devices[id]
-        return DeviceRecord(name, id, record.health, nodes, state, holding.pod, holding.container, holding.since)
-    if (owner := holdings.owner(name, id)) is not None:
+    if allocation is not None:
+        state = DeviceState.RELEASING if allocations.releasing(allocation.pod) else DeviceState.HELD
+        nodes = device.nodes if device else allocation.devices[id]
+        return DeviceRecord(
+            name, id, record.health, nodes, state, allocation.pod, allocation.container, allocation.since
+        )
+    if (owner := allocations.owner(name, id)) is not None:
         return DeviceRecord(name, id, record.health, record.nodes, DeviceState.RESERVED, owner)
     return record
 

@@ -1,7 +1,8 @@
 """The device manager: follows plugins, lets pods attempt to get devices, writes down who holds what, takes them back.
 
-It owns the inventory and the holdings; decisions are in the modules beside it. Between two awaits nobody else runs, so
-no lock is needed: what spans an await is a reservation. A holding is on disk before its container may start.
+It owns the inventory and the allocations; decisions are in the modules beside it. Between two awaits no other task
+runs, so no lock is needed: what spans an await is a reservation. An allocation is on disk before its
+container may start.
 """
 
 import logging
@@ -29,9 +30,9 @@ from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.node.devices import book, container_options, limits
+from devlet.node.devices.allocations import Allocation, Allocations
 from devlet.node.devices.attempt import Attempt
 from devlet.node.devices.container_options import ContainerOptions
-from devlet.node.devices.holdings import Holding, Holdings
 from devlet.node.devices.inventory import Capacity, Instance, Inventory, Moment, Resource
 from devlet.node.devices.learning import learned
 from devlet.node.devices.listing import device_records, plugin_records, resource_statuses
@@ -90,8 +91,8 @@ class DeviceManager:
         self._on_health = on_health
         self._report = report
         self._inventory = Inventory(settings.grace)
-        self._holdings = Holdings()
-        self._book = book.Book(self._inventory, self._holdings)
+        self._allocations = Allocations()
+        self._book = book.Book(self._inventory, self._allocations)
         self._file = file or CheckpointFile(directory / device_checkpoint.FILE_NAME)
         self._saver = GroupSaver(self._file, self._book.content, clock=clock)
         self._calls = _Calls(self._plugin, clock, observe_allocation)
@@ -134,7 +135,7 @@ class DeviceManager:
         aside = await anyio.to_thread.run_sync(self._file.set_aside_files)
         self.damage = tuple(f"{path} was damaged and set aside" for path in aside)
         count = len(self._inventory.resources())
-        log.info("devices restored", extra=facts(holdings=len(self._holdings), resources=count))
+        log.info("devices restored", extra=facts(allocations=len(self._allocations), resources=count))
 
     async def _set_aside(self, error: StateCorrupt) -> None:
         path = await anyio.to_thread.run_sync(self._file.set_aside, self._clock.now())
@@ -179,7 +180,7 @@ class DeviceManager:
         self._tell_holders(resource.name)
 
     def _tell_holders(self, name: ResourceName) -> None:
-        if pods := frozenset(each.pod for each in self._holdings if each.resource == name):
+        if pods := frozenset(each.pod for each in self._allocations if each.resource == name):
             self._on_health(pods)
 
     def _forget_expired(self) -> None:
@@ -199,7 +200,7 @@ class DeviceManager:
         self._changed.set()
         self._changed = anyio.Event()
         if resource is not None and changes:
-            owners = {self._holdings.owner(resource, device) for device in changes}
+            owners = {self._allocations.owner(resource, device) for device in changes}
             if pods := frozenset(owner for owner in owners if owner is not None):
                 self._on_health(pods)
 
@@ -330,7 +331,7 @@ class DeviceManager:
         attempt = Attempt(
             pod,
             self._inventory,
-            self._holdings,
+            self._allocations,
             self._calls,
             self._saver.save,
             machine_nodes=self._machine_nodes,
@@ -346,12 +347,14 @@ class DeviceManager:
         """Pods that run and hold nothing that we know of, because the checkpoint was lost: what they hold is in their
         status. What the plugins gave along is not."""
         found = [each for pod in pods if not self.holds_devices(pod.uid) for each in learned(pod)]
-        for holding in found:
-            if all(self._holdings.owner(holding.resource, id) in (None, holding.pod) for id in holding.devices):
-                self._holdings.add(holding)
+        for allocation in found:
+            if all(
+                self._allocations.owner(allocation.resource, id) in (None, allocation.pod) for id in allocation.devices
+            ):
+                self._allocations.add(allocation)
         if found:
-            self._await({holding.resource for holding in found})
-            log.warning("holdings learned from pod statuses", extra=facts(holdings=len(found)))
+            self._await({allocation.resource for allocation in found})
+            log.warning("allocations learned from pod statuses", extra=facts(allocations=len(found)))
             self._saver.save_soon()
             self._tell()
 
@@ -370,11 +373,11 @@ class DeviceManager:
 
     async def start(self, pod: Pod, container: Container) -> ContainerOptions | None:
         """Before a container starts: let the plugins that want it prepare its devices, and say what it gets."""
-        for holding in self._holdings.of_container(pod.uid, container.name):
-            if holding.grant is None:
-                await self._grant_again(holding)
-            if self._wants_pre_start(holding.resource):
-                await _pre_start(self._plugin(holding.resource), holding)
+        for allocation in self._allocations.of_container(pod.uid, container.name):
+            if allocation.grant is None:
+                await self._grant_again(allocation)
+            if self._wants_pre_start(allocation.resource):
+                await _pre_start(self._plugin(allocation.resource), allocation)
         return self.options(pod.uid, container.name)
 
     def _wants_pre_start(self, name: ResourceName) -> bool:
@@ -387,43 +390,43 @@ class DeviceManager:
             raise NotAllocated(f"endpoint {name} has been stopped")
         return instance.options.pre_start
 
-    async def _grant_again(self, holding: Holding) -> None:
+    async def _grant_again(self, allocation: Allocation) -> None:
         """Who holds the devices is known, but not what the plugin gave along: ask it once more."""
-        grant = await self._calls.allocate(holding.resource, tuple(holding.devices))
-        self._holdings.remove(holding)
-        self._holdings.add(structs.replace(holding, grant=grant))
+        grant = await self._calls.allocate(allocation.resource, tuple(allocation.devices))
+        self._allocations.remove(allocation)
+        self._allocations.add(structs.replace(allocation, grant=grant))
         await self._saver.save()
 
     def options(self, pod: PodUID, container: ContainerName) -> ContainerOptions | None:
         """What the container gets with its devices; None if it has none."""
-        held = self._holdings.of_container(pod, container)
+        held = self._allocations.of_container(pod, container)
         return container_options.merge([(each.resource, each.grant or Grant()) for each in held])
 
     async def release(self, pod: PodUID) -> None:
         """Give back all that the pod holds, once the hooks have run. Devices are free only then."""
-        held = self._holdings.of_pod(pod)
-        if not held or self._holdings.releasing(pod):
+        held = self._allocations.of_pod(pod)
+        if not held or self._allocations.releasing(pod):
             return
-        self._holdings.begin_release(pod)
+        self._allocations.begin_release(pod)
         try:
             await self._run_hooks(held)
-            for holding in held:
-                self._holdings.remove(holding)
+            for allocation in held:
+                self._allocations.remove(allocation)
         finally:
-            self._holdings.end_release(pod)
+            self._allocations.end_release(pod)
         log.info("devices released", extra=facts(podUID=pod, devices=sum(len(each.devices) for each in held)))
         try:
             await self._saver.save()
         except Unavailable:  # stale entries on disk do no harm: the next start finds that the pod is gone
             self._saver.save_soon()
 
-    async def _run_hooks(self, held: Sequence[Holding]) -> None:
+    async def _run_hooks(self, held: Sequence[Allocation]) -> None:
         done: set[tuple[ResourceName, DeviceID]] = set()
-        for holding in held:
-            devices = tuple(id for id in holding.devices if (holding.resource, id) not in done)
-            done.update((holding.resource, id) for id in devices)
+        for allocation in held:
+            devices = tuple(id for id in allocation.devices if (allocation.resource, id) not in done)
+            done.update((allocation.resource, id) for id in devices)
             if devices:
-                await self._run_hook(Release(holding.resource, devices, holding.pod, holding.container))
+                await self._run_hook(Release(allocation.resource, devices, allocation.pod, allocation.container))
 
     async def _run_hook(self, release: Release) -> None:
         for delay in self._settings.hook_retry.delays(random.random):
@@ -437,7 +440,7 @@ class DeviceManager:
     async def retain(self, pods: Collection[PodUID]) -> None:
         """Release what pods hold that are not among these: they ended while nobody looked."""
         async with anyio.create_task_group() as tasks:
-            for pod in set(self._holdings.pods()).difference(pods):
+            for pod in set(self._allocations.pods()).difference(pods):
                 tasks.start_soon(self.release, pod)
 
     # What others ask
@@ -446,35 +449,35 @@ class DeviceManager:
         return self._inventory.capacity()
 
     def is_plugin_resource(self, name: ResourceName) -> bool:
-        return name in self._inventory or name in self._holdings.counts()
+        return name in self._inventory or name in self._allocations.counts()
 
     def holds_devices(self, pod: PodUID) -> bool:
-        return bool(self._holdings.of_pod(pod))
+        return bool(self._allocations.of_pod(pod))
 
     def allocated_counts(self) -> dict[ResourceName, int]:
-        return self._holdings.counts()
+        return self._allocations.counts()
 
     def container_devices(
         self, pod: PodUID, container: ContainerName
     ) -> dict[ResourceName, dict[DeviceID, tuple[int, ...]]]:
-        return {each.resource: each.devices for each in self._holdings.of_container(pod, container)}
+        return {each.resource: each.devices for each in self._allocations.of_container(pod, container)}
 
     def allocatable_devices(self) -> dict[ResourceName, tuple[Device, ...]]:
         return self._inventory.allocatable()
 
     def statuses(self, pod: PodUID, container: ContainerName) -> tuple[ResourceStatus, ...]:
-        return resource_statuses(self._holdings.of_container(pod, container), self._inventory)
+        return resource_statuses(self._allocations.of_container(pod, container), self._inventory)
 
     def plugin_records(self) -> list[PluginRecord]:
-        return plugin_records(self._inventory, self._holdings)
+        return plugin_records(self._inventory, self._allocations)
 
     def device_records(self) -> list[DeviceRecord]:
-        return device_records(self._inventory, self._holdings)
+        return device_records(self._inventory, self._allocations)
 
 
-async def _pre_start(plugin: DevicePlugin, holding: Holding) -> None:
+async def _pre_start(plugin: DevicePlugin, allocation: Allocation) -> None:
     try:
-        await plugin.pre_start(tuple(holding.devices))
+        await plugin.pre_start(tuple(allocation.devices))
     except PluginError as e:
         raise NotAllocated(f"device plugin PreStartContainer rpc failed with err: {e.message}") from e
 

@@ -15,14 +15,14 @@ from devlet.plugins import grants
 from devlet.plugins.devices import Grant
 from devlet.state.device_checkpoint import Entry
 
-__all__ = ["NO_NODE", "Holding", "Holdings"]
+__all__ = ["NO_NODE", "Allocation", "Allocations"]
 
 NO_NODE = -1  # the checkpoint's NUMA node for devices that are near to none
 
 Key = tuple[PodUID, ContainerName, ResourceName]
 
 
-class Holding(Struct, frozen=True, dict=True):
+class Allocation(Struct, frozen=True, dict=True):
     """Devices of one resource in one container, by NUMA node, and what the plugin gave along. A device that is near
     to several nodes is listed under each. `grant` is None if it was lost, `since` if it was before a restart."""
 
@@ -60,16 +60,16 @@ class _Owner(Struct):
     reserved: int = 0
 
 
-class Holdings:
+class Allocations:
     def __init__(self) -> None:
-        self._held: dict[Key, Holding] = {}  # in the order of creation
-        self._pods: dict[PodUID, dict[Key, Holding]] = {}
+        self._held: dict[Key, Allocation] = {}  # in the order of creation
+        self._pods: dict[PodUID, dict[Key, Allocation]] = {}
         self._owners: dict[ResourceName, dict[DeviceID, _Owner]] = {}
         self._releasing: set[PodUID] = set()
         self._entries: list[Entry] | None = []  # None: to be collected anew
         self._cursors: dict[ResourceName, tuple[Sequence[DeviceID], int]] = {}
 
-    def __iter__(self) -> Iterator[Holding]:
+    def __iter__(self) -> Iterator[Allocation]:
         return iter(self._held.values())
 
     def __len__(self) -> int:
@@ -107,15 +107,15 @@ class Holdings:
     def pods(self) -> list[PodUID]:
         return list(self._pods)
 
-    def of_pod(self, pod: PodUID) -> list[Holding]:
+    def of_pod(self, pod: PodUID) -> list[Allocation]:
         return list(self._pods.get(pod, {}).values())
 
-    def of_container(self, pod: PodUID, container: ContainerName) -> list[Holding]:
+    def of_container(self, pod: PodUID, container: ContainerName) -> list[Allocation]:
         """By resource name."""
         found = [each for each in self.of_pod(pod) if each.container == container]
-        return sorted(found, key=lambda holding: holding.resource)
+        return sorted(found, key=lambda allocation: allocation.resource)
 
-    def get(self, pod: PodUID, container: ContainerName, resource: ResourceName) -> Holding | None:
+    def get(self, pod: PodUID, container: ContainerName, resource: ResourceName) -> Allocation | None:
         return self._held.get((pod, container, resource))
 
     def reserve(self, pod: PodUID, resource: ResourceName, devices: Iterable[DeviceID]) -> None:
@@ -128,25 +128,25 @@ class Holdings:
             self._owners[resource][device].reserved -= 1
             self._drop_unused(resource, device)
 
-    def add(self, holding: Holding) -> None:
-        owners = self._owners.setdefault(holding.resource, {})
-        for device in holding.devices:
-            _own(owners, device, holding.pod).times += 1
-        self._held[holding.key] = holding
+    def add(self, allocation: Allocation) -> None:
+        owners = self._owners.setdefault(allocation.resource, {})
+        for device in allocation.devices:
+            _own(owners, device, allocation.pod).times += 1
+        self._held[allocation.key] = allocation
         if self._entries is not None:
-            self._entries.append(holding.entry)
-        self._pods.setdefault(holding.pod, {})[holding.key] = holding
+            self._entries.append(allocation.entry)
+        self._pods.setdefault(allocation.pod, {})[allocation.key] = allocation
 
-    def remove(self, holding: Holding) -> None:
-        del self._held[holding.key]
+    def remove(self, allocation: Allocation) -> None:
+        del self._held[allocation.key]
         self._entries = None
-        pod = self._pods[holding.pod]
-        del pod[holding.key]
+        pod = self._pods[allocation.pod]
+        del pod[allocation.key]
         if not pod:
-            del self._pods[holding.pod]
-        for device in holding.devices:
-            self._owners[holding.resource][device].times -= 1
-            self._drop_unused(holding.resource, device)
+            del self._pods[allocation.pod]
+        for device in allocation.devices:
+            self._owners[allocation.resource][device].times -= 1
+            self._drop_unused(allocation.resource, device)
 
     def _drop_unused(self, resource: ResourceName, device: DeviceID) -> None:
         owner = self._owners[resource][device]
