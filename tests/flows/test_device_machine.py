@@ -255,7 +255,7 @@ class Machine(RuleBasedStateMachine):
     async def compare_with_disk(self) -> None:
         if self.file.crash:
             return
-        await self.manager._saver.save()
+        await self.manager.checkpoint.save()
         found = json.loads(self.file.path.read_bytes())["Data"]["PodDeviceEntries"] or []
         on_disk = {entry["PodUID"]: {id for ids in entry["DeviceIDs"].values() for id in ids} for entry in found}
         in_memory = {r.pod for r in self.manager.device_records() if r.pod}

@@ -1,4 +1,4 @@
-"""Allocations as a pod's own status tells them, for when the checkpoint was lost. Pure."""
+"""Allocations as pod statuses contain them, for use when the checkpoint was lost. Pure."""
 
 from devlet.node.devices import limits
 from devlet.node.devices.allocations import NO_NODE, Allocation
@@ -8,7 +8,7 @@ from devlet.objects.pod import Pod
 
 __all__ = ["learned"]
 
-_CLAIM = "claim:"  # how statuses of claims begin: those are not devices of plugins
+_CLAIM = "claim:"  # the prefix of the statuses of claims, which are not devices of plugins
 
 
 def learned(pod: Pod) -> list[Allocation]:
@@ -21,7 +21,7 @@ def learned(pod: Pod) -> list[Allocation]:
 
 
 def _of_container(pod: Pod, status: ContainerStatus) -> list[Allocation]:
-    """A container that has ended for good holds nothing. What stands behind an extended resource may be a claim."""
+    """A terminated container has no devices. An extended resource may be satisfied by a claim."""
     if status.state.terminated:
         return []
     claimed = limits.claimed(pod)

@@ -1,4 +1,4 @@
-"""The inventory and the allocations as people see them: records of plugins and devices, and statuses of containers."""
+"""The inventory and the allocations as views: records of plugins and devices, and statuses of containers."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,7 @@ def resource_statuses(held: Iterable[Allocation], inventory: Inventory) -> tuple
         ResourceStatus(
             name=each.resource,
             resources=tuple(
-                ResourceHealth(resource_id=device, health=_told(inventory.get(each.resource), device))
+                ResourceHealth(resource_id=device, health=_reported_health(inventory.get(each.resource), device))
                 for device in each.devices
             ),
         )
@@ -37,17 +37,17 @@ def plugin_records(inventory: Inventory, allocations: Allocations) -> list[Plugi
 
 
 def _plugin_records(resource: Resource, held: int) -> list[PluginRecord]:
-    """The one that counts first."""
+    """Return the record of the current instance first."""
     if not resource.instances:
         since = resource.stopped or resource.since
-        state = PluginState.DISCONNECTED if resource.fresh else PluginState.AWAITED
+        state = PluginState.DISCONNECTED if resource.reported else PluginState.AWAITED
         unhealthy = len(resource.devices)
         return [PluginRecord(resource.name, None, "", state, since.time, held=held, unhealthy=unhealthy)]
     shown = resource.current or resource.instances[-1]
     found: list[PluginRecord] = []
     for each in reversed(resource.instances):
-        counts = each is shown
-        healthy = len(resource.healthy) if counts else 0
+        is_shown = each is shown
+        healthy = len(resource.healthy) if is_shown else 0
         record = PluginRecord(
             resource.name,
             each.offer.socket,
@@ -57,16 +57,16 @@ def _plugin_records(resource: Resource, held: int) -> list[PluginRecord]:
             each.options,
             each.pid,
             healthy=healthy,
-            unhealthy=len(resource.devices) - healthy if counts else 0,
-            held=held if counts else 0,
+            unhealthy=len(resource.devices) - healthy if is_shown else 0,
+            held=held if is_shown else 0,
             message=each.message,
         )
-        found.insert(0 if counts else len(found), record)
+        found.insert(0 if is_shown else len(found), record)
     return found
 
 
 def device_records(inventory: Inventory, allocations: Allocations) -> list[DeviceRecord]:
-    """By resource, then in natural order; with those that are held but no longer listed."""
+    """Return the devices by resource and in natural order, including those that are allocated but no longer listed."""
     owners = _owners(allocations)
     found = []
     for name in sorted({each.name for each in inventory.resources()} | owners.keys()):
@@ -77,7 +77,7 @@ def device_records(inventory: Inventory, allocations: Allocations) -> list[Devic
 
 
 def _owners(allocations: Allocations) -> dict[ResourceName, dict[DeviceID, Allocation]]:
-    """The container that got a device last is shown as its holder."""
+    """Return the last allocation of each device: its container is shown as the holder."""
     found: dict[ResourceName, dict[DeviceID, Allocation]] = {}
     for allocation in allocations:
         found.setdefault(allocation.resource, {}).update(dict.fromkeys(allocation.devices, allocation))
@@ -104,5 +104,5 @@ def _health(resource: Resource | None, device: DeviceID) -> str:
     return resource.health(device) if resource else UNKNOWN
 
 
-def _told(resource: Resource | None, device: DeviceID) -> str:
-    return "" if resource and resource.unheard else _health(resource, device)
+def _reported_health(resource: Resource | None, device: DeviceID) -> str:
+    return "" if resource and resource.health_pending else _health(resource, device)

@@ -22,10 +22,19 @@ def test_what_is_held_is_taken_and_what_is_removed_is_free() -> None:
     assert not allocations.taken(GPU) and not allocations.counts() and not allocations.pods() and len(allocations) == 0
 
 
+def test_owners_include_reservations_and_holders_do_not() -> None:
+    allocations = Allocations()
+    allocations.add(allocation(A, "d1"))
+    allocations.reserve(B, GPU, [DeviceID("d2")])
+    devices = [DeviceID("d1"), DeviceID("d2"), DeviceID("d3")]
+    assert allocations.owners(GPU, devices) == {A, B} and allocations.owners(GPU, devices[2:]) == frozenset()
+    assert allocations.holders(GPU) == {A} and allocations.holders(ResourceName("vendor.com/nic")) == frozenset()
+
+
 def test_a_device_never_has_two_pods() -> None:
     allocations = Allocations()
     allocations.add(allocation(A, "d1"))
-    with pytest.raises(AssertionError, match="d1 is of pod pod-a and cannot be of pod pod-b"):
+    with pytest.raises(AssertionError, match="d1 belongs to pod pod-a and cannot belong to pod pod-b"):
         allocations.reserve(B, GPU, [DeviceID("d1")])
 
 
@@ -49,7 +58,7 @@ def test_a_reservation_takes_a_device_and_is_not_an_allocation() -> None:
     assert "d1" in allocations.taken(GPU) and allocations.of_pod(A)
 
 
-def test_holdings_come_in_the_order_of_their_creation() -> None:
+def test_allocations_are_in_the_order_of_their_creation() -> None:
     allocations = Allocations()
     first, second, third = allocation(B, "d3"), allocation(A, "d2"), allocation(A, "d1", container="side")
     for each in (first, second, third):
@@ -59,7 +68,7 @@ def test_holdings_come_in_the_order_of_their_creation() -> None:
 
 
 @pytest.mark.spec("DP-8.50")
-def test_a_device_under_two_nodes_is_one_device_near_to_both() -> None:
+def test_a_device_listed_under_two_nodes_is_one_device() -> None:
     near = Allocation(A, ContainerName("c"), GPU, {0: (DeviceID("d1"),), 1: (DeviceID("d1"),)}, Grant())
     assert near.devices == {"d1": (0, 1)}
     assert allocation(A, "d1").devices == {"d1": ()}
@@ -88,7 +97,7 @@ def test_devices_that_are_taken_at_the_start_of_a_list_are_skipped_until_one_is_
     assert allocations.taken_at_the_start(GPU, devices) == 2
 
 
-def test_entries_are_those_of_the_holdings_whatever_came_and_went() -> None:
+def test_entries_are_those_of_the_allocations_after_any_changes() -> None:
     allocations = Allocations()
     held = [allocation(A, "d0"), allocation(B, "d1"), allocation(A, "d2", container="side")]
     for each in held:

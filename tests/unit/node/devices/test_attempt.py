@@ -49,7 +49,7 @@ class Node:
         return Attempt(pod, self.inventory, self.allocations, self, self.save, machine_nodes=(0, 1), now=lambda: NOW)
 
     async def admit(self, pod: Pod) -> dict[str, set[str]]:
-        """The devices of each container, after a successful admission."""
+        """Admit the pod and return the devices of each container."""
         attempt = self.attempt(pod)
         try:
             for container in (*pod.spec.init_containers, *pod.spec.containers):
@@ -196,7 +196,7 @@ async def test_a_resource_that_a_claim_provides_is_not_allocated(node: Node) -> 
 
 
 @pytest.mark.spec("DP-9.07")
-async def test_a_preference_that_others_took_meanwhile_is_asked_for_again() -> None:
+async def test_a_plugin_is_asked_again_if_another_pod_took_what_it_preferred() -> None:
     node = Node()
     node.plugin(A, "a0 a1 a2 a3", prefers=True)
 
@@ -211,7 +211,7 @@ async def test_a_preference_that_others_took_meanwhile_is_asked_for_again() -> N
     assert len([call for call in node.calls if isinstance(call, Ask)]) == 2
 
 
-async def test_a_plugin_that_prefers_nonsense_is_not_asked_for_ever() -> None:
+async def test_a_plugin_that_prefers_unknown_devices_is_not_asked_forever() -> None:
     node = Node()
     node.plugin(A, "a0 a1 a2", prefers=True)
     node.preference = lambda ask: ["nonsense", "a9"]

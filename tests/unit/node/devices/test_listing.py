@@ -61,7 +61,7 @@ def test_a_plugin_is_listed_with_its_counts() -> None:
     assert record.state == PluginState.CONNECTED and record.options.pre_start
 
 
-def test_a_resource_from_before_a_restart_is_awaited_and_one_that_was_deregistered_is_not() -> None:
+def test_a_plugin_from_before_a_restart_is_awaited_and_a_deregistered_one_is_not() -> None:
     restored = Inventory(300)
     restored.restore([GPU], NOW)
     (record,) = plugin_records(restored, Allocations())
@@ -72,7 +72,7 @@ def test_a_resource_from_before_a_restart_is_awaited_and_one_that_was_deregister
     assert record.state == PluginState.DISCONNECTED and record.unhealthy == 1
 
 
-def test_a_container_status_tells_the_health_of_each_device() -> None:
+def test_a_container_status_has_the_health_of_each_device() -> None:
     held = [allocation("u1", D1), allocation("u1", D10)]
     first, second = resource_statuses(held, inventory(Device(D1)))
     assert [(each.resource_id, each.health) for each in first.resources] == [("d1", "Healthy")]

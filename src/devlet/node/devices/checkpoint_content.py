@@ -1,4 +1,4 @@
-"""The checkpoint of the device manager: allocations and registered resources as its entries, and back."""
+"""The content of the device manager's checkpoint: the allocations and the registered resources as entries, and back."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ from devlet.plugins import grants
 from devlet.state import device_checkpoint, device_faults
 from devlet.state.device_checkpoint import Encoder, Entry
 
-__all__ = ["Book"]
+__all__ = ["CheckpointContent"]
 
 
-class Book:
+class CheckpointContent:
     """Entries are in the order of the allocations. Each allocation keeps its entry, so each is encoded once."""
 
     def __init__(self, inventory: Inventory, allocations: Allocations) -> None:
@@ -21,13 +21,13 @@ class Book:
         self._allocations = allocations
         self._encoder = Encoder()
 
-    def content(self) -> bytes:
+    def encode(self) -> bytes:
         registered: dict[str, Sequence[str]] = {str(name): ids for name, ids in self._inventory.registered().items()}
         return self._encoder.encode(self._allocations.entries(), registered)
 
     def restore(self, blob: bytes, now: Moment) -> list[str]:
-        """Why entries, or devices of them, had to be dropped. StateCorrupt if nothing can be read; then nothing has
-        changed."""
+        """Return why entries, or some of their devices, had to be dropped. If nothing can be read, raise StateCorrupt
+        and change nothing."""
         found = device_faults.sound(device_checkpoint.decode(blob))
         self._inventory.restore((ResourceName(name) for name in found.checkpoint.registered or ()), now)
         problems = [self._restore(entry) for entry in found.checkpoint.entries or ()]
