@@ -20,7 +20,9 @@ class Split(NamedTuple):
 
 
 def split(available: Sequence[DeviceID], devices: Mapping[DeviceID, Device], affinity: Mask | None) -> Split:
-    """Devices of a node stay together, in the given order. Nodes with fewer devices come first, so that the others stay
+    """Divide the available devices by the affinity.
+
+    Devices of a node stay together, in the given order. Nodes with fewer devices come first, so that the others stay
     whole. A device of several nodes counts for the first of them, and for nodes in the mask before all others. A device
     that is missing in `devices` has no nodes."""
     if affinity is None:
