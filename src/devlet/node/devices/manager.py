@@ -168,7 +168,7 @@ class DeviceManager:
             self.checkpoint.save_soon()
             self._plugins.notify()
 
-    def awaited(self, pod: Pod) -> tuple[ResourceName, ...]:
+    def pending_resources(self, pod: Pod) -> tuple[ResourceName, ...]:
         """Return the resources of the pod whose plugins are expected to register or to list their devices."""
         now = Moment(self._clock.now(), self._clock.monotonic())
         wanted = [name for name, number in limits.of_pod(pod).items() if number]

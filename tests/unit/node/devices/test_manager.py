@@ -156,12 +156,12 @@ async def test_allocations_survive_a_restart_and_the_plugin_is_waited_for(node: 
     async with node.manager() as manager:
         assert held(manager, pod()) == {"dev-0"} and manager.checkpoint_existed
         assert manager.capacity().capacity == {GPU: 0} and manager.is_plugin_resource(GPU)
-        assert manager.awaited(pod("u2")) == (GPU,)
+        assert manager.pending_resources(pod("u2")) == (GPU,)
         assert [record.state for record in manager.plugin_records()] == [PluginState.AWAITED]
         async with FakeDevicePlugin(node.directory, GPU, 2) as plugin:
             await manager.register(offer(plugin))
             await listed(manager, 2)
-            assert not manager.awaited(pod("u2"))
+            assert not manager.pending_resources(pod("u2"))
             assert await admit(manager, pod("u2")) == {"dev-1"}
 
 
@@ -438,10 +438,10 @@ async def test_the_plugin_of_learned_allocations_is_awaited_until_its_grace_peri
     node.checkpoint.write_bytes(b"nonsense")
     async with node.manager(settings=Settings(grace=0.1)) as manager:
         manager.learn([running_pod("u1", "dev-0")])
-        assert manager.awaited(pod("u2")) == (GPU,)
+        assert manager.pending_resources(pod("u2")) == (GPU,)
         assert manager.capacity().allocatable == {GPU: 0}
         with deadline():
-            while manager.awaited(pod("u2")):
+            while manager.pending_resources(pod("u2")):
                 await manager.changed()
         assert manager.capacity().removed == {GPU}
 
