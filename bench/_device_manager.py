@@ -17,12 +17,13 @@ from bench._report import written_bytes
 
 from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
-from devlet.node.devices.manager import CHECKPOINT, DeviceManager
+from devlet.node.devices.manager import DeviceManager
 from devlet.objects.container import Container, ResourceRequirements
 from devlet.objects.identifiers import ContainerName, PodName, PodUID, ResourceName
 from devlet.objects.meta import ObjectMeta
 from devlet.objects.pod import Pod, PodSpec
 from devlet.plugins.registration_server import RegistrationServer, remove_sockets
+from devlet.state import device_checkpoint
 from devlet.testing.waiting import until
 
 PLUGIN_TIMEOUT = 60.0
@@ -67,7 +68,7 @@ async def devices_known(manager: DeviceManager, resource: ResourceName, count: i
 async def run(options: argparse.Namespace) -> dict[str, float]:
     manager = DeviceManager(options.directory, SystemClock())
     resource = ResourceName(options.resource)
-    checkpoint = anyio.Path(options.directory) / CHECKPOINT
+    checkpoint = anyio.Path(options.directory) / device_checkpoint.FILE_NAME
     before = await checkpoint.stat()
     remove_sockets(options.directory)
     async with running(manager.run), running(RegistrationServer(options.directory, manager.register).run):

@@ -24,13 +24,13 @@ from bench._report import OURS, PEERS, ROOT, Disk, Machine, Row, machine, replac
 
 from devlet.kit.processes import line, process
 from devlet.runtime import kubelet_paths
+from devlet.state import device_checkpoint
 from devlet.state.device_checkpoint import decode
 
 KUBELET = "kubelet"
 FILE_WRITES = "file writes"
 PROGRAM = PEERS / "kubelet-devices"
 RESOURCE = "example.com/gpu"
-CHECKPOINT = "kubelet_internal_checkpoint"
 EXISTING = (0, 1000, 5000)
 AT_ONCE = (1, 64)
 
@@ -100,7 +100,7 @@ class Bench:
         with (root / f"{side}.log").open("ab") as log:
             answer = await anyio.run_process([*command, *both, f"--pods={measure.pods}"], cwd=ROOT, stderr=log)
         figures: dict[str, float] = json.loads(answer.stdout)
-        _check(measure, figures, folder / CHECKPOINT)
+        _check(measure, figures, folder / device_checkpoint.FILE_NAME)
         self.checkpoint_bytes[measure.existing] = int(figures["checkpoint_bytes"])
         self._row(self.rates, measure).add(side, figures["rate"])
         self._row(self.written, measure).add(side, figures["written_bytes"] / measure.pods / 1024)

@@ -21,13 +21,14 @@ from devlet.errors import NotAllocated, PluginError, Unavailable
 from devlet.kit.backoff import Backoff
 from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
-from devlet.node.devices.manager import CHECKPOINT, DeviceManager, Settings
+from devlet.node.devices.manager import DeviceManager, Settings
 from devlet.objects.container import Container, ResourceRequirements
 from devlet.objects.identifiers import ContainerName, DeviceID, ResourceName
 from devlet.objects.meta import ObjectMeta
 from devlet.objects.pod import Pod, PodSpec
 from devlet.plugins.device_plugin import Offer
 from devlet.plugins.devices import Device
+from devlet.state import device_checkpoint
 from devlet.state.checkpoint_file import CheckpointFile
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.waiting import deadline, until
@@ -88,7 +89,7 @@ class Machine(RuleBasedStateMachine):
 
     async def start(self) -> None:
         """In a task of its own, which may die of a crash."""
-        self.file = FragileFile(self.directory / CHECKPOINT)
+        self.file = FragileFile(self.directory / device_checkpoint.FILE_NAME)
         self.manager = DeviceManager(self.directory, SystemClock(), QUICK, file=self.file)
         self.stop, ready = anyio.Event(), anyio.Event()
         self.task = asyncio.get_running_loop().create_task(self.live(ready))
@@ -254,7 +255,7 @@ class Machine(RuleBasedStateMachine):
     async def compare_with_disk(self) -> None:
         if self.file.crash:
             return
-        await self.manager._saver.save()
+        await self.manager.checkpoint.save()
         found = json.loads(self.file.path.read_bytes())["Data"]["PodDeviceEntries"] or []
         on_disk = {entry["PodUID"]: {id for ids in entry["DeviceIDs"].values() for id in ids} for entry in found}
         in_memory = {r.pod for r in self.manager.device_records() if r.pod}

@@ -29,7 +29,7 @@ from devlet.state.checkpoint_file import CheckpointFile
 
 __all__ = ["Origin", "find", "several"]
 
-_CHECKPOINT = Path("device-plugins") / "kubelet_internal_checkpoint"
+_CHECKPOINT = Path("device-plugins") / device_checkpoint.FILE_NAME
 _HEALTH = "dra_health_state"
 _CDI = "cdi"
 _TOLD = 10  # names in one error

@@ -11,10 +11,11 @@ import click
 from devlet.cli.checkpoint_formats import FORMATS, Format, recognised
 from devlet.cli.options import KubectlCommand
 from devlet.errors import InUse, InvalidInput, StateCorrupt
+from devlet.state import device_checkpoint
 
 Function = Callable[..., Any]
 
-_KUBELET = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
+_KUBELET = f"/var/lib/kubelet/device-plugins/{device_checkpoint.FILE_NAME}"
 _KUBELET_CLAIMS = "/var/lib/kubelet/dra_manager_state"
 _PLACES = 2  # directories above a checkpoint that may be a root
 

@@ -60,7 +60,7 @@ class Format(Protocol):
 
 
 class DeviceManagerFormat:
-    name = "kubelet_internal_checkpoint"
+    name = device_checkpoint.FILE_NAME
 
     _NAMES = re.compile(rb'"(PodDeviceEntries|RegisteredDevices|Entries)"', re.IGNORECASE)
 

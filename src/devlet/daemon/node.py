@@ -54,6 +54,7 @@ from devlet.runtime.none import STATE_FILE, NoneRuntime
 from devlet.serve.kube_api.health import HEALTHY, Check
 from devlet.serve.pod_resources import PodResourcesServer
 from devlet.serve.pod_resources_metrics import PodResourcesMetrics
+from devlet.state import device_checkpoint
 
 __all__ = ["NodeAgent"]
 
@@ -199,7 +200,7 @@ class NodeAgent:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Ready when pods are served and plugins may register."""
-        await anyio.to_thread.run_sync(remove_sockets, self._directories.device_plugins)
+        await anyio.to_thread.run_sync(remove_sockets, self._directories.device_plugins, (device_checkpoint.FILE_NAME,))
         async with (
             running(self.recorder.run),
             running(self.devices.run),

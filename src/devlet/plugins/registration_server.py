@@ -7,7 +7,7 @@ connected, so the plugin must be serving already. Plugins of the oldest APIs cal
 import json
 import logging
 import stat
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,12 +32,11 @@ from devlet.plugins.device_plugin_handler import TYPE
 from devlet.plugins.refusals import Refusals
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 
-__all__ = ["CHECKPOINT", "SOCKET", "RegistrationServer", "Settings", "remove_sockets"]
+__all__ = ["SOCKET", "RegistrationServer", "Settings", "remove_sockets"]
 
 log = logging.getLogger(__name__)
 
 SOCKET = "kubelet.sock"
-CHECKPOINT = "kubelet_internal_checkpoint"  # lies in the same directory
 
 _SERVICES = {"v1beta1.Registration": (Api.V1BETA1,), "deviceplugin.Registration": (Api.V1ALPHA2, Api.V1ALPHA1)}
 _SHOWN = 300  # characters of a wrong value
@@ -170,11 +169,12 @@ def _is_name(endpoint: str) -> bool:
     return bool(endpoint) and "/" not in endpoint and "\0" not in endpoint and endpoint not in (".", "..", SOCKET)
 
 
-def remove_sockets(directory: Path) -> int:
-    """Delete the sockets that an earlier run left in the directory, and say how many: for plugins this is the signal to
-    register again. `InUse`, and nothing is deleted, while another process serves registrations there."""
+def remove_sockets(directory: Path, keep: Collection[str] = ()) -> int:
+    """Delete the sockets that an earlier run left in the directory and return their number. For plugins, this is the
+    signal to register again. Files whose names are in `keep` stay, even if they are sockets. While another process
+    serves registrations there, raise `InUse` and delete nothing."""
     _refuse_if_served(directory / SOCKET)
-    stale = [path for path in _entries(directory) if path.name != CHECKPOINT and _is_socket(path)]
+    stale = [path for path in _entries(directory) if path.name not in keep and _is_socket(path)]
     problems = []
     for path in stale:
         try:

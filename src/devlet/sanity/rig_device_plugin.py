@@ -12,7 +12,7 @@ from typing import ClassVar
 import anyio
 
 from devlet.errors import PluginError
-from devlet.plugins.registration_server import CHECKPOINT, SOCKET
+from devlet.plugins.registration_server import SOCKET
 from devlet.runtime.cdi.cache import Cache
 from devlet.runtime.cdi.registry import Registry
 from devlet.sanity import host, rig
@@ -20,6 +20,7 @@ from devlet.sanity.check import CannotTell
 from devlet.sanity.kubelet import Kubelet, Registration
 from devlet.sanity.plugin_client import PluginClient
 from devlet.sanity.rig import Rig
+from devlet.state import device_checkpoint
 
 __all__ = ["DevicePluginRig", "Places", "Settings"]
 
@@ -144,7 +145,7 @@ class DevicePluginRig(Rig):
 
     def leftovers(self) -> list[Path]:
         """What lies in the directories and is not the kubelet's."""
-        ours = {SOCKET, CHECKPOINT}
+        ours = {SOCKET, device_checkpoint.FILE_NAME}
         own = [path for path in self.places.device_plugins.iterdir() if path.name not in ours]
         return sorted([*own, *self.places.registry.iterdir()])
 

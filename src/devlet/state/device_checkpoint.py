@@ -17,6 +17,7 @@ from devlet.state.device_entry import NO_NODE, Checkpoint, Entry, Form, checksum
 from devlet.state.go_json import Malformed
 
 __all__ = [
+    "FILE_NAME",
     "Checkpoint",
     "Damage",
     "Encoder",
@@ -32,6 +33,8 @@ __all__ = [
     "read",
     "read_entry",
 ]
+
+FILE_NAME = "kubelet_internal_checkpoint"  # in the directory of the device plugins' sockets
 
 MAX_BYTES = 256 << 20
 

@@ -28,6 +28,7 @@ from devlet.node.claims import health_store, manager
 from devlet.plugins import registration_server
 from devlet.runtime import none
 from devlet.serve import pod_resources
+from devlet.state import device_checkpoint
 
 __all__ = ["Leftovers", "NodeLife", "beside"]
 
@@ -35,7 +36,7 @@ for _late in ("devlet.daemon.control", "devlet.alloc.admission"):  # or else the
     import_module(_late)
 
 _FILES = (
-    f"{DEVICE_PLUGINS}/{registration_server.CHECKPOINT}",
+    f"{DEVICE_PLUGINS}/{device_checkpoint.FILE_NAME}",
     manager.CHECKPOINT,
     health_store.FILE,
     none.STATE_FILE,

@@ -64,7 +64,7 @@ class NodeProcess(NodeApi):
         super().__init__(root)
         self.plugins = root / "device-plugins"
         self.registry = root / "plugins_registry"
-        self.checkpoint_path = self.plugins / "kubelet_internal_checkpoint"
+        self.checkpoint_path = self.plugins / device_checkpoint.FILE_NAME
         self.plugins.mkdir(mode=0o700, exist_ok=True)
         self.registry.mkdir(mode=0o700, exist_ok=True)
         file = root / "devlet.yaml"

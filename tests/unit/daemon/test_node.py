@@ -16,9 +16,9 @@ from devlet.daemon.node_settings import NodeSettings
 from devlet.errors import InvalidInput, NotFound
 from devlet.kit.clock import SystemClock
 from devlet.kit.metrics import Registry
-from devlet.node.devices.manager import CHECKPOINT
 from devlet.objects.documents import Document
 from devlet.objects.kinds import EVENTS, LEASES, NODES, PODS
+from devlet.state import device_checkpoint
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.waiting import until
 
@@ -88,7 +88,7 @@ async def test_the_sockets_are_private_and_old_ones_are_gone_at_the_start(store:
 
 
 async def test_a_damaged_checkpoint_is_an_event_of_the_node(store: Store, config: Config) -> None:
-    checkpoint = config.root / "device-plugins" / CHECKPOINT
+    checkpoint = config.root / "device-plugins" / device_checkpoint.FILE_NAME
     checkpoint.parent.mkdir()
     checkpoint.write_text("{")
 

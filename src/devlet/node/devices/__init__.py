@@ -1,1 +1,1 @@
-"""The device manager: which devices there are, who holds them, and what a container gets with them."""
+"""The device manager: the devices of plugins, their allocation to pods, and what containers get with them."""

@@ -1,4 +1,4 @@
-"""Available devices, sorted by how near they are to where they are wanted."""
+"""Available devices, divided by their NUMA nodes: aligned with an affinity, not aligned, or without nodes."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ __all__ = ["Split", "split"]
 
 
 class Split(NamedTuple):
-    """Every available device is in one of them."""
+    """Every available device is in one of these lists."""
 
     aligned: list[DeviceID]
     unaligned: list[DeviceID]
@@ -20,21 +20,23 @@ class Split(NamedTuple):
 
 
 def split(available: Sequence[DeviceID], devices: Mapping[DeviceID, Device], affinity: Mask | None) -> Split:
-    """Devices of a node stay together, in the order in which they are given; nodes with fewer of them come first, so
-    that the others stay whole. One that is near to several nodes counts for the first of them, and for those in the
-    mask before any other. One that is not in `devices` is near to none."""
+    """Divide the available devices by the affinity.
+
+    Devices of a node stay together, in the given order. Nodes with fewer devices come first, so that the others stay
+    whole. A device of several nodes counts for the first of them, and for nodes in the mask before all others. A device
+    that is missing in `devices` has no nodes."""
     if affinity is None:
         return Split([], [], list(available))
-    nearby: dict[int, list[DeviceID]] = {}
-    indifferent = []
+    by_node: dict[int, list[DeviceID]] = {}
+    without_node = []
     for id in available:
         device = devices.get(id)
         if device is None or not device.nodes:
-            indifferent.append(id)
+            without_node.append(id)
         else:
             for node in device.nodes:
-                nearby.setdefault(node, []).append(id)
-    order = sorted(nearby, key=lambda node: (len(nearby[node]), node))
-    aligned = dict.fromkeys(id for node in order if masks.contains(affinity, node) for id in nearby[node])
-    others = dict.fromkeys(id for node in order for id in nearby[node] if id not in aligned)
-    return Split(list(aligned), list(others), indifferent)
+                by_node.setdefault(node, []).append(id)
+    order = sorted(by_node, key=lambda node: (len(by_node[node]), node))
+    aligned = dict.fromkeys(id for node in order if masks.contains(affinity, node) for id in by_node[node])
+    others = dict.fromkeys(id for node in order for id in by_node[node] if id not in aligned)
+    return Split(list(aligned), list(others), without_node)

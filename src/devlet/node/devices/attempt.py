@@ -1,7 +1,7 @@
-"""One pod's admission: reserve devices, ask the plugins, and either commit all of it or leave no trace.
+"""One pod's admission: reserve devices, call the plugins, and either commit everything or leave no trace.
 
-Containers come in their order. What a plain init container got may be given to later containers of the pod, because it
-ends before they start; what a sidecar or an ordinary container got is its own.
+Containers are handled in their order. Later containers of the pod may get the devices of an ordinary init container,
+because it ends before they start. Devices of sidecars and other containers are not shared.
 """
 
 import logging
@@ -12,7 +12,7 @@ from typing import Protocol
 from devlet.errors import NotAllocated
 from devlet.kit.facts import facts
 from devlet.node.devices import hints, limits
-from devlet.node.devices.holdings import NO_NODE, Holding, Holdings
+from devlet.node.devices.allocations import NO_NODE, Allocation, Allocations
 from devlet.node.devices.inventory import Inventory, Resource
 from devlet.node.devices.selection import Ask, Want, check_healthy, choose, still_allocated
 from devlet.node.topology.hints import Hint, Hints, Mask
@@ -25,11 +25,11 @@ __all__ = ["Attempt", "Calls"]
 
 log = logging.getLogger(__name__)
 
-_ASKED = 3  # times at most
+_MAX_QUESTIONS = 3  # to a plugin about its preference
 
 
 class Calls(Protocol):
-    """The calls of a resource's plugin, wherever it is now."""
+    """Calls to the current plugin of a resource."""
 
     async def allocate(self, resource: ResourceName, devices: Sequence[DeviceID]) -> Grant: ...
 
@@ -37,13 +37,13 @@ class Calls(Protocol):
 
 
 class Attempt:
-    """A topology provider for one pod."""
+    """A topology provider for one pod. `save` returns when the allocations are durable."""
 
     def __init__(
         self,
         pod: Pod,
         inventory: Inventory,
-        holdings: Holdings,
+        allocations: Allocations,
         calls: Calls,
         save: Callable[[], Awaitable[None]],
         *,
@@ -52,15 +52,15 @@ class Attempt:
     ) -> None:
         self._pod = pod
         self._inventory = inventory
-        self._holdings = holdings
+        self._allocations = allocations
         self._calls = calls
         self._save = save
         self._nodes = machine_nodes
         self._now = now
         self._claimed = limits.claimed(pod)
         self._reserved: list[tuple[ResourceName, tuple[DeviceID, ...]]] = []
-        self._staged: list[Holding] = []
-        self._added: list[Holding] = []
+        self._staged: list[Allocation] = []
+        self._added: list[Allocation] = []
         self._reusable: dict[ResourceName, dict[DeviceID, None]] = {}
 
     def container_hints(self, container: Container) -> Hints:
@@ -71,10 +71,10 @@ class Attempt:
         return found
 
     def pod_hints(self) -> Hints:
-        held = self._holdings.of_pod(self._pod.uid)
+        held = self._allocations.of_pod(self._pod.uid)
         found = {}
         for resource, count in limits.of_pod(self._pod).items():
-            if not self._is_ours(resource):
+            if not self._is_plugin_resource(resource):
                 continue
             prior = {device for each in held if each.resource == resource for device in each.devices}
             found[resource] = self._hints(resource, count, prior or None, ())
@@ -86,7 +86,7 @@ class Attempt:
         resource = self._inventory.get(name)
         if resource is None:
             return ()
-        taken = self._holdings.taken(name)
+        taken = self._allocations.taken(name)
         free = [device for device in resource.healthy if device not in taken]
         return hints.for_request(resource.devices, free, reusable, prior, count, self._nodes)
 
@@ -97,41 +97,41 @@ class Attempt:
                 await self._allocate(container.name, resource, count, affinity)
             else:
                 self._check_prior(container.name, resource, count, prior)
-        self._hand_down(container)
+        self._update_reusable(container)
 
     async def commit(self) -> None:
-        """The pod holds its devices, durably. Unavailable if it cannot be written down: then it holds none of them."""
+        """Allocate the devices durably. Raise Unavailable if the checkpoint cannot be written: call `undo` then."""
         if not self._staged:
             return
         self._added, self._staged = self._staged, []
-        for holding in self._added:
-            self._holdings.add(holding)
+        for allocation in self._added:
+            self._allocations.add(allocation)
         await self._save()
-        for holding in self._added:
-            where = {"containerName": holding.container, "resourceName": holding.resource}
-            log.info("devices allocated", extra=facts(**where, devices=sorted(holding.devices)))
+        for allocation in self._added:
+            where = {"containerName": allocation.container, "resourceName": allocation.resource}
+            log.info("devices allocated", extra=facts(**where, devices=sorted(allocation.devices)))
         self._added = []
 
     def undo(self) -> bool:
-        """Give back what was not committed. True if some of it may have been written down already."""
+        """Free what was not committed. Return True if the checkpoint may already contain some of it."""
         written = bool(self._added)
-        for holding in self._added:
-            self._holdings.remove(holding)
+        for allocation in self._added:
+            self._allocations.remove(allocation)
         for resource, devices in self._reserved:
-            self._holdings.unreserve(resource, devices)
+            self._allocations.unreserve(resource, devices)
         self._added, self._staged, self._reserved = [], [], []
         return written
 
     def _wanted(self, container: Container) -> dict[ResourceName, int]:
         found = limits.of_container(container, self._claimed)
-        return {resource: count for resource, count in sorted(found.items()) if self._is_ours(resource)}
+        return {resource: count for resource, count in sorted(found.items()) if self._is_plugin_resource(resource)}
 
-    def _is_ours(self, resource: ResourceName) -> bool:
-        return resource in self._inventory or resource in self._holdings.counts()
+    def _is_plugin_resource(self, resource: ResourceName) -> bool:
+        return resource in self._inventory or resource in self._allocations.counts()
 
     def _prior(self, container: ContainerName, resource: ResourceName) -> tuple[DeviceID, ...] | None:
-        holding = self._holdings.get(self._pod.uid, container, resource)
-        return tuple(holding.devices) if holding else None
+        allocation = self._allocations.get(self._pod.uid, container, resource)
+        return tuple(allocation.devices) if allocation else None
 
     def _check_prior(
         self, container: ContainerName, name: ResourceName, count: int, prior: tuple[DeviceID, ...]
@@ -146,22 +146,22 @@ class Attempt:
         self, container: ContainerName, resource: ResourceName, count: int, affinity: Mask | None
     ) -> None:
         devices = await self._select(resource, count, affinity)
-        self._holdings.reserve(self._pod.uid, resource, devices)
+        self._allocations.reserve(self._pod.uid, resource, devices)
         self._reserved.append((resource, devices))
         grant = await self._calls.allocate(resource, devices)
         by_node = _by_node(devices, self._inventory.get(resource))
-        self._staged.append(Holding(self._pod.uid, container, resource, by_node, grant, self._now()))
+        self._staged.append(Allocation(self._pod.uid, container, resource, by_node, grant, self._now()))
 
     async def _select(self, name: ResourceName, count: int, affinity: Mask | None) -> tuple[DeviceID, ...]:
-        """Nothing is awaited between the choice that is returned and its reservation."""
-        for left in reversed(range(_ASKED)):
+        """The caller must reserve the returned devices before it awaits anything."""
+        for left in reversed(range(_MAX_QUESTIONS)):
             choice = choose(self._want(name, count, affinity))
             if not isinstance(choice, Ask):
                 return choice
             preferred = await self._calls.preferred(name, choice)
-            free = set(choice.available).difference(self._holdings.taken(name)).union(choice.must_include)
+            free = set(choice.available).difference(self._allocations.taken(name)).union(choice.must_include)
             if not left or free.issuperset(set(preferred).intersection(choice.available)):
-                break  # or else others took what it prefers meanwhile
+                break  # otherwise other pods took preferred devices meanwhile
         final = choose(self._want(name, count, affinity), preferred)
         assert not isinstance(final, Ask)
         return final
@@ -177,21 +177,21 @@ class Attempt:
             count,
             resource.devices,
             resource.healthy,
-            self._holdings.taken(name),
+            self._allocations.taken(name),
             tuple(self._reusable.get(name, ())),
             affinity,
             current is not None and current.options.preferred_allocation,
-            self._holdings.taken_at_the_start(name, resource.healthy),
+            self._allocations.taken_at_the_start(name, resource.healthy),
         )
 
-    def _hand_down(self, container: Container) -> None:
-        """Whether later containers may take over what this one has."""
-        passes_on = limits.is_plain_init(self._pod, container)
-        held = self._holdings.of_container(self._pod.uid, container.name)
-        for holding in [*held, *(each for each in self._staged if each.container == container.name)]:
-            reusable = self._reusable.setdefault(holding.resource, {})
-            for device in holding.devices:
-                if passes_on:
+    def _update_reusable(self, container: Container) -> None:
+        """Let later containers reuse the devices of an ordinary init container, and no others."""
+        is_reusable = limits.is_plain_init(self._pod, container)
+        held = self._allocations.of_container(self._pod.uid, container.name)
+        for allocation in [*held, *(each for each in self._staged if each.container == container.name)]:
+            reusable = self._reusable.setdefault(allocation.resource, {})
+            for device in allocation.devices:
+                if is_reusable:
                     reusable[device] = None
                 else:
                     reusable.pop(device, None)
@@ -202,7 +202,7 @@ def _unregistered(resource: ResourceName) -> NotAllocated:
 
 
 def _by_node(devices: Sequence[DeviceID], resource: Resource | None) -> dict[int, tuple[DeviceID, ...]]:
-    """A device that vanished from the list meanwhile is near to nothing."""
+    """Group the devices by node. Devices that the plugin does not list have none."""
     found: dict[int, tuple[DeviceID, ...]] = {}
     for id in devices:
         device = resource.devices.get(id) if resource else None

@@ -1,7 +1,7 @@
-"""What a container gets with its devices: the answers of all its plugins put together.
+"""What a container gets with its devices: the merged answers of all its plugins.
 
-Two plugins may want the same variable or path. Resources are visited by name and the first one keeps it, so that the
-outcome does not depend on chance; every difference is told as a conflict.
+Two plugins may set the same variable or path. The first resource by name wins, so the result is deterministic; every
+difference is reported as a conflict.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ Keyed = Sequence[tuple[str, T]]
 
 
 class ContainerOptions(Struct, frozen=True):
-    """`conflicts` are sentences for people: what a plugin asked for and did not get."""
+    """`conflicts` are sentences for people: what a plugin requested and the container does not get."""
 
     env: tuple[tuple[str, str], ...] = ()
     mounts: tuple[Mount, ...] = ()
@@ -33,7 +33,7 @@ class ContainerOptions(Struct, frozen=True):
 
 
 def merge(grants: Grants) -> ContainerOptions | None:
-    """None if there are no grants at all; grants of nothing are options without anything."""
+    """Return None if there are no grants. Empty grants give empty options."""
     if not grants:
         return None
     ordered = sorted(grants, key=lambda each: each[0])
@@ -53,7 +53,7 @@ def _pairs(values: Mapping[str, str]) -> Keyed[tuple[str, str]]:
 
 
 def _first(kind: str, grants: Grants, keyed: Callable[[Grant], Keyed[T]], conflicts: list[str]) -> tuple[T, ...]:
-    """The first value of each key. `conflicts` gets the others, by name only: a value may be secret."""
+    """Return the first value of each key. Add the others to `conflicts`, by name only: a value may be secret."""
     kept: dict[str, tuple[ResourceName, T]] = {}
     for resource, grant in grants:
         for key, value in keyed(grant):

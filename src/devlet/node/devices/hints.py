@@ -1,6 +1,6 @@
-"""From which NUMA nodes a request for devices can be met, and which of these ways are as narrow as they could be.
+"""Topology hints for a request of devices: the combinations of NUMA nodes that can satisfy it.
 
-"Preferred" is measured against an idle machine: all devices that are known count, also those that are broken or taken.
+Whether a hint is preferred is measured against an idle machine: all known devices count, even unhealthy and taken ones.
 """
 
 from collections import Counter
@@ -17,8 +17,8 @@ __all__ = ["EXHAUSTIVE", "for_request", "generate"]
 
 Devices = Mapping[DeviceID, Device]
 
-# Up to so many nodes with devices, all their combinations are offered. With more, which would be millions, only single
-# nodes, pairs, and all together.
+# Up to this many nodes with devices, there is a hint for each combination. With more there would be millions, so there
+# are hints only for single nodes, for pairs, and for all nodes together.
 EXHAUSTIVE = 16
 
 
@@ -30,9 +30,9 @@ def for_request(
     request: int,
     nodes: Sequence[int],
 ) -> tuple[Hint, ...] | None:
-    """The hints for one resource of a container, or of a whole pod (where nothing is reusable). None: it does not
-    matter; empty: it cannot be met. `recorded` is what the container or pod holds already, and then has to be exactly
-    the request. `nodes` are those of the machine."""
+    """Return the hints for one resource of a container, or of a whole pod (where nothing is reusable). None means no
+    preference; empty means that the request cannot be satisfied. `recorded` are the devices that the container or pod
+    already has; their number must equal the request. `nodes` are the machine's."""
     if not any(device.nodes for device in devices.values()):
         return None
     if recorded:
@@ -49,8 +49,8 @@ def generate(
     request: int,
     nodes: Sequence[int],
 ) -> tuple[Hint, ...]:
-    """One hint for each combination of nodes that has enough; all that is reusable has to be near to it. A device that
-    is not in `devices` is near to nothing."""
+    """Return a hint for each combination of nodes that has enough devices and includes a node of each reusable one. A
+    device that is missing in `devices` has no nodes."""
     machine = masks.bits(nodes)
     known = _counts(devices.values(), machine)
     reused = _counts(_found(devices, reusable), machine)
@@ -72,7 +72,7 @@ def _found(devices: Devices, ids: Iterable[DeviceID]) -> Iterator[Device]:
 
 
 def _counts(devices: Iterable[Device], machine: Mask) -> Counter[Mask]:
-    """How many devices are near to which nodes; those that are near to none of this machine do not count."""
+    """Count the devices by their nodes. Devices without a node of this machine do not count."""
     counts: Counter[Mask] = Counter()
     for nodes, number in Counter(device.nodes for device in devices).items():
         mask = masks.bits(node for node in nodes if masks.contains(machine, node))

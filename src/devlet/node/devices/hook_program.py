@@ -1,7 +1,7 @@
-"""Run a program to its end: a small environment, a message on its standard input, and no longer than it may take.
+"""Run a program with a small environment, a message on its standard input, and a timeout.
 
-It gets a process group of its own, all of which is killed if it takes too long. What it prints is kept only to be shown
-if it fails, and only the end of it.
+The program gets its own process group, which is killed after the timeout. Only the end of its output is kept, for the
+error message if it fails.
 """
 
 import os
@@ -20,11 +20,11 @@ __all__ = ["run"]
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KEPT = 2_000  # bytes of output
 _SHOWN = 500  # characters of it
-_REST = 0.1  # seconds for output that is still on its way; a process that it left running may hold the pipe for ever
+_REST = 0.1  # seconds to wait for the rest of the output; a process that it left running may keep the pipe open
 
 
 async def run(argv: Sequence[str], environment: Mapping[str, str], message: bytes, timeout: float) -> None:
-    """`Unavailable` if it did not end well: not started, not in time, or not with exit code 0."""
+    """Raise `Unavailable` if the program cannot be started, exceeds the timeout, or does not exit with 0."""
     process = await _start(argv, {"PATH": _PATH, **environment})
     tail = bytearray()
     try:
@@ -33,14 +33,14 @@ async def run(argv: Sequence[str], environment: Mapping[str, str], message: byte
     finally:
         await _end(process)
     if scope.cancelled_caught:
-        raise Unavailable(f"{argv[0]} was killed after {timeout:g} s{_said(tail)}")
+        raise Unavailable(f"{argv[0]} was killed after {timeout:g} s{_output(tail)}")
     if process.returncode != 0:
-        raise Unavailable(f"{argv[0]} {_ending(process.returncode)}{_said(tail)}")
+        raise Unavailable(f"{argv[0]} {_how_it_ended(process.returncode)}{_output(tail)}")
 
 
 async def _start(argv: Sequence[str], environment: Mapping[str, str]) -> Process:
     try:
-        # Cancelled half-way, it would kill the program but not what that has started.
+        # A cancellation half-way would kill the program, but not the processes that it has started.
         with anyio.CancelScope(shield=True):
             process = await anyio.open_process(
                 list(argv), stderr=subprocess.STDOUT, env=environment, cwd="/", start_new_session=True
@@ -54,19 +54,19 @@ async def _communicate(process: Process, message: bytes, tail: bytearray) -> Non
     assert process.stdin is not None
     assert process.stdout is not None
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_tell, process.stdin, message)
-        tasks.start_soon(_listen, process.stdout, tail)
+        tasks.start_soon(_send, process.stdin, message)
+        tasks.start_soon(_collect, process.stdout, tail)
         await process.wait()
         tasks.cancel_scope.deadline = anyio.current_time() + _REST
 
 
-async def _tell(stdin: ByteSendStream, message: bytes) -> None:
-    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # it need not listen
+async def _send(stdin: ByteSendStream, message: bytes) -> None:
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # it may ignore its input
         await stdin.send(message)
         await stdin.aclose()
 
 
-async def _listen(stdout: ByteReceiveStream, tail: bytearray) -> None:
+async def _collect(stdout: ByteReceiveStream, tail: bytearray) -> None:
     async for data in stdout:
         tail += data
         del tail[:-_KEPT]
@@ -74,14 +74,14 @@ async def _listen(stdout: ByteReceiveStream, tail: bytearray) -> None:
 
 async def _end(process: Process) -> None:
     with anyio.CancelScope(shield=True):
-        # As long as it has not been waited for, the group with its number is certainly its own.
+        # Until it has been waited for, its process group id cannot be reused.
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         await process.aclose()
 
 
-def _ending(returncode: int | None) -> str:
+def _how_it_ended(returncode: int | None) -> str:
     if returncode is not None and returncode < 0:
         return f"was ended by {_signal(-returncode)}"
     return f"exited with {returncode}"
@@ -92,6 +92,6 @@ def _signal(number: int) -> str:
     return signal.Signals(number).name if number in {*signal.Signals} else f"signal {number}"
 
 
-def _said(tail: bytearray) -> str:
+def _output(tail: bytearray) -> str:
     text = tail.decode(errors="replace").rstrip()[-_SHOWN:].lstrip()
     return f": {text}" if text else ""

@@ -1,9 +1,9 @@
-"""What device plugins list, and how the plugins are. Pure: time is handed in, nothing is awaited.
+"""What device plugins list, and the state of the plugins. Pure: time is an argument, nothing is awaited.
 
-A resource may have several instances of its plugin, for instance during an update. The newest connected one counts; an
-older one stays connected as a standby and counts again if the newest goes. What an instance reports while it does not
-count is remembered, not shown. When none is connected the devices stay known and are not healthy, and after the grace
-period the resource is forgotten.
+A resource may have several instances of its plugin, for instance during an update. The newest connected instance is the
+current one; an older one stays connected as a standby and becomes current again if the newest one disconnects. Lists of
+a standby are kept for that moment. When no instance is connected, the devices stay known but are not healthy, and after
+the grace period the resource is forgotten.
 
     registered ──list──▶ listed ──stream ends──▶ stopped ──grace period──▶ forgotten
                             ▲                       │
@@ -23,16 +23,17 @@ from devlet.objects.identifiers import DeviceID, ResourceName
 from devlet.plugins.device_plugin import Offer
 from devlet.plugins.devices import HEALTHY, UNHEALTHY, Device, Options
 
-__all__ = ["UNKNOWN", "Capacity", "Instance", "Inventory", "Moment", "Resource"]
+__all__ = ["HEALTH_GRACE", "UNKNOWN", "Capacity", "Instance", "Inventory", "Moment", "Resource"]
 
-UNKNOWN = "Unknown"  # the health of a device about which nobody says anything
+UNKNOWN = "Unknown"  # the health of a device that no connected plugin lists
+HEALTH_GRACE = 30.0  # seconds
 
 Devices = dict[DeviceID, Device]
-Changes = frozenset[DeviceID]  # devices whose health is another one now
+Changes = frozenset[DeviceID]  # devices whose health has changed
 
 
 class Moment(Struct, frozen=True, gc=False):
-    """Now, by both clocks."""
+    """A point in time by both clocks."""
 
     time: datetime
     monotonic: float
@@ -54,16 +55,16 @@ class Instance:
 
 @dataclass(slots=True, eq=False)
 class Resource:
-    """`devices` is the list that counts, in natural order; `fresh` says that it came after the last start, `stale` that
-    no plugin updates it any more. `stopped` is the moment since which no instance is connected. `unheard`: it is known
-    from before a restart, and no plugin has listed its devices since."""
+    """`devices` is the list of the current instance in natural order, or the last one. `stale`: no instance updates it.
+    `reported`: a plugin has listed devices since devlet started. `health_pending`: known from before a restart, and pod
+    statuses still keep the health from then. `stopped` is the moment since which no instance is connected."""
 
     name: ResourceName
     since: Moment
     listed: bool = False
-    fresh: bool = False
+    reported: bool = False
     stale: bool = False
-    unheard: bool = False
+    health_pending: bool = False
     stopped: Moment | None = None
     devices: Devices = field(default_factory=dict)
     healthy: tuple[DeviceID, ...] = ()
@@ -71,7 +72,7 @@ class Resource:
 
     @property
     def current(self) -> Instance | None:
-        """The instance that counts, and to which calls go."""
+        """The instance whose list is used and whose calls are made: the newest connected one."""
         return next((each for each in reversed(self.instances) if each.connected), None)
 
     def health(self, device: DeviceID) -> str:
@@ -89,7 +90,7 @@ class Resource:
 
 
 class Capacity(Struct, frozen=True):
-    """`removed` are resources that were there and are no more."""
+    """`removed` are the resources that were forgotten."""
 
     capacity: dict[ResourceName, int]
     allocatable: dict[ResourceName, int]
@@ -97,8 +98,12 @@ class Capacity(Struct, frozen=True):
 
 
 class Inventory:
-    def __init__(self, grace: float) -> None:
+    """`grace` is how long a resource stays known without a plugin, `health_grace` how long its devices keep the health
+    from before a restart; both in seconds."""
+
+    def __init__(self, grace: float, health_grace: float = HEALTH_GRACE) -> None:
         self._grace = grace
+        self._health_grace = health_grace
         self._generations = count(1)
         self._resources: dict[ResourceName, Resource] = {}
         self._removed: set[ResourceName] = set()
@@ -112,14 +117,16 @@ class Inventory:
     def resources(self) -> list[Resource]:
         return [self._resources[name] for name in sorted(self._resources)]
 
+    # Plugins
+
     def restore(self, names: Iterable[ResourceName], now: Moment) -> None:
-        """Resources from before a restart: known, without devices, waiting for their plugins."""
+        """Add resources from before a restart: known, without devices, stopped."""
         for name in names:
-            self._resources[name] = Resource(name, since=now, listed=True, stale=True, unheard=True, stopped=now)
+            self._resources[name] = Resource(name, since=now, listed=True, stale=True, health_pending=True, stopped=now)
 
     def register(self, offer: Offer, options: Options, pid: int | None, now: Moment) -> tuple[Instance, list[Instance]]:
-        """The new instance, and those it replaces: a plugin that listens on the same socket again is not a second
-        one."""
+        """Return the new instance and those that it replaces: a plugin that registers the same socket again replaces
+        itself, and disconnected instances are dropped."""
         resource = self._resources.setdefault(offer.resource, Resource(offer.resource, since=now))
         self._removed.discard(offer.resource)
         resource.stopped = None
@@ -130,12 +137,13 @@ class Inventory:
         return instance, replaced
 
     def reconnect(self, instance: Instance, options: Options, pid: int | None, now: Moment) -> None:
-        """It answers again, without having registered anew."""
+        """Record that the instance answers again, without having registered again."""
         self._resources[instance.offer.resource].stopped = None
         instance.connected, instance.devices, instance.message = True, None, ""
         instance.options, instance.pid, instance.since = options, pid, now
 
     def report(self, instance: Instance, devices: Iterable[Device], now: Moment) -> Changes:
+        """Record a list that the instance has sent."""
         resource = self._resource(instance)
         if resource is None:
             return frozenset()
@@ -144,17 +152,17 @@ class Inventory:
         instance.devices = {device.id: device for device in in_order(devices, key=lambda device: device.id)}
         if instance is not resource.current:
             return frozenset()
-        resource.fresh = True
+        resource.reported = True
         return _show(resource, instance.devices, stale=False)
 
     def disconnect(self, instance: Instance, message: str, now: Moment) -> Changes:
-        """Its stream ended. An older instance that is still there counts from now on."""
+        """Record that the instance's stream has ended. A connected older instance becomes the current one."""
         instance.connected, instance.message, instance.since = False, message, now
         resource = self._resource(instance)
         return self._fall_back(resource, now) if resource else frozenset()
 
     def remove(self, instance: Instance, now: Moment) -> Changes:
-        """It was deregistered, or has given up."""
+        """Drop an instance that was deregistered, or that is not dialled again."""
         resource = self._resource(instance)
         if resource is None:
             return frozenset()
@@ -162,7 +170,7 @@ class Inventory:
         return self._fall_back(resource, now)
 
     def _resource(self, instance: Instance) -> Resource | None:
-        """None if the instance is no longer one of it: what was under way may arrive late."""
+        """Return None if the instance was replaced or forgotten: its last events may arrive afterwards."""
         resource = self._resources.get(instance.offer.resource)
         return resource if resource and instance in resource.instances else None
 
@@ -175,23 +183,50 @@ class Inventory:
             return frozenset()
         return _show(resource, successor.devices, stale=False)
 
+    # Expiry
+
+    def expires_in(self, name: ResourceName, now: Moment) -> float | None:
+        """Return the seconds until `expire_health` or `expire` affects the resource; None if a plugin is connected."""
+        resource = self._resources.get(name)
+        if resource is None or resource.stopped is None:
+            return None
+        grace = min(self._grace, self._health_grace) if resource.health_pending else self._grace
+        return max(0.0, grace - (now.monotonic - resource.stopped.monotonic))
+
+    def expire_health(self, now: Moment) -> list[ResourceName]:
+        """Return the resources whose plugins have not registered within the health grace period. From now on, the
+        health of their devices is unknown. Each resource is returned once."""
+        found = [
+            each for each in self._resources.values() if each.health_pending and self._is_health_overdue(each, now)
+        ]
+        for resource in found:
+            resource.health_pending = False
+        return [each.name for each in found]
+
+    def _is_health_overdue(self, resource: Resource, now: Moment) -> bool:
+        return resource.stopped is not None and now.monotonic - resource.stopped.monotonic >= self._health_grace
+
     def expire(self, now: Moment) -> list[Resource]:
-        """Forget resources that have been without a plugin for longer than the grace period; each is told once."""
-        gone = [each for each in self._resources.values() if self._is_over(each, now)]
+        """Forget the resources that have been without a plugin for longer than the grace period, and return them."""
+        gone = [each for each in self._resources.values() if each.stopped and self.is_overdue(each.stopped, now)]
         for resource in gone:
             del self._resources[resource.name]
             self._removed.add(resource.name)
         return gone
 
-    def _is_over(self, resource: Resource, now: Moment) -> bool:
-        return resource.stopped is not None and now.monotonic - resource.stopped.monotonic > self._grace
+    def is_overdue(self, since: Moment, now: Moment) -> bool:
+        """Return True if the grace period that began at `since` is over."""
+        return now.monotonic - since.monotonic > self._grace
 
-    def awaited(self, name: ResourceName, now: Moment) -> bool:
-        """Whether its devices may still come: it is known from before a restart, or its plugin has just registered."""
+    def is_pending(self, name: ResourceName, now: Moment) -> bool:
+        """Return True if the resource's first list is expected within the grace period: the resource is known from
+        before a restart, or its plugin has just registered."""
         resource = self._resources.get(name)
-        if resource is None or resource.fresh or (resource.current is None and resource.instances):
+        if resource is None or resource.reported or (resource.current is None and resource.instances):
             return False
-        return now.monotonic - resource.since.monotonic <= self._grace
+        return not self.is_overdue(resource.since, now)
+
+    # Views
 
     def capacity(self) -> Capacity:
         listed = [each for each in self._resources.values() if each.listed]
@@ -202,7 +237,7 @@ class Inventory:
         )
 
     def registered(self) -> dict[ResourceName, tuple[DeviceID, ...]]:
-        """As the checkpoint has it."""
+        """Return the registered devices as the checkpoint contains them: the healthy ones."""
         return {each.name: each.healthy for each in self._resources.values() if each.listed}
 
     def allocatable(self) -> dict[ResourceName, tuple[Device, ...]]:
@@ -211,11 +246,11 @@ class Inventory:
 
 
 def _show(resource: Resource, devices: Devices, *, stale: bool) -> Changes:
-    """Let this list count, and say whose health is another one now."""
+    """Make this the list of the resource. Return the devices whose health changes with it."""
     before = _healths(resource)
-    resource.devices, resource.stale, resource.listed, resource.unheard = devices, stale, True, False
+    resource.devices, resource.stale, resource.listed, resource.health_pending = devices, stale, True, False
     healthy = () if stale else tuple(device.id for device in devices.values() if device.is_healthy)
-    if healthy != resource.healthy:  # the same object as long as it is the same: others remember it
+    if healthy != resource.healthy:  # keep the object while it is equal: `Allocations` remembers its identity
         resource.healthy = healthy
     after = _healths(resource)
     return frozenset(id for id in before.keys() | after.keys() if before.get(id, UNKNOWN) != after.get(id, UNKNOWN))

@@ -1,32 +1,32 @@
-"""Holdings as a pod's own status tells them, for when the checkpoint was lost. Pure."""
+"""Allocations as pod statuses contain them, for use when the checkpoint was lost. Pure."""
 
 from devlet.node.devices import limits
-from devlet.node.devices.holdings import NO_NODE, Holding
+from devlet.node.devices.allocations import NO_NODE, Allocation
 from devlet.objects.container import ContainerStatus
 from devlet.objects.identifiers import DeviceID, ResourceName
 from devlet.objects.pod import Pod
 
 __all__ = ["learned"]
 
-_CLAIM = "claim:"  # how statuses of claims begin: those are not devices of plugins
+_CLAIM = "claim:"  # the prefix of the statuses of claims, which are not devices of plugins
 
 
-def learned(pod: Pod) -> list[Holding]:
+def learned(pod: Pod) -> list[Allocation]:
     status = pod.status
     return [
-        holding
+        allocation
         for container in (*status.init_container_statuses, *status.container_statuses)
-        for holding in _of_container(pod, container)
+        for allocation in _of_container(pod, container)
     ]
 
 
-def _of_container(pod: Pod, status: ContainerStatus) -> list[Holding]:
-    """A container that has ended for good holds nothing. What stands behind an extended resource may be a claim."""
+def _of_container(pod: Pod, status: ContainerStatus) -> list[Allocation]:
+    """A terminated container has no devices. An extended resource may be satisfied by a claim."""
     if status.state.terminated:
         return []
     claimed = limits.claimed(pod)
     return [
-        Holding(
+        Allocation(
             pod.uid,
             status.name,
             ResourceName(each.name),

@@ -1,7 +1,7 @@
-"""How many devices a pod and its containers ask for.
+"""The number of devices that a pod and its containers request.
 
-Limits count, not requests. A limit that is met by a resource claim (an extended resource behind which the scheduler put
-one) is nothing for device plugins.
+Limits count, not requests. Limits that a resource claim satisfies, because the scheduler made one for an extended
+resource, do not concern device plugins.
 """
 
 from collections import Counter
@@ -16,7 +16,8 @@ __all__ = ["claimed", "is_plain_init", "of_container", "of_pod"]
 
 
 def of_container(container: Container, claimed: Claimed = ()) -> dict[ResourceName, int]:
-    """Limits that can be devices, rounded up; none of zero. A device's resource has a domain: `cpu` has none."""
+    """Return the positive limits of resources that may be devices, rounded up. The name of such a resource has a
+    domain, unlike `cpu`."""
     found = {}
     for name, quantity in container.resources.limits.items():
         resource = ResourceName(name)
@@ -27,7 +28,7 @@ def of_container(container: Container, claimed: Claimed = ()) -> dict[ResourceNa
 
 
 def of_pod(pod: Pod) -> dict[ResourceName, int]:
-    """The most that the pod holds at one time: init containers come one after the other, sidecars stay."""
+    """Return the most devices that the pod has at one time: init containers run one after the other, sidecars stay."""
     without = claimed(pod)
     peak: Counter[ResourceName] = Counter()
     sidecars: Counter[ResourceName] = Counter()
@@ -43,5 +44,5 @@ def of_pod(pod: Pod) -> dict[ResourceName, int]:
 
 
 def is_plain_init(pod: Pod, container: Container) -> bool:
-    """Whether it ends before the next container starts."""
+    """Return True if the container ends before the next one starts."""
     return not container.is_sidecar and any(each.name == container.name for each in pod.spec.init_containers)

@@ -1,4 +1,4 @@
-"""The order of devices: as people count, gpu-2 before gpu-10."""
+"""The natural order of device ids: gpu-2 before gpu-10."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ _number = re.compile("[0-9]+")
 
 
 def natural(id: str) -> tuple[str, str]:
-    """A sort key. No two ids have the same one."""
+    """Return a sort key that is unique to the id."""
     return _number.sub(_padded, id), id
 
 
@@ -21,5 +21,5 @@ def _padded(number: re.Match[str]) -> str:
 
 
 def in_order(things: Iterable[T], key: Callable[[T], str]) -> list[T]:
-    """Sorted by the id that `key` tells."""
+    """Return the things sorted by the id that `key` returns."""
     return sorted(things, key=lambda thing: natural(key(thing)))

@@ -1,4 +1,4 @@
-"""What the operator wants done with devices before somebody else gets them: wiping, resetting, counting.
+"""Release hooks: what the operator does with devices before other pods can get them, such as wiping or resetting.
 
     releaseHooks:
     - resource: gpu.example.com/gpu          # or "*"
@@ -7,8 +7,8 @@
     - resource: "*"
       python: our_hooks:released             # called in a thread, with a Release
 
-Hooks run in this order. When one fails, the devices stay with the pod that had them and all its hooks are run again
-later: a hook must not mind to be run twice.
+Hooks run in this order. If one fails, the devices stay allocated to the pod, and all of its hooks run again later. So
+hooks must be idempotent.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ __all__ = ["Release", "ReleaseHooks", "parse"]
 
 AT_ONCE = 8
 TIMEOUT = 30.0  # seconds
-_EVERY = "*"
+_ANY = "*"
 _MAX_HOOKS = 64
 _MAX_WORDS = 256
 _MAX_IDS = 64 << 10  # bytes of DEVLET_DEVICE_IDS: the kernel takes 128 KiB
@@ -52,8 +52,8 @@ class Hook:
     action: Action
     timeout: float = TIMEOUT
 
-    def concerns(self, release: Release) -> bool:
-        return self.resource in (_EVERY, release.resource)
+    def applies_to(self, release: Release) -> bool:
+        return self.resource in (_ANY, release.resource)
 
 
 class ReleaseHooks:
@@ -64,9 +64,9 @@ class ReleaseHooks:
         self._limiter = anyio.CapacityLimiter(at_once)
 
     async def run(self, release: Release) -> None:
-        """Run all hooks of the resource, one after the other. `Unavailable` says which failed and why."""
+        """Run all hooks of the resource, one after the other. Raise `Unavailable` if one fails."""
         for hook in self._hooks:
-            if hook.concerns(release):
+            if hook.applies_to(release):
                 async with self._limiter:
                     await self._run(hook, release)
 
@@ -75,13 +75,13 @@ class ReleaseHooks:
             await hook.action.run(release, hook.timeout)
         except Unavailable as e:
             raise Unavailable(f"release hook of {hook.resource}: {e}") from e
-        except Exception as e:  # whatever a hook does, it is the hook that failed
+        except Exception as e:  # a hook may raise anything
             raise Unavailable(f"release hook of {hook.resource}: {type(e).__name__}") from e
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program. If the ids are too many for one environment variable, it is run for some of them at a time."""
+    """A program. If the ids exceed one environment variable, it runs several times, with some of them each."""
 
     argv: tuple[str, ...]
 
@@ -99,7 +99,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A Python function. It cannot be stopped: one that takes too long is waited for again, not called again."""
+    """A Python function, which cannot be stopped. After a timeout the same call is waited for again, not repeated."""
 
     name: str
     function: Callable[[Release], Any]
@@ -117,8 +117,8 @@ class Function:
 
     def _start(self, release: Release) -> "Future[BaseException | None]":
         call = self._calls[release] = Future[BaseException | None]()
-        call.set_running_or_notify_cancel()  # from here on, who stops waiting does not cancel it
-        # Nobody waits for this thread at exit: the pool's threads would keep the process from ending.
+        call.set_running_or_notify_cancel()  # from here on, a waiter that is cancelled does not cancel the call
+        # A daemon thread, because threads of a pool would keep the process from exiting.
         threading.Thread(target=self._call, args=(call, release), name=self.name, daemon=True).start()
         return call
 
@@ -151,8 +151,8 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def parse(values: Any, *, timeout: float = TIMEOUT, place: str = "releaseHooks") -> ReleaseHooks:
-    """From plain values, as YAML has them; `InvalidInput` names the place. `timeout` is for hooks that give none.
-    Programs must be there and functions be importable."""
+    """Convert plain values, as in YAML. `timeout` is the default of hooks without one. Programs must exist and
+    functions must be importable. Raise `InvalidInput`, which names the place."""
     try:
         entries = msgspec.convert(values, list[_Entry])
     except msgspec.ValidationError as e:
@@ -163,7 +163,7 @@ def parse(values: Any, *, timeout: float = TIMEOUT, place: str = "releaseHooks")
 
 
 def _hook(entry: _Entry, place: str, timeout: float) -> Hook:
-    if entry.resource != _EVERY and extended_resource_name(entry.resource):
+    if entry.resource != _ANY and extended_resource_name(entry.resource):
         raise InvalidInput(
             f'{place}.resource: {entry.resource[:80]!r} is neither a name such as vendor.com/gpu nor "*"'
         )

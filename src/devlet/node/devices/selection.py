@@ -1,8 +1,8 @@
-"""Which devices a container gets. Pure, and deterministic: the same state gives the same devices.
+"""The choice of a container's devices. Pure and deterministic: the same state gives the same devices.
 
-Devices that an init container of the pod has done with come first, then those on the NUMA nodes that were agreed on,
-then others. Where there is a choice the plugin may be asked what it prefers: `choose` then returns what to ask, and is
-called again with the answer and the state of that moment, because time has passed.
+Devices that an init container of the pod no longer uses come first, then those on the NUMA nodes of the pod's affinity,
+then others. If there is a choice and the plugin has preferences, `choose` returns what to ask it, and is called again
+with the answer and the state of that moment, because time has passed.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ __all__ = ["Ask", "Want", "choose", "still_allocated"]
 
 
 class Want(Struct, frozen=True):
-    """A request, and the state it meets. `healthy` and `reusable` are in the order in which they are taken."""
+    """A request and the present state. `healthy` and `reusable` are in the order in which devices are taken."""
 
     resource: ResourceName
     count: int
@@ -29,12 +29,12 @@ class Want(Struct, frozen=True):
     taken: Collection[DeviceID]
     reusable: Sequence[DeviceID] = ()
     affinity: Mask | None = None
-    prefers: bool = False  # the plugin can be asked
-    skip: int = 0  # so many of the first healthy ones are known to be taken
+    prefers: bool = False  # the plugin has preferences
+    skip: int = 0  # this many of the first healthy devices are known to be taken
 
 
 class Ask(Struct, frozen=True):
-    """What the plugin is asked: which `size` of the available devices, the mandatory ones included."""
+    """A question for the plugin: which `size` of the available devices it prefers, including the mandatory ones."""
 
     available: tuple[DeviceID, ...]
     must_include: tuple[DeviceID, ...]
@@ -44,7 +44,8 @@ class Ask(Struct, frozen=True):
 def still_allocated(
     resource: ResourceName, prior: Collection[DeviceID], count: int, healthy: Collection[DeviceID], owner: str
 ) -> None:
-    """What a container holds already is what it asks for, and works. `owner` names pod and container."""
+    """Raise NotAllocated unless the container has as many devices as it requests, and all are healthy. `owner` names
+    the pod and the container."""
     if len(prior) != count:
         raise NotAllocated(f'{owner} changed request for resource "{resource}" from {len(prior)} to {count}')
     check_healthy(resource, healthy)
@@ -60,7 +61,7 @@ def check_healthy(resource: ResourceName, healthy: Collection[DeviceID]) -> None
 
 
 def choose(want: Want, preferred: Sequence[DeviceID] | None = None) -> tuple[DeviceID, ...] | Ask:
-    """The devices, or what to ask first. NotAllocated if they do not suffice."""
+    """Return the devices, or what to ask the plugin first. Raise NotAllocated if there are too few devices."""
     check_healthy(want.resource, want.healthy)
     chosen = _reused(want)
     needed = want.count - len(chosen)
@@ -76,7 +77,7 @@ def choose(want: Want, preferred: Sequence[DeviceID] | None = None) -> tuple[Dev
             f"requested number of devices unavailable for {want.resource}."
             f" Requested: {needed}, Available: {len(available)}"
         )
-    aligned, unaligned, indifferent = split(available, want.devices, want.affinity)
+    aligned, unaligned, without_node = split(available, want.devices, want.affinity)
     if needed < len(aligned):
         pool, order = aligned, [aligned]
     else:
@@ -84,7 +85,7 @@ def choose(want: Want, preferred: Sequence[DeviceID] | None = None) -> tuple[Dev
         needed -= len(aligned)
         if not needed:
             return tuple(chosen)
-        pool, order = available, [unaligned, indifferent]
+        pool, order = available, [unaligned, without_node]
     if preferred is None and want.prefers:
         return Ask(tuple(dict.fromkeys([*pool, *chosen])), tuple(chosen), want.count)
     return tuple(_take(chosen, want.count, _known(preferred or (), pool), *order))

@@ -244,7 +244,7 @@ class PodWorker:
         """Nobody has looked for a node that has what a static pod asks for: it is for this one, and may yet come."""
         parts, pod = self._parts, self.pod
         unknown = parts.admission.unknown(pod) if self._object.is_static else ()
-        return tuple(dict.fromkeys((*parts.devices.awaited(pod), *unknown)))
+        return tuple(dict.fromkeys((*parts.devices.pending_resources(pod), *unknown)))
 
     async def _await_plugins(
         self, awaited: tuple[ResourceName, ...], runs: lifecycle.Runs, *, admitted: bool
@@ -310,7 +310,7 @@ class PodWorker:
                 self._tell_crashes(plan)
                 await self._write(plan if again is None else self._held_up(plan), runs)
                 return min((each for each in (plan.wake, again) if each is not None), default=None)
-            if awaited := tuple(parts.devices.awaited(self.pod)):
+            if awaited := tuple(parts.devices.pending_resources(self.pod)):
                 again = await self._await_plugins(awaited, runs, admitted=True)
                 return min(again, plan.wake or again)
             self._awaited = ()

@@ -1,1 +1,1 @@
-"""Which NUMA nodes a container's resources should come from. Pure but for `machine`, which reads what there is."""
+"""The NUMA nodes from which a container's resources come. Pure, except for `machine`, which reads sysfs."""

@@ -1,7 +1,7 @@
-"""Hints: from which NUMA nodes a request can be met, and how good that would be.
+"""Topology hints: the sets of NUMA nodes that can satisfy a request, and which of them are preferred.
 
-A mask is an int with a bit for each NUMA node. For one resource, None means "no preference" and an empty list "cannot
-be met at all"; they are never mixed up.
+A mask is an int with a bit for each NUMA node. For one resource, None means "no preference", and an empty list means
+that the request cannot be satisfied.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ Mask = int
 
 
 class Hint(Struct, frozen=True, gc=False):
-    """`mask` None: any node will do."""
+    """`mask` is None if any node will do."""
 
     mask: Mask | None
     preferred: bool
@@ -28,12 +28,12 @@ Hints = Mapping[ResourceName, Sequence[Hint] | None]
 
 
 class Provider(Protocol):
-    """Whoever hands out something that is near to a NUMA node, for one pod that is being admitted."""
+    """A hint provider for one pod that is being admitted: it allocates resources that belong to NUMA nodes."""
 
     def container_hints(self, container: Container) -> Hints: ...
 
     def pod_hints(self) -> Hints: ...
 
     async def allocate(self, container: Container, affinity: Mask | None) -> None:
-        """NotAllocated or PluginError if it cannot be."""
+        """Raise NotAllocated or PluginError if that is not possible."""
         ...

@@ -1,8 +1,8 @@
-"""All masks that arise if one mask of each of two sets are put together by AND.
+"""All intersections of a mask of one set with a mask of another.
 
-Pair by pair that is quick for a few nodes; with sixteen it would be four thousand million pairs. Then the answer is
-counted instead: how many pairs have both masks above a given one is a product of two numbers, and from these counts for
-all masks follows how many pairs meet in exactly that one.
+With a few nodes, pairs are intersected one by one. With sixteen nodes that would be four billion pairs, so the pairs
+are counted instead: the number of pairs whose masks both contain a given mask is a product of two numbers, and these
+products for all masks give the number of pairs whose intersection is exactly that mask.
 """
 
 from collections.abc import Set
@@ -14,7 +14,7 @@ from devlet.node.topology.hints import Mask
 
 __all__ = ["intersections"]
 
-_COUNTED_MAX = 20  # nodes: beyond, a table of all masks is too large
+_COUNTED_MAX = 20  # nodes; with more, a table of all masks is too large
 
 
 def intersections(left: Set[Mask], right: Set[Mask]) -> set[Mask]:
@@ -36,7 +36,7 @@ def _counted(left: Set[Mask], right: Set[Mask], shared: Mask) -> set[Mask]:
 
 
 def _submasks(mask: Mask) -> list[Mask]:
-    """All of them; the position in the list, read in binary, says which of the nodes one has."""
+    """Return all submasks. The bits of the position in the list select nodes of the mask."""
     every = [0]
     for node in masks.nodes(mask):
         every += [each | 1 << node for each in every]
@@ -44,9 +44,9 @@ def _submasks(mask: Mask) -> list[Mask]:
 
 
 def _sum_above(values: list[int]) -> list[int]:
-    """At each position the sum over all positions that have at least its bits."""
+    """Return at each position the sum over all positions that have at least its bits."""
     for _ in range(len(values).bit_length() - 1):
-        # The lowest bit is dealt with and becomes the highest, so that after all of them each is in its place again.
+        # Handle the lowest bit and make it the highest. After all rounds, each bit is in its place again.
         without, having = values[0::2], values[1::2]
         values = [*map(add, without, having), *having]
     return values

@@ -1,7 +1,7 @@
-"""Admission of a pod: asks all providers for hints, decides by the policy, and has them allocate accordingly.
+"""Admission of a pod by topology: collect the providers' hints, decide by the policy, let the providers allocate.
 
-Nothing is remembered here: the affinity is handed to the providers. What they allocated before a rejection is theirs
-to give back.
+The topology manager keeps no state: providers get the affinity as an argument. After a rejection, providers free what
+they have allocated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,14 +28,14 @@ NOT_ALIGNED = Rejection("TopologyAffinityError", "Resources cannot be allocated 
 
 
 class Scope(StrEnum):
-    """For what hints are merged: each container by itself, or all that a pod asks for."""
+    """Whether hints are merged per container, or for the whole pod."""
 
     CONTAINER = "container"
     POD = "pod"
 
 
 class TopologyManager:
-    """Policy, scope and options are texts as in flags; what cannot be is InvalidInput."""
+    """Policy, scope and options are strings as in flags. Raise InvalidInput for bad ones."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class TopologyManager:
         self._clock = clock
 
     async def admit(self, pod: Pod, providers: Sequence[Provider]) -> Rejection | None:
-        """None: admitted, and allocated by all providers for all containers."""
+        """Return None if the pod is admitted: all providers have allocated for all containers."""
         self._metrics.admission_requested()
         began = self._clock.monotonic()
         try:
@@ -81,7 +81,7 @@ class TopologyManager:
     async def _admit_together(
         self, containers: Sequence[Container], hints: Sequence[Hints], providers: Sequence[Provider]
     ) -> Rejection | None:
-        """All containers with the same affinity."""
+        """Admit all containers with the same affinity."""
         decision = decide(self.policy, hints, self.machine, prefer_closest=self._options.prefer_closest)
         rejection = await _allocate(containers, providers, decision.affinity) if decision.admitted else NOT_ALIGNED
         if self.policy is Policy.SINGLE_NUMA_NODE:
@@ -117,7 +117,7 @@ def _choice(kind: type[E], noun: str, text: str) -> E:
 def _check_machine(policy: Policy, options: Options, machine: Machine) -> None:
     if options.prefer_closest and not machine.distances:
         raise InvalidInput(
-            f"topology manager option {PREFER_CLOSEST}: this machine does not tell the distances of its NUMA nodes;"
+            f"topology manager option {PREFER_CLOSEST}: the distances of this machine's NUMA nodes are unknown;"
             " leave the option out"
         )
     if policy is Policy.NONE:

@@ -1,6 +1,6 @@
 """Sets of NUMA nodes as the bits of an int: node 3 is bit 3.
 
-A mask has room for nodes 0 to 63. A node beyond cannot be put into one, but may be asked for: it is in none.
+A mask has room for nodes 0 to 63. No mask contains other nodes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ MAX_NODE = 63
 
 
 def bits(nodes: Iterable[int]) -> Mask:
-    """The mask of these nodes."""
+    """Return the mask of these nodes. Raise InvalidInput if there is no room for one."""
     mask = 0
     for node in nodes:
         if not 0 <= node <= MAX_NODE:
@@ -25,7 +25,7 @@ def bits(nodes: Iterable[int]) -> Mask:
 
 
 def nodes(mask: Mask) -> tuple[int, ...]:
-    """The nodes of a mask, ascending."""
+    """Return the nodes of a mask in ascending order."""
     return tuple(node for node in range(mask.bit_length()) if mask >> node & 1)
 
 
@@ -38,11 +38,11 @@ def count(mask: Mask) -> int:
 
 
 def narrower(a: Mask, b: Mask) -> bool:
-    """Whether `a` has fewer nodes than `b`, or as many but lower ones."""
+    """Return True if `a` has fewer nodes than `b`, or as many but lower ones."""
     return (a.bit_count(), a) < (b.bit_count(), b)
 
 
 def iterate(nodes: Sequence[int], sizes: Iterable[int] | None = None) -> Iterator[Mask]:
-    """All combinations of the nodes, by size and then in the order of the list; never the empty one."""
+    """Yield all combinations of the nodes except the empty one, by size and then in the order of the list."""
     for size in range(1, len(nodes) + 1) if sizes is None else sizes:
         yield from map(bits, combinations(nodes, size))

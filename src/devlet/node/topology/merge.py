@@ -1,9 +1,8 @@
-"""One hint out of the hints of all resources: the nodes on which they meet best.
+"""The best merged hint of all resources.
 
-By definition every way to take one hint of each resource is a candidate, and `better` goes through them all. But most
-of that product is never built. The comparison is an order (what beats the second beats all that the second beats), so
-neither repeats nor sequence matter; and a preferred candidate beats all others. So first come the masks on which
-everybody agrees, and only if there are none, all intersections.
+By definition each combination of one hint per resource is a candidate, and `better` compares them all. Most of this
+product is never built. `better` is an order, so duplicates and sequence do not matter, and a preferred candidate beats
+all others. So the masks that all resources prefer are compared first, and all intersections only if there are none.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,14 +15,14 @@ from devlet.node.topology.machine import Machine
 
 __all__ = ["Pick", "best_count", "better", "closest", "hint_lists", "merge", "narrowest"]
 
-Pick = Callable[[Mask, Mask], Mask]  # of two different masks that are equally good otherwise, the one to take
+Pick = Callable[[Mask, Mask], Mask]  # chooses between two different masks that are equally good otherwise
 
 _NO_PREFERENCE = (Hint(None, True),)
 _IMPOSSIBLE = (Hint(None, False),)
 
 
 def hint_lists(provided: Iterable[Hints | None]) -> list[Sequence[Hint]]:
-    """A list for each resource, and one for each provider without any. None of them is empty."""
+    """Return a list for each resource, and one for each provider without resources. No list is empty."""
     return [hints for provider in provided for hints in _lists_of(provider)]
 
 
@@ -34,7 +33,7 @@ def _lists_of(hints: Hints | None) -> Iterable[Sequence[Hint]]:
 
 
 def best_count(lists: Iterable[Sequence[Hint]]) -> int:
-    """How many nodes it takes at least: the most that any resource needs at its narrowest; 0 if it does not matter."""
+    """Return the size of the largest of the resources' narrowest hints; 0 if no resource has a preference."""
     narrowest = (min((masks.count(hint.mask) for hint in hints if hint.mask is not None), default=0) for hints in lists)
     return max(narrowest, default=0)
 
@@ -44,7 +43,7 @@ def narrowest(current: Mask, candidate: Mask) -> Mask:
 
 
 def closest(machine: Machine) -> Pick:
-    """Among masks of equally many nodes, the one whose nodes are nearer to each other. Needs distances."""
+    """Return a choice that prefers nodes with smaller distances, among masks of the same size. Needs distances."""
     places = {node: place for place, node in enumerate(machine.nodes)}
 
     def spread(mask: Mask) -> int:
@@ -60,7 +59,7 @@ def closest(machine: Machine) -> Pick:
 
 
 def better(current: Hint | None, candidate: Hint, best: int, pick: Pick = narrowest) -> Hint | None:
-    """Which of two to keep; `best` is the `best_count`. A candidate without nodes is none."""
+    """Return the better hint. `best` is the `best_count`. A candidate without nodes does not count."""
     if not candidate.mask:
         return current
     if current is None or not current.mask:
@@ -68,7 +67,7 @@ def better(current: Hint | None, candidate: Hint, best: int, pick: Pick = narrow
     if current.preferred != candidate.preferred:
         return current if current.preferred else candidate
     if not current.preferred:
-        now, then = (_misses(masks.count(hint.mask or 0), best) for hint in (current, candidate))
+        now, then = (_distance(masks.count(hint.mask or 0), best) for hint in (current, candidate))
         if now != then:
             return current if now < then else candidate
     if current.mask == candidate.mask:
@@ -76,30 +75,30 @@ def better(current: Hint | None, candidate: Hint, best: int, pick: Pick = narrow
     return current if pick(current.mask, candidate.mask) == current.mask else candidate
 
 
-def _misses(count: int, best: int) -> tuple[bool, int]:
-    """How far a count is from the best one. Any that is below comes before all that are above."""
+def _distance(count: int, best: int) -> tuple[bool, int]:
+    """Return the order of a count by its difference from the best one: counts below come before all counts above."""
     return count > best, abs(count - best)
 
 
 def merge(lists: Sequence[Sequence[Hint]], machine: Mask, pick: Pick = narrowest) -> Hint:
-    """Not preferred and with the whole machine as mask, if there is no node on which all could be met."""
+    """Return the best hint. If no node satisfies all resources, that is the whole machine, not preferred."""
     best = best_count(lists)
     candidates = [Hint(mask, True) for mask in _agreed(lists, machine) if mask]
     if not candidates:
-        candidates = [Hint(mask, False) for mask in _met(lists, machine)]
+        candidates = [Hint(mask, False) for mask in _combined(lists, machine)]
     found = reduce(lambda now, then: better(now, then, best, pick), candidates, None)
     return found or Hint(machine, False)
 
 
 def _agreed(lists: Sequence[Sequence[Hint]], machine: Mask) -> set[Mask]:
-    """What every list has as preferred. To a list with a preferred hint without mask, anything is right."""
+    """Return the masks that every list prefers. A list with a preferred hint without a mask prefers all."""
     choices = [{hint.mask for hint in hints if hint.preferred} for hints in lists]
     wanted = {mask for own in choices for mask in own if mask is not None}
     agreed = {mask & machine for mask in wanted if all(mask in own or None in own for own in choices)}
     return agreed | {machine} if all(None in own for own in choices) else agreed
 
 
-def _met(lists: Sequence[Sequence[Hint]], machine: Mask) -> set[Mask]:
-    """The intersections of one hint of each list, for all ways to take them."""
+def _combined(lists: Sequence[Sequence[Hint]], machine: Mask) -> set[Mask]:
+    """Return the intersections of all combinations of one hint per list."""
     choices = ({machine if hint.mask is None else hint.mask & machine for hint in hints} for hints in lists)
     return reduce(intersections, choices, {machine})

@@ -1,4 +1,4 @@
-"""What admission counts, as calls: whoever has the metrics implements them, and admission does not know how."""
+"""The metrics of admission, as a protocol: the owner of the metrics implements it."""
 
 from typing import Protocol
 
@@ -24,7 +24,7 @@ class TopologyMetrics(Protocol):
 
 
 class Uncounted:
-    """For those who do not want to know."""
+    """Metrics that are not counted."""
 
     def admission_requested(self) -> None:
         pass

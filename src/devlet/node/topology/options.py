@@ -1,4 +1,4 @@
-"""The options of the topology policies: texts as in flags and configuration, checked."""
+"""The options of the topology policies: strings as in flags and configuration, checked."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ class Options(Struct, frozen=True, gc=False):
 
 
 def parse(options: Mapping[str, str]) -> Options:
-    """InvalidInput for an option that does not exist, and for a value that it cannot have."""
+    """Raise InvalidInput for an unknown option or a bad value."""
     for name in options:
         if name not in (PREFER_CLOSEST, MAX_NODES):
             raise InvalidInput(f'unknown topology manager option "{name}": there are {PREFER_CLOSEST} and {MAX_NODES}')

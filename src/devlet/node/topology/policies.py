@@ -1,4 +1,4 @@
-"""The policies of topology: how hints become one, and whether a pod may start with it."""
+"""The topology policies: how hints are merged, and whether a pod with the result is admitted."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -20,14 +20,14 @@ class Policy(StrEnum):
 
 
 class Decision(NamedTuple):
-    """From which nodes devices should come (None: any), and whether that is good enough."""
+    """The nodes from which devices should come (None: any), and whether the pod is admitted."""
 
     affinity: Mask | None
     admitted: bool
 
 
 def decide(policy: Policy, provided: Sequence[Hints | None], machine: Machine, *, prefer_closest: bool) -> Decision:
-    """`provided` are the hints of each provider."""
+    """Merge the hints; `provided` has those of each provider."""
     if policy is Policy.NONE:
         return Decision(None, True)
     lists = hint_lists(provided)

@@ -1,4 +1,4 @@
-"""Devices by how near they are."""
+"""Devices divided by their NUMA nodes."""
 
 import pytest
 from hypothesis import given
@@ -19,13 +19,13 @@ def ids(*names: str) -> list[DeviceID]:
 
 
 @pytest.mark.spec("DP-8.38")
-def test_a_device_near_to_any_node_of_the_mask_is_aligned() -> None:
+def test_a_device_of_any_node_of_the_mask_is_aligned() -> None:
     devices = listed(both=(1, 2), other=(1,), here=(2,))
     assert split(list(devices), devices, masks.bits([2])) == Split(ids("both", "here"), ids("other"), [])
 
 
 @pytest.mark.spec("DP-8.39")
-def test_without_a_mask_no_device_is_nearer_than_another() -> None:
+def test_without_a_mask_all_devices_are_without_affinity() -> None:
     devices = listed(a=(1,), b=())
     assert split(list(devices), devices, None) == Split([], [], ids("a", "b"))
 
@@ -72,7 +72,7 @@ def test_devices_of_a_node_keep_the_order_in_which_they_are_given() -> None:
 
 
 @pytest.mark.spec("DP-9.05")
-def test_a_device_that_is_not_listed_is_near_to_nothing() -> None:
+def test_a_device_that_is_not_listed_has_no_node() -> None:
     assert split(ids("gone"), {}, masks.bits([0])) == Split([], [], ids("gone"))
 
 

@@ -7,8 +7,8 @@ import anyio
 import pytest
 
 from devlet.errors import NotAllocated, PluginRefused, Unavailable
+from devlet.node.devices.allocations import Allocations
 from devlet.node.devices.attempt import Attempt
-from devlet.node.devices.holdings import Holdings
 from devlet.node.devices.inventory import Inventory, Moment
 from devlet.node.devices.selection import Ask
 from devlet.node.topology.hints import Hint
@@ -32,7 +32,7 @@ class Node:
     """An inventory with the answers of its plugins."""
 
     inventory: Inventory = field(default_factory=lambda: Inventory(300))
-    holdings: Holdings = field(default_factory=Holdings)
+    allocations: Allocations = field(default_factory=Allocations)
     calls: list[object] = field(default_factory=list)
     preference: Callable[[Ask], Sequence[str]] = lambda ask: ()
     refuse: set[ResourceName] = field(default_factory=set)
@@ -46,10 +46,10 @@ class Node:
         self.inventory.report(instance, listed, MOMENT)
 
     def attempt(self, pod: Pod) -> Attempt:
-        return Attempt(pod, self.inventory, self.holdings, self, self.save, machine_nodes=(0, 1), now=lambda: NOW)
+        return Attempt(pod, self.inventory, self.allocations, self, self.save, machine_nodes=(0, 1), now=lambda: NOW)
 
     async def admit(self, pod: Pod) -> dict[str, set[str]]:
-        """The devices of each container, after a successful admission."""
+        """Admit the pod and return the devices of each container."""
         attempt = self.attempt(pod)
         try:
             for container in (*pod.spec.init_containers, *pod.spec.containers):
@@ -61,7 +61,7 @@ class Node:
 
     def held(self, pod: Pod) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
-        for each in self.holdings.of_pod(pod.uid):
+        for each in self.allocations.of_pod(pod.uid):
             found.setdefault(each.container, set()).update(each.devices)
         return found
 
@@ -113,7 +113,7 @@ def node() -> Node:
 async def test_each_resource_is_allocated_and_others_are_ignored(node: Node) -> None:
     one = pod(container("main", a="2", b="1", cpu="4"))
     assert await node.admit(one) == {"main": {"a0", "a1", "b0"}}
-    assert node.holdings.counts() == {A: 2, B: 1} and node.saves == 1
+    assert node.allocations.counts() == {A: 2, B: 1} and node.saves == 1
 
 
 @pytest.mark.spec("DP-8.24")
@@ -122,7 +122,7 @@ async def test_a_refused_pod_leaves_no_trace_and_other_resources_go_on(node: Nod
     await node.admit(pod(container("main", a="2")))
     with pytest.raises(NotAllocated, match="Requested: 1, Available: 0"):
         await node.admit(pod(container("main", b="1"), container("second", a="1"), uid="u2"))
-    assert node.holdings.counts() == {A: 2} and node.saves == 1
+    assert node.allocations.counts() == {A: 2} and node.saves == 1
     assert await node.admit(pod(container("main", b="1"), uid="u3")) == {"main": {"b0"}}
 
 
@@ -131,14 +131,14 @@ async def test_a_plugin_that_refuses_gets_its_devices_back(node: Node) -> None:
     node.refuse = {B}
     with pytest.raises(PluginRefused):
         await node.admit(pod(container("main", a="1", b="1")))
-    assert node.holdings.counts() == {}
+    assert node.allocations.counts() == {}
 
 
 async def test_what_cannot_be_written_down_is_not_held(node: Node) -> None:
     node.full_disk = True
     with pytest.raises(Unavailable):
         await node.admit(pod(container("main", a="1")))
-    assert node.holdings.counts() == {} and len(node.holdings) == 0
+    assert node.allocations.counts() == {} and len(node.allocations) == 0
 
 
 @pytest.mark.spec("DP-8.27")
@@ -161,7 +161,7 @@ async def test_a_changed_request_is_refused_and_what_was_held_stays(node: Node) 
     await node.admit(pod(container("main", a="1")))
     with pytest.raises(NotAllocated, match="from 1 to 2"):
         await node.admit(pod(container("main", a="2")))
-    assert node.holdings.counts() == {A: 1}
+    assert node.allocations.counts() == {A: 1}
 
 
 @pytest.mark.spec("DP-9.21")
@@ -196,14 +196,14 @@ async def test_a_resource_that_a_claim_provides_is_not_allocated(node: Node) -> 
 
 
 @pytest.mark.spec("DP-9.07")
-async def test_a_preference_that_others_took_meanwhile_is_asked_for_again() -> None:
+async def test_a_plugin_is_asked_again_if_another_pod_took_what_it_preferred() -> None:
     node = Node()
     node.plugin(A, "a0 a1 a2 a3", prefers=True)
 
     def steals(ask: Ask) -> Sequence[str]:
         best = ask.available[-1]
-        if not node.holdings.taken(A):
-            node.holdings.reserve(pod(uid="thief").uid, A, [best])
+        if not node.allocations.taken(A):
+            node.allocations.reserve(pod(uid="thief").uid, A, [best])
         return [best]
 
     node.preference = steals
@@ -211,7 +211,7 @@ async def test_a_preference_that_others_took_meanwhile_is_asked_for_again() -> N
     assert len([call for call in node.calls if isinstance(call, Ask)]) == 2
 
 
-async def test_a_plugin_that_prefers_nonsense_is_not_asked_for_ever() -> None:
+async def test_a_plugin_that_prefers_unknown_devices_is_not_asked_forever() -> None:
     node = Node()
     node.plugin(A, "a0 a1 a2", prefers=True)
     node.preference = lambda ask: ["nonsense", "a9"]
@@ -233,14 +233,14 @@ async def test_a_hundred_pods_at_once_get_a_device_each_or_are_refused() -> None
     async with anyio.create_task_group() as tasks:
         for number in range(100):
             tasks.start_soon(one, number)
-    assert len(refused) == 36 and node.holdings.counts() == {A: 64} and len(node.holdings) == 64
+    assert len(refused) == 36 and node.allocations.counts() == {A: 64} and len(node.allocations) == 64
 
 
 async def test_an_attempt_that_is_given_up_gives_everything_back(node: Node) -> None:
     attempt = node.attempt(pod(container("main", a="2")))
     await attempt.allocate(container("main", a="2"), None)
-    assert node.holdings.counts() == {A: 2} and not attempt.undo()
-    assert node.holdings.counts() == {}
+    assert node.allocations.counts() == {A: 2} and not attempt.undo()
+    assert node.allocations.counts() == {}
 
 
 @pytest.mark.spec("DP-8.47")
@@ -284,8 +284,8 @@ async def test_pods_that_end_while_a_plugin_is_asked_do_not_disturb_the_choice()
     await node.admit(other)
 
     def ends(ask: Ask) -> Sequence[str]:
-        for holding in node.holdings.of_pod(other.uid):
-            node.holdings.remove(holding)
+        for allocation in node.allocations.of_pod(other.uid):
+            node.allocations.remove(allocation)
         return ask.available
 
     node.preference = ends
@@ -311,6 +311,6 @@ async def test_a_failure_gives_back_its_own_reservations_only(node: Node) -> Non
     node.refuse = {B}
     with pytest.raises(PluginRefused):
         await node.admit(pod(container("main", a="1", b="1"), uid="failing"))
-    assert node.holdings.owner(A, DeviceID("a0")) == "waiting" and node.holdings.counts() == {A: 1}
+    assert node.allocations.owner(A, DeviceID("a0")) == "waiting" and node.allocations.counts() == {A: 1}
     await waiting.commit()
     assert node.held(pod(uid="waiting")) == {"main": {"a0"}}

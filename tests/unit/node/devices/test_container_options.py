@@ -47,7 +47,7 @@ def test_cdi_devices_of_several_resources_come_once_each() -> None:
     assert options.cdi_devices == ("v/c=1", "v/c=3", "v/c=2")
 
 
-def test_what_two_plugins_want_alike_comes_once_and_is_no_conflict() -> None:
+def test_equal_values_of_two_plugins_appear_once_and_are_not_a_conflict() -> None:
     grant = Grant(
         env={"A": "1"}, mounts=(Mount("/m", "/h"),), devices=(DeviceNode("/d", "/h", "rw"),), annotations={"k": "v"}
     )
@@ -66,7 +66,7 @@ def test_what_two_plugins_want_alike_comes_once_and_is_no_conflict() -> None:
         (Grant(devices=(DeviceNode("/d", "/x", "r"),)), Grant(devices=(DeviceNode("/d", "/x", "rw"),)), "device", "/d"),
     ],
 )
-def test_of_two_that_differ_the_first_resource_keeps_it_and_the_conflict_is_told(
+def test_of_two_different_values_the_first_resource_wins_and_the_conflict_is_reported(
     first: Grant, second: Grant, kind: str, key: str
 ) -> None:
     options, alone = merge([(NIC, second), (GPU, first)]), merge([(GPU, first)])
@@ -80,7 +80,7 @@ def test_of_two_that_differ_the_first_resource_keeps_it_and_the_conflict_is_told
     )
 
 
-def test_a_plugin_that_contradicts_itself_is_told_so() -> None:
+def test_a_plugin_that_contradicts_itself_is_a_conflict() -> None:
     options = merge([(GPU, Grant(mounts=(Mount("/m", "/x"), Mount("/m", "/y"))))])
     assert options is not None
     assert options.mounts == (Mount("/m", "/x"),)

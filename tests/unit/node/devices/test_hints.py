@@ -61,13 +61,13 @@ def test_hints_of_a_container_or_a_pod(
 
 
 @pytest.mark.spec("DP-8.45")
-def test_what_is_reusable_has_to_be_near_too() -> None:
+def test_reusable_devices_have_to_be_aligned() -> None:
     devices = listed(a=(0,), b=(1,))
     assert for_request(devices, ids("b"), ids("a"), None, 2, range(4)) == (yes(0, 1),)
     assert for_request(devices, ids("b"), ids("a"), None, 1, range(4)) == (yes(0), no(0, 1))
 
 
-def test_what_is_reusable_without_topology_neither_counts_nor_hinders() -> None:
+def test_reusable_devices_without_topology_are_ignored() -> None:
     devices = listed(a=(), b=(1,))
     assert generate(devices, ids("b"), ids("a"), 1, TWO) == (yes(1),)
     assert generate(devices, ids("b"), ids("a"), 2, TWO) == ()
@@ -84,7 +84,7 @@ def test_preferred_is_what_an_idle_machine_with_all_devices_in_order_would_give(
     assert generate(devices, ids("a c"), (), 2, TWO) == (no(0, 1),)
 
 
-def test_a_device_near_to_two_nodes_counts_for_both() -> None:
+def test_a_device_of_two_nodes_counts_for_both() -> None:
     devices = listed(a=(0, 1), b=(1,))
     assert generate(devices, ids("a b"), (), 1, TWO) == (yes(0), yes(1), no(0, 1))
     assert generate(devices, ids("a b"), (), 2, TWO) == (yes(1), no(0, 1))
@@ -113,7 +113,7 @@ def test_the_full_mask_comes_once() -> None:
 
 
 @pytest.mark.spec("DP-8.48")
-def test_devices_without_topology_bring_no_node() -> None:
+def test_devices_without_topology_add_no_node() -> None:
     assert generate(listed(a=(), b=(3,)), ids("a b"), (), 1, range(4)) == (yes(3),)
 
 
@@ -125,7 +125,7 @@ def test_nodes_that_the_machine_does_not_have_are_dropped() -> None:
 
 @pytest.mark.spec("DP-9.05")
 @pytest.mark.parametrize(("available", "reusable", "recorded"), [("a x", "", None), ("a", "x", None), ("", "", "a x")])
-def test_a_device_that_is_not_listed_is_near_to_nothing(available: str, reusable: str, recorded: str | None) -> None:
+def test_a_device_that_is_not_listed_has_no_node(available: str, reusable: str, recorded: str | None) -> None:
     held = ids(recorded) if recorded else None
     assert for_request(ONE_EACH, ids(available), ids(reusable), held, 2, TWO) == ()
 

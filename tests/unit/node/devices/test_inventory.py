@@ -104,7 +104,7 @@ def test_a_list_that_fails_at_once_leaves_nothing_to_allocate(inventory: Invento
 
 
 @pytest.mark.spec("DP-8.16")
-def test_a_resource_that_expires_is_told_once_and_others_stay(inventory: Inventory) -> None:
+def test_a_resource_that_expires_is_returned_once_and_others_stay(inventory: Inventory) -> None:
     gpu, nic = register(inventory), register(inventory, "n.sock", NIC)
     inventory.report(gpu, devices("d1"), at(0))
     inventory.report(nic, devices("n1"), at(0))
@@ -122,12 +122,12 @@ def test_a_removed_resource_that_comes_back_is_no_longer_removed(inventory: Inve
 
 
 @pytest.mark.spec("DP-8.17")
-def test_a_restored_resource_is_known_without_devices_and_awaited(inventory: Inventory) -> None:
+def test_a_restored_resource_is_known_without_devices_and_its_list_is_pending(inventory: Inventory) -> None:
     inventory.restore([GPU], at(0))
     assert counts(inventory) == (0, 0) and GPU in inventory
-    assert inventory.awaited(GPU, at(GRACE)) and not inventory.awaited(GPU, at(GRACE + 1))
+    assert inventory.is_pending(GPU, at(GRACE)) and not inventory.is_pending(GPU, at(GRACE + 1))
     inventory.report(register(inventory), devices("d1"), at(1))
-    assert counts(inventory) == (1, 1) and not inventory.awaited(GPU, at(1))
+    assert counts(inventory) == (1, 1) and not inventory.is_pending(GPU, at(1))
 
 
 @pytest.mark.spec("DP-8.18")
@@ -156,7 +156,7 @@ def test_the_end_of_an_old_stream_does_not_touch_the_new_instance(inventory: Inv
 
 
 @pytest.mark.spec("DP-9.01")
-def test_what_an_old_instance_reports_does_not_count(inventory: Inventory) -> None:
+def test_lists_of_a_standby_are_not_used(inventory: Inventory) -> None:
     old = register(inventory)
     inventory.report(register(inventory, "b.sock"), devices("d1 d2"), at(0))
     assert inventory.report(old, devices("", "d1 d2"), at(0)) == frozenset()
@@ -164,7 +164,7 @@ def test_what_an_old_instance_reports_does_not_count(inventory: Inventory) -> No
 
 
 @pytest.mark.spec("DP-9.01")
-def test_an_older_instance_that_is_still_there_counts_again(inventory: Inventory) -> None:
+def test_a_standby_becomes_current_when_the_newest_instance_disconnects(inventory: Inventory) -> None:
     old = register(inventory)
     inventory.report(old, devices("d1"), at(0))
     new = register(inventory, "b.sock")
@@ -173,6 +173,32 @@ def test_an_older_instance_that_is_still_there_counts_again(inventory: Inventory
     assert resource.state(old) == PluginState.STANDBY
     inventory.disconnect(new, "gone", at(1))
     assert counts(inventory) == (1, 1) and resource.current is old and resource.stopped is None
+
+
+def test_a_resource_expires_only_while_no_plugin_is_connected(inventory: Inventory) -> None:
+    assert inventory.expires_in(GPU, at(0)) is None
+    plugin = register(inventory)
+    assert inventory.expires_in(GPU, at(0)) is None
+    inventory.disconnect(plugin, "gone", at(0))
+    assert inventory.expires_in(GPU, at(100)) == GRACE - 100 and inventory.expires_in(GPU, at(GRACE + 1)) == 0
+
+
+def test_the_health_from_before_a_restart_expires_before_the_resource() -> None:
+    inventory = Inventory(GRACE, 30)
+    inventory.restore([GPU], at(0))
+    assert inventory.expires_in(GPU, at(10)) == 20
+    assert inventory.expire_health(at(29)) == []
+    assert inventory.expire_health(at(30)) == [GPU] and inventory.expire_health(at(30)) == []
+    assert inventory.expires_in(GPU, at(30)) == GRACE - 30
+
+
+def test_the_health_from_before_a_restart_does_not_expire_while_a_plugin_is_connected() -> None:
+    inventory = Inventory(GRACE, 30)
+    inventory.restore([GPU], at(0))
+    plugin = register(inventory)
+    assert inventory.expire_health(at(31)) == [] and inventory.resources()[0].health_pending
+    inventory.report(plugin, devices("d1"), at(32))
+    assert not inventory.resources()[0].health_pending
 
 
 def test_a_plugin_that_is_back_but_silent_does_not_expire(inventory: Inventory) -> None:
@@ -222,7 +248,7 @@ def test_only_devices_whose_health_is_another_one_are_changes(inventory: Invento
 
 
 @pytest.mark.spec("DP-9.18")
-def test_a_device_nobody_speaks_for_has_unknown_health(inventory: Inventory) -> None:
+def test_a_device_that_no_plugin_lists_has_unknown_health(inventory: Inventory) -> None:
     plugin = register(inventory)
     inventory.report(plugin, devices("d1"), at(0))
     resource = inventory.resources()[0]
@@ -241,7 +267,7 @@ def test_a_deregistered_instance_stops_its_resource(inventory: Inventory) -> Non
     inventory.report(plugin, devices("d1"), at(0))
     assert inventory.remove(plugin, at(5)) == {"d1"}
     assert inventory.remove(plugin, at(6)) == frozenset()
-    assert counts(inventory) == (1, 0) and not inventory.awaited(GPU, at(6))
+    assert counts(inventory) == (1, 0) and not inventory.is_pending(GPU, at(6))
 
 
 def test_the_healthy_devices_stay_one_object_while_they_are_the_same(inventory: Inventory) -> None:

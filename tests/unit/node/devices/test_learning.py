@@ -22,7 +22,7 @@ def pod(state: ContainerState, *statuses: ResourceStatus) -> Pod:
     return Pod(metadata=ObjectMeta(uid="u"), status=PodStatus(container_statuses=(container,)))
 
 
-def test_a_running_container_tells_what_it_holds() -> None:
+def test_the_status_of_a_running_container_contains_its_devices() -> None:
     (found,) = learned(pod(ContainerState(running=ContainerStateRunning()), HELD))
     assert found.key == ("u", "main", "vendor.com/gpu") and found.devices == {"d1": ()} and found.grant is None
 

@@ -1,4 +1,4 @@
-"""How many devices pods and containers ask for."""
+"""The number of devices that pods and containers request."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def test_a_limit_of_nothing_asks_for_nothing(quantity: str | int) -> None:
     assert limits.of_container(view(Container, {"resources": {"limits": {GPU: quantity}}})) == {}
 
 
-def test_requests_and_what_every_node_has_are_no_devices() -> None:
+def test_requests_and_native_resources_are_not_devices() -> None:
     resources = {"limits": {"cpu": "2", "memory": "1Gi", "hugepages-2Mi": "2Mi", NIC: "1"}, "requests": {GPU: "1"}}
     assert limits.of_container(view(Container, {"resources": resources})) == {NIC: 1}
 

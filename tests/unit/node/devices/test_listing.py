@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from devlet.node.devices.holdings import NO_NODE, Holding, Holdings
+from devlet.node.devices.allocations import NO_NODE, Allocation, Allocations
 from devlet.node.devices.inventory import Inventory, Moment
 from devlet.node.devices.listing import device_records, plugin_records, resource_statuses
 from devlet.node.devices.records import DeviceRecord, DeviceState, PluginState
@@ -23,15 +23,15 @@ def inventory(*devices: Device) -> Inventory:
     return made
 
 
-def holding(pod: str, device: DeviceID, container: str = "main") -> Holding:
-    return Holding(PodUID(pod), ContainerName(container), GPU, {NO_NODE: (device,)}, Grant(), TIME)
+def allocation(pod: str, device: DeviceID, container: str = "main") -> Allocation:
+    return Allocation(PodUID(pod), ContainerName(container), GPU, {NO_NODE: (device,)}, Grant(), TIME)
 
 
 def test_devices_are_listed_in_order_with_their_holders() -> None:
-    holdings = Holdings()
-    holdings.add(holding("u1", D1))
-    holdings.reserve(PodUID("u2"), GPU, [D2])
-    assert device_records(inventory(Device(D10), Device(D2, "Sick", (1,)), Device(D1)), holdings) == [
+    allocations = Allocations()
+    allocations.add(allocation("u1", D1))
+    allocations.reserve(PodUID("u2"), GPU, [D2])
+    assert device_records(inventory(Device(D10), Device(D2, "Sick", (1,)), Device(D1)), allocations) == [
         DeviceRecord(GPU, D1, "Healthy", (), DeviceState.HELD, PodUID("u1"), MAIN, TIME),
         DeviceRecord(GPU, D2, "Unhealthy", (1,), DeviceState.RESERVED, PodUID("u2")),
         DeviceRecord(GPU, D10, "Healthy", (), DeviceState.FREE),
@@ -39,41 +39,41 @@ def test_devices_are_listed_in_order_with_their_holders() -> None:
 
 
 def test_a_device_that_is_held_but_not_listed_is_shown() -> None:
-    holdings = Holdings()
-    holdings.add(holding("u1", D1))
-    (record,) = device_records(Inventory(300), holdings)
+    allocations = Allocations()
+    allocations.add(allocation("u1", D1))
+    (record,) = device_records(Inventory(300), allocations)
     assert (record.id, record.health, record.state) == (D1, "Unknown", DeviceState.HELD)
 
 
 def test_the_container_that_got_a_device_last_is_its_holder() -> None:
-    holdings = Holdings()
-    holdings.add(holding("u1", D1, "init"))
-    holdings.add(holding("u1", D1, "main"))
-    (record,) = device_records(inventory(Device(D1)), holdings)
+    allocations = Allocations()
+    allocations.add(allocation("u1", D1, "init"))
+    allocations.add(allocation("u1", D1, "main"))
+    (record,) = device_records(inventory(Device(D1)), allocations)
     assert record.container == "main"
 
 
 def test_a_plugin_is_listed_with_its_counts() -> None:
-    holdings = Holdings()
-    holdings.add(holding("u1", D1))
-    (record,) = plugin_records(inventory(Device(D1), Device(D2, "Unhealthy")), holdings)
+    allocations = Allocations()
+    allocations.add(allocation("u1", D1))
+    (record,) = plugin_records(inventory(Device(D1), Device(D2, "Unhealthy")), allocations)
     assert (record.healthy, record.unhealthy, record.held, record.pid) == (1, 1, 1, 7)
     assert record.state == PluginState.CONNECTED and record.options.pre_start
 
 
-def test_a_resource_from_before_a_restart_is_awaited_and_one_that_was_deregistered_is_not() -> None:
+def test_a_plugin_from_before_a_restart_is_awaited_and_a_deregistered_one_is_not() -> None:
     restored = Inventory(300)
     restored.restore([GPU], NOW)
-    (record,) = plugin_records(restored, Holdings())
+    (record,) = plugin_records(restored, Allocations())
     assert record.state == PluginState.AWAITED and record.socket is None
     gone = inventory(Device(D1))
     gone.remove(gone.resources()[0].instances[0], NOW)
-    (record,) = plugin_records(gone, Holdings())
+    (record,) = plugin_records(gone, Allocations())
     assert record.state == PluginState.DISCONNECTED and record.unhealthy == 1
 
 
-def test_a_container_status_tells_the_health_of_each_device() -> None:
-    held = [holding("u1", D1), holding("u1", D10)]
+def test_a_container_status_has_the_health_of_each_device() -> None:
+    held = [allocation("u1", D1), allocation("u1", D10)]
     first, second = resource_statuses(held, inventory(Device(D1)))
     assert [(each.resource_id, each.health) for each in first.resources] == [("d1", "Healthy")]
     assert [(each.resource_id, each.health) for each in second.resources] == [("d10", "Unknown")]
@@ -82,7 +82,7 @@ def test_a_container_status_tells_the_health_of_each_device() -> None:
 def test_after_a_restart_the_health_is_left_open_until_the_plugin_says_something() -> None:
     restored = Inventory(300)
     restored.restore([GPU], NOW)
-    held = [holding("u1", D1)]
+    held = [allocation("u1", D1)]
     (status,) = resource_statuses(held, restored)
     assert [(each.resource_id, each.health) for each in status.resources] == [("d1", "")]
     instance, _ = restored.register(Offer(GPU, Path("/p/a.sock")), Options(), 7, NOW)

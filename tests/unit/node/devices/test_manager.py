@@ -12,7 +12,7 @@ from devlet.errors import NotAllocated, PluginRefused, PluginUnavailable, Unavai
 from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.parts import running
-from devlet.node.devices.manager import CHECKPOINT, DeviceManager, Settings
+from devlet.node.devices.manager import DeviceManager, Settings
 from devlet.node.devices.records import DeviceState, PluginState
 from devlet.node.devices.releases import Hooks, NoHooks, Release
 from devlet.node.reports import Report
@@ -31,6 +31,7 @@ from devlet.objects.pod import Pod, PodSpec, PodStatus
 from devlet.plugins import device_plugin
 from devlet.plugins.device_plugin import Offer
 from devlet.plugins.devices import Device, Options
+from devlet.state import device_checkpoint
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.fake_device_plugin import NO_RESPONSE, FakeDevicePlugin, large_answer, numbered
 from devlet.testing.waiting import deadline, until
@@ -68,7 +69,7 @@ def held(manager: DeviceManager, one: Pod) -> set[str]:
 
 
 async def listed(manager: DeviceManager, healthy: int, capacity: int | None = None) -> None:
-    """Until the plugin's list has arrived."""
+    """Wait until the plugin's list has arrived."""
     expected = (healthy if capacity is None else capacity, healthy)
     await until(partial(_counts, manager), lambda seen: seen == expected)
 
@@ -84,7 +85,7 @@ class Node:
     def __init__(self, root: Path) -> None:
         self.directory = root / "device-plugins"
         self.directory.mkdir(mode=0o700)
-        self.checkpoint = self.directory / CHECKPOINT
+        self.checkpoint = self.directory / device_checkpoint.FILE_NAME
         self.reports: list[Report] = []
         self.unwell: list[frozenset[PodUID]] = []
         self.durations: list[tuple[str, float]] = []
@@ -107,7 +108,7 @@ class Node:
             yield manager
 
     def entries(self) -> list[tuple[str, set[str]]]:
-        """What the checkpoint on disk says."""
+        """Return the pods and devices of the checkpoint on disk."""
         data = json.loads(self.checkpoint.read_bytes())["Data"]
         found = data["PodDeviceEntries"] or []
         return [(entry["PodUID"], {id for ids in entry["DeviceIDs"].values() for id in ids}) for entry in found]
@@ -129,7 +130,7 @@ async def plugged(
             yield manager, plugin
 
 
-async def test_a_pod_gets_devices_and_they_are_on_disk_when_it_has_them(node: Node) -> None:
+async def test_allocated_devices_are_on_disk_when_the_pod_is_admitted(node: Node) -> None:
     async with plugged(node) as (manager, plugin):
         assert await admit(manager, pod()) == {"dev-0"}
         assert node.entries() == [("u1", {"dev-0"})]
@@ -138,7 +139,7 @@ async def test_a_pod_gets_devices_and_they_are_on_disk_when_it_has_them(node: No
         assert options is not None and options.env
 
 
-async def test_sixty_four_pods_at_once_each_get_their_own(node: Node) -> None:
+async def test_sixty_four_pods_at_once_get_different_devices(node: Node) -> None:
     async with plugged(node, 64) as (manager, _):
         async with anyio.create_task_group() as tasks:
             for number in range(64):
@@ -149,23 +150,23 @@ async def test_sixty_four_pods_at_once_each_get_their_own(node: Node) -> None:
 
 @pytest.mark.spec("DP-8.53")
 @pytest.mark.spec("DP-8.17")
-async def test_a_restart_remembers_who_holds_what_and_waits_for_the_plugin(node: Node) -> None:
+async def test_allocations_survive_a_restart_and_the_plugin_is_waited_for(node: Node) -> None:
     async with plugged(node) as (manager, _):
         await admit(manager, pod())
     async with node.manager() as manager:
         assert held(manager, pod()) == {"dev-0"} and manager.checkpoint_existed
         assert manager.capacity().capacity == {GPU: 0} and manager.is_plugin_resource(GPU)
-        assert manager.awaited(pod("u2")) == (GPU,)
+        assert manager.pending_resources(pod("u2")) == (GPU,)
         assert [record.state for record in manager.plugin_records()] == [PluginState.AWAITED]
         async with FakeDevicePlugin(node.directory, GPU, 2) as plugin:
             await manager.register(offer(plugin))
             await listed(manager, 2)
-            assert not manager.awaited(pod("u2"))
+            assert not manager.pending_resources(pod("u2"))
             assert await admit(manager, pod("u2")) == {"dev-1"}
 
 
 @pytest.mark.spec("DP-8.36")
-async def test_a_node_without_checkpoint_says_so(node: Node) -> None:
+async def test_a_node_without_a_checkpoint_is_recognised(node: Node) -> None:
     async with node.manager() as manager:
         assert not manager.checkpoint_existed
 
@@ -182,7 +183,7 @@ async def test_released_devices_are_free_and_leave_the_disk(node: Node) -> None:
 
 
 @pytest.mark.spec("DP-8.79")
-async def test_pods_that_ended_while_nobody_looked_are_released(node: Node) -> None:
+async def test_pods_that_ended_while_devlet_was_down_are_released(node: Node) -> None:
     async with plugged(node) as (manager, _):
         await admit(manager, pod("stays"))
         await admit(manager, pod("gone"))
@@ -192,7 +193,7 @@ async def test_pods_that_ended_while_nobody_looked_are_released(node: Node) -> N
 
 
 class Gate:
-    """A hook that waits, and fails as often as it is told."""
+    """Hooks that wait for an event and fail a given number of times."""
 
     def __init__(self, failures: int = 0) -> None:
         self.open = anyio.Event()
@@ -248,7 +249,7 @@ async def test_a_release_that_a_crash_interrupted_is_done_after_the_restart(node
 
 @pytest.mark.spec("DP-8.21")
 @pytest.mark.spec("DP-9.18")
-async def test_pods_whose_devices_change_their_health_are_named(node: Node) -> None:
+async def test_pods_whose_devices_change_their_health_are_reported(node: Node) -> None:
     async with plugged(node) as (manager, plugin):
         await admit(manager, pod())
         plugin.set_devices([Device(DeviceID("dev-0"), "Unhealthy"), Device(DeviceID("dev-1"))])
@@ -284,23 +285,12 @@ async def test_a_stream_that_ends_is_opened_again_without_a_registration(node: N
         assert await admit(manager, pod()) == {"dev-0"}
 
 
-async def test_a_plugin_that_comes_and_goes_leaves_one_timer_behind(node: Node) -> None:
-    clock = FakeClock()
-    async with node.manager(clock) as manager, FakeDevicePlugin(node.directory, GPU, 2) as plugin:
-        for _ in range(5):
-            await manager.register(offer(plugin))
-            await listed(manager, 2)
-            manager.deregister(offer(plugin))
-        await clock.sleeping(1)
-        assert len(clock.wakes_at) == 1
-
-
 async def test_the_health_of_devices_is_unknown_if_their_plugin_is_not_back_soon_after_a_restart(node: Node) -> None:
     async with plugged(node) as (manager, _):
         await admit(manager, pod())
     node.unwell.clear()
     clock = FakeClock()
-    async with node.manager(clock, settings=Settings(grace=300, doubt=30)) as manager:
+    async with node.manager(clock, settings=Settings(grace=300, health_grace=30)) as manager:
         await clock.sleeping(1)
         await clock.advance(29)
         assert _health(manager) == "" and node.unwell == []
@@ -325,7 +315,7 @@ async def test_after_the_grace_period_a_resource_without_plugin_is_gone(node: No
 
 
 @pytest.mark.spec("DP-9.01")
-async def test_a_second_instance_takes_over_and_the_first_steps_in_again(node: Node) -> None:
+async def test_a_second_instance_takes_over_and_the_first_one_replaces_it_when_it_ends(node: Node) -> None:
     async with plugged(node, 2) as (manager, _):
         async with FakeDevicePlugin(node.directory, GPU, 3, socket="new.sock") as second:
             await manager.register(offer(second))
@@ -336,45 +326,6 @@ async def test_a_second_instance_takes_over_and_the_first_steps_in_again(node: N
             assert second.asked("Allocate")
         await listed(manager, 2)
         assert held(manager, pod()) == {"dev-0"}
-
-
-async def test_an_instance_that_left_for_good_is_forgotten_once_another_does_its_work(node: Node) -> None:
-    async with plugged(node, 2) as (manager, first):
-        async with FakeDevicePlugin(node.directory, GPU, 2, socket="new.sock") as second:
-            await manager.register(offer(second))
-            await listed(manager, 2)
-            await first.stop()
-            first.path.unlink(missing_ok=True)
-            await until(partial(_value, lambda: [each.socket for each in manager.plugin_records()] == [second.path]))
-
-
-async def test_only_the_instance_whose_socket_went_is_deregistered(node: Node) -> None:
-    async with plugged(node, 2) as (manager, first):
-        async with FakeDevicePlugin(node.directory, GPU, 3, socket="new.sock") as second:
-            await manager.register(offer(second))
-            await listed(manager, 3)
-            manager.deregister(offer(first))
-            assert [record.socket for record in manager.plugin_records()] == [second.path]
-            assert manager.capacity().allocatable == {GPU: 3}
-
-
-@pytest.mark.spec("DP-9.02")
-async def test_a_failed_registration_leaves_the_old_instance_at_work(node: Node) -> None:
-    async with plugged(node) as (manager, plugin):
-        with pytest.raises(PluginUnavailable):
-            await manager.register(Offer(GPU, node.directory / "nobody.sock"))
-        assert manager.capacity().allocatable == {GPU: 2}
-        await plugin.stop()
-        await listed(manager, 0, 2)
-
-
-@pytest.mark.spec("DP-8.11")
-async def test_a_plugin_without_options_is_not_registered(node: Node) -> None:
-    async with node.manager() as manager, FakeDevicePlugin(node.directory, GPU) as plugin:
-        plugin.fail("GetDevicePluginOptions")
-        with pytest.raises(PluginRefused):
-            await manager.register(offer(plugin))
-        assert manager.plugin_records() == [] and not manager.is_plugin_resource(GPU)
 
 
 @pytest.mark.spec("DP-9.04")
@@ -397,7 +348,7 @@ async def test_a_plugin_that_misbehaves_in_allocate_keeps_its_devices_free(node:
         assert await admit(manager, pod("u2", 2)) == {"dev-0", "dev-1"}
 
 
-async def test_a_hung_plugin_does_not_hold_up_another_ones_pods(node: Node) -> None:
+async def test_a_hung_plugin_does_not_delay_pods_of_other_plugins(node: Node) -> None:
     async with plugged(node, settings=replace(PATIENT, plugin=device_plugin.Settings(allocate=3.0))) as (manager, hung):
         async with FakeDevicePlugin(node.directory, "vendor.com/nic", 1) as other:
             await manager.register(offer(other))
@@ -443,7 +394,7 @@ async def test_pre_start_is_called_with_exactly_the_devices(node: Node) -> None:
 
 
 @pytest.mark.spec("DP-9.17")
-async def test_a_container_does_not_start_while_nobody_can_say_whether_its_plugin_wants_pre_start(node: Node) -> None:
+async def test_a_container_does_not_start_before_its_plugin_has_said_whether_it_needs_pre_start(node: Node) -> None:
     async with plugged(node, 1, Options(pre_start=True)) as (manager, _):
         await admit(manager, pod())
     async with node.manager() as manager:
@@ -451,7 +402,7 @@ async def test_a_container_does_not_start_while_nobody_can_say_whether_its_plugi
             await manager.start(pod(), pod().spec.containers[0])
 
 
-async def test_pre_start_is_not_called_for_those_who_do_not_want_it(node: Node) -> None:
+async def test_pre_start_is_not_called_for_plugins_that_do_not_need_it(node: Node) -> None:
     async with plugged(node) as (manager, plugin):
         one = pod()
         await admit(manager, one)
@@ -460,20 +411,10 @@ async def test_pre_start_is_not_called_for_those_who_do_not_want_it(node: Node) 
 
 
 @pytest.mark.spec("DP-8.32")
-async def test_a_pod_that_holds_nothing_has_no_options(node: Node) -> None:
+async def test_a_pod_without_devices_has_no_options(node: Node) -> None:
     async with plugged(node) as (manager, _):
         assert manager.options(PodUID("nobody"), MAIN) is None
         assert await manager.start(pod("nobody"), pod().spec.containers[0]) is None
-
-
-async def test_a_damaged_checkpoint_is_set_aside_and_reported(node: Node) -> None:
-    node.checkpoint.write_bytes(b'{"Data":{"PodDeviceEntries":[{"Pod')
-    async with node.manager() as manager:
-        (aside,) = node.directory.glob(f"{CHECKPOINT}.damaged-*")
-        assert aside.read_bytes().endswith(b'{"Pod') and str(aside) in manager.damage[0]
-        (report,) = node.reports
-        assert report.reason == "DeviceCheckpointDamaged" and str(aside) in report.message
-        assert not manager.checkpoint_existed
 
 
 def running_pod(uid: str, device: str) -> Pod:
@@ -485,7 +426,7 @@ def running_pod(uid: str, device: str) -> Pod:
     return Pod(metadata=ObjectMeta(uid=uid), status=PodStatus(phase="Running", container_statuses=(status,)))
 
 
-async def test_what_a_lost_checkpoint_knew_is_learned_from_the_pods(node: Node) -> None:
+async def test_allocations_of_a_lost_checkpoint_are_learned_from_pod_statuses(node: Node) -> None:
     node.checkpoint.write_bytes(b"nonsense")
     async with plugged(node) as (manager, _):
         manager.learn([running_pod("u1", "dev-0")])
@@ -493,19 +434,19 @@ async def test_what_a_lost_checkpoint_knew_is_learned_from_the_pods(node: Node) 
         assert await admit(manager, pod("u2")) == {"dev-1"}
 
 
-async def test_the_plugin_of_what_was_learned_is_awaited_and_forgotten_after_its_grace_period(node: Node) -> None:
+async def test_the_plugin_of_learned_allocations_is_awaited_until_its_grace_period_is_over(node: Node) -> None:
     node.checkpoint.write_bytes(b"nonsense")
     async with node.manager(settings=Settings(grace=0.1)) as manager:
         manager.learn([running_pod("u1", "dev-0")])
-        assert manager.awaited(pod("u2")) == (GPU,)
+        assert manager.pending_resources(pod("u2")) == (GPU,)
         assert manager.capacity().allocatable == {GPU: 0}
         with deadline():
-            while manager.awaited(pod("u2")):
+            while manager.pending_resources(pod("u2")):
                 await manager.changed()
         assert manager.capacity().removed == {GPU}
 
 
-async def test_what_a_plugin_gave_along_is_asked_for_again_if_it_was_lost(node: Node) -> None:
+async def test_a_lost_answer_of_a_plugin_is_requested_again(node: Node) -> None:
     node.checkpoint.write_bytes(b"nonsense")
     async with plugged(node) as (manager, _):
         manager.learn([running_pod("u1", "dev-1")])
@@ -515,34 +456,12 @@ async def test_what_a_plugin_gave_along_is_asked_for_again_if_it_was_lost(node: 
         assert await manager.start(pod(), pod().spec.containers[0]) == options and len(plugin.asked("Allocate")) == 1
 
 
-async def test_a_container_starts_while_its_plugin_is_away_if_that_does_not_matter(node: Node) -> None:
+async def test_a_container_starts_while_its_plugin_is_disconnected_if_it_needs_no_pre_start(node: Node) -> None:
     async with plugged(node) as (manager, plugin):
         await admit(manager, pod())
         await plugin.stop()
         await listed(manager, 0, 2)
         assert await manager.start(pod(), pod().spec.containers[0]) is not None
-
-
-async def test_leftovers_of_killed_writers_are_removed(node: Node) -> None:
-    for name in (".123456", f".{CHECKPOINT}.x1.tmp"):
-        (node.directory / name).write_text("half")
-    async with node.manager():
-        assert list(node.directory.glob(".*")) == []
-
-
-async def test_a_device_that_an_entry_gives_to_a_second_pod_is_left_out_and_reported(node: Node) -> None:
-    async with plugged(node) as (manager, _):
-        await admit(manager, pod("u1"))
-        await admit(manager, pod("u2"))
-    from devlet.state import device_checkpoint
-
-    found = device_checkpoint.decode(node.checkpoint.read_bytes())
-    first, second = found.entries or ()
-    twice = device_checkpoint.Entry(second.pod, second.container, second.resource, first.devices, second.response)
-    node.checkpoint.write_bytes(device_checkpoint.Encoder().encode([first, twice], {GPU: ("dev-0", "dev-1")}))
-    async with node.manager() as manager:
-        assert held(manager, pod("u1")) == {"dev-0"} and held(manager, pod("u2")) == set()
-        assert "device dev-0 of vendor.com/gpu is held twice: by pod u1, " in node.reports[0].message
 
 
 @pytest.mark.parametrize("ids", [{"DeviceIDs": ["dev-0", "dev-1"]}, {"DeviceIDs": ["dev-0", "", "dev-1"]}])
@@ -566,12 +485,6 @@ async def test_a_checkpoint_that_cannot_be_written_refuses_the_pod(node: Node) -
         node.directory.unlink()
         elsewhere.rename(node.directory)
         assert await admit(manager, pod()) == {"dev-0"}
-
-
-async def test_nobody_can_register_with_a_manager_that_does_not_run(node: Node) -> None:
-    manager = DeviceManager(node.directory, SystemClock())
-    with pytest.raises(Unavailable):
-        await manager.register(Offer(GPU, node.directory / "x.sock"))
 
 
 @pytest.mark.spec("DP-8.37")

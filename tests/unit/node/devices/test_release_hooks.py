@@ -24,7 +24,7 @@ def release(*devices: str, resource: str = GPU) -> Release:
 
 
 class Module(ModuleType):
-    """Of the operator's, with functions of any name."""
+    """A module of the operator, with functions of any name."""
 
     def __setattr__(self, name: str, function: Callable[[Release], object]) -> None:
         super().__setattr__(name, function)
@@ -39,7 +39,7 @@ def module() -> Iterator[Module]:
 
 @pytest.fixture
 def program(root: Path) -> Callable[[str], list[str]]:
-    """Writes a script; gives the command that runs it."""
+    """Write a script and return the command that runs it."""
 
     def write(script: str) -> list[str]:
         path = root / "hook"
@@ -51,7 +51,9 @@ def program(root: Path) -> Callable[[str], list[str]]:
 
 
 @pytest.mark.anyio
-async def test_a_command_is_told_what_was_released_in_two_ways(root: Path, program: Callable[[str], list[str]]) -> None:
+async def test_a_command_gets_the_release_in_its_environment_and_on_its_input(
+    root: Path, program: Callable[[str], list[str]]
+) -> None:
     names = '"$DEVLET_RESOURCE $DEVLET_DEVICE_IDS $DEVLET_POD_UID $DEVLET_CONTAINER"'
     await parse([{"resource": GPU, "command": program(f'{{ echo {names}; cat; }} >"$1"')}]).run(release())
     words, message = (root / "out").read_text().splitlines()

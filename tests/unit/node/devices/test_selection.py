@@ -31,7 +31,7 @@ def want(
 
 
 def numa(**nodes: str) -> dict[str, tuple[int, ...]]:
-    """`numa(n0="a b", n1="c")`: which devices are near to which node."""
+    """Return devices by node, as in `numa(n0="a b", n1="c")`."""
     found: dict[str, tuple[int, ...]] = {}
     for node, devices in nodes.items():
         for device in devices.split():

@@ -354,11 +354,11 @@ class Faulty:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._devices, name)
 
-    def awaited(self, pod: Any) -> Any:
+    def pending_resources(self, pod: Any) -> Any:
         if self._failures.get(pod.name, 0):
             self._failures[pod.name] -= 1
             raise RuntimeError("a defect")
-        return self._devices.awaited(pod)
+        return self._devices.pending_resources(pod)
 
 
 async def test_a_worker_that_fails_is_tried_again_and_does_not_disturb_the_others(

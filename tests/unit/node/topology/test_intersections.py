@@ -12,7 +12,7 @@ few = st.frozensets(st.integers(0, 2**64 - 1), max_size=20)
 
 @st.composite
 def dense(draw: st.DrawFn) -> set[int]:
-    """Nearly all masks of eight nodes with so many nodes at least: enough for counting to be cheaper than pairs."""
+    """Return most masks of eight nodes that have at least some number of nodes: counting is then cheaper than pairs."""
     least, needed = draw(st.integers(0, 5)), draw(st.sampled_from([0, 0b1, 0b1000_0000]))
     every = {mask for mask in range(256) if masks.count(mask) >= least and mask & needed == needed}
     return every - draw(st.frozensets(st.integers(0, 255), max_size=2))

@@ -1,4 +1,4 @@
-"""What NUMA nodes a machine has."""
+"""The NUMA nodes of a machine."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def test_nodes_ascend_by_number_and_may_have_gaps(tmp_path: Path) -> None:
     assert machine.read(folder).nodes == (2, 8, 10)
 
 
-def test_a_machine_that_tells_nothing_has_one_node(tmp_path: Path) -> None:
+def test_a_machine_without_numa_has_one_node(tmp_path: Path) -> None:
     assert machine.read(tmp_path / "missing") == machine.read(tmp_path) == Machine((0,), ((10,),))
 
 

@@ -33,7 +33,7 @@ POD = view(
 
 
 class Devices:
-    """A provider that says the same of every container, or what a list says for one after the other."""
+    """A provider with the same hints for every container, or with those of a list, one after the other."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ async def test_an_allocation_that_fails_rejects_the_pod_and_is_the_last_one(
     assert [line.partition(" near ")[0] for line in allocations] == ["devices: fetch", "later: fetch", "devices: proxy"]
 
 
-async def test_an_error_that_is_nobodys_answer_passes() -> None:
+async def test_an_unexpected_error_is_raised() -> None:
     with pytest.raises(InvalidInput):
         await manager("none").admit(POD, [Devices([], fails=("main", InvalidInput("a bug")))])
 
@@ -195,7 +195,7 @@ async def test_an_error_that_is_nobodys_answer_passes() -> None:
 @pytest.mark.spec("DP-8.71")
 @pytest.mark.parametrize("scope", ["container", "pod"])
 @pytest.mark.parametrize("policy", ["none", "best-effort", "restricted", "single-numa-node"])
-async def test_a_pod_is_admitted_where_nobody_has_hints(policy: str, scope: str) -> None:
+async def test_a_pod_is_admitted_if_no_provider_has_hints(policy: str, scope: str) -> None:
     assert await manager(policy, scope).admit(POD, []) is None
     assert await manager(policy, scope).admit(POD, [Devices([], None)]) is None
 
@@ -272,7 +272,7 @@ def test_more_than_eight_nodes_need_an_option_unless_the_policy_is_none(policy: 
 
 
 @pytest.mark.parametrize("policy", ["best-effort", "restricted", "single-numa-node"])
-def test_nodes_without_place_in_a_mask_are_refused_unless_the_policy_is_none(policy: str) -> None:
+def test_nodes_that_no_mask_can_contain_are_an_error_unless_the_policy_is_none(policy: str) -> None:
     machine = Machine((0, 64))
     with pytest.raises(InvalidInput, match="NUMA node 64"):
         manager(policy, machine=machine)
@@ -280,14 +280,14 @@ def test_nodes_without_place_in_a_mask_are_refused_unless_the_policy_is_none(pol
 
 
 @pytest.mark.spec("DP-8.67")
-def test_near_nodes_cannot_be_preferred_without_distances() -> None:
+def test_closest_nodes_cannot_be_preferred_without_distances() -> None:
     machine = Machine((0, 1))
     with pytest.raises(InvalidInput, match=r"prefer-closest-numa-nodes: .* distances"):
         manager("best-effort", options={"prefer-closest-numa-nodes": "true"}, machine=machine)
     manager("best-effort", options={"prefer-closest-numa-nodes": "false"}, machine=machine)
 
 
-async def test_near_nodes_are_preferred_if_the_option_says_so() -> None:
+async def test_closest_nodes_are_preferred_if_the_option_is_set() -> None:
     ring = Machine((0, 1, 2, 3), ((10, 11, 12, 12), (11, 10, 12, 12), (12, 12, 10, 11), (12, 12, 11, 10)))
     diary: list[str] = []
     close = manager("restricted", "pod", {"prefer-closest-numa-nodes": "true"}, ring)

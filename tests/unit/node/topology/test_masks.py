@@ -15,7 +15,7 @@ def test_a_node_is_a_bit() -> None:
 
 
 @pytest.mark.parametrize("node", [-1, 64, 1000])
-def test_a_node_outside_of_0_to_63_cannot_be_put_into_a_mask_and_is_in_none(node: int) -> None:
+def test_a_node_outside_of_0_to_63_cannot_be_in_a_mask(node: int) -> None:
     with pytest.raises(InvalidInput, match=f"NUMA node {node}: .* 0 to 63"):
         masks.bits([0, node])
     assert not masks.contains(2**64 - 1, node)

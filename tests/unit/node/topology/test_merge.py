@@ -114,7 +114,7 @@ def test_of_two_hints_the_better_one_is_kept(
     assert better(current, candidate, best) is expected
 
 
-def test_closest_prefers_fewer_nodes_then_near_ones_then_low_ones() -> None:
+def test_closest_prefers_fewer_nodes_then_close_ones_then_low_ones() -> None:
     pick = closest(RING)
     assert pick(masks.bits([0, 1]), masks.bits([3])) == masks.bits([3])
     assert pick(masks.bits([1, 2]), masks.bits([2, 3])) == masks.bits([2, 3])
@@ -150,7 +150,7 @@ def test_hints_merge_into_the_best_that_all_meet_on(lists: list[list[Hint]], exp
 
 
 @pytest.mark.spec("DP-8.70")
-def test_near_nodes_win_when_asked_for() -> None:
+def test_closest_nodes_win_if_they_are_requested() -> None:
     lists = [[no(0, 1, 2, 3), no(0, 1)], [no(1, 2), no(2, 3)]]
     assert merge(lists, masks.bits(range(4)), closest(RING)) == no(2, 3)
 
@@ -172,7 +172,7 @@ def test_nodes_that_the_machine_does_not_have_are_cut_off() -> None:
 
 
 def literally(lists: Sequence[Sequence[Hint]], machine: Mask, pick: Pick) -> Hint:
-    """Merging as it is defined: every product, one after the other."""
+    """Merge as the definition says: compare every combination."""
     best, found = best_count(lists), None
     for chosen in product(*lists):
         present = [hint.mask for hint in chosen if hint.mask is not None]

@@ -1,4 +1,4 @@
-"""What admission counts, for those who do not count."""
+"""Metrics of admission that are not counted."""
 
 from devlet.node.topology.metrics import NUMA_NODE, TopologyMetrics, Uncounted
 

@@ -35,6 +35,6 @@ def test_fewer_than_eight_nodes_cannot_be_demanded(text: str) -> None:
 
 
 @pytest.mark.spec("DP-8.67")
-def test_an_unknown_option_is_refused_with_those_there_are() -> None:
+def test_an_unknown_option_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(InvalidInput, match=r'"closest".*prefer-closest-numa-nodes and max-allowable-numa-nodes'):
         parse({"closest": "true"})

@@ -29,7 +29,7 @@ def test_policies_have_the_names_that_kubernetes_gives_them() -> None:
 
 
 @pytest.mark.spec("DP-8.70")
-def test_policy_none_admits_anything_and_wants_no_node() -> None:
+def test_policy_none_admits_all_pods_without_affinity() -> None:
     assert decided(Policy.NONE, {GPU: []}, {GPU: [yes(0)]}) == Decision(None, True)
 
 
@@ -90,7 +90,7 @@ def test_devices_processors_and_memory_of_one_node_meet_there(
 
 
 @pytest.mark.parametrize(("prefer_closest", "expected"), [(False, (1, 2)), (True, (2, 3))])
-def test_near_nodes_are_preferred_if_the_option_says_so(prefer_closest: bool, expected: tuple[int, ...]) -> None:
+def test_closest_nodes_are_preferred_if_the_option_is_set(prefer_closest: bool, expected: tuple[int, ...]) -> None:
     ring = Machine((0, 1, 2, 3), ((10, 11, 12, 12), (11, 10, 12, 12), (12, 12, 10, 11), (12, 12, 11, 10)))
     hints: Hints = {GPU: [yes(1, 2), yes(2, 3)]}
     wanted: Mask = masks.bits(expected)

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from devlet.errors import StateCorrupt
-from devlet.node.devices.book import Book
-from devlet.node.devices.holdings import NO_NODE, Holding, Holdings
+from devlet.node.devices.allocations import NO_NODE, Allocation, Allocations
+from devlet.node.devices.checkpoint_content import CheckpointContent
 from devlet.node.devices.inventory import Inventory, Moment
 from devlet.objects.edits import DeviceNode, Mount
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
@@ -27,12 +27,12 @@ GRANT = Grant(
 
 class Parts:
     def __init__(self) -> None:
-        self.inventory, self.holdings = Inventory(300), Holdings()
-        self.book = Book(self.inventory, self.holdings)
+        self.inventory, self.allocations = Inventory(300), Allocations()
+        self.content = CheckpointContent(self.inventory, self.allocations)
 
 
-def holding(pod: str, *ids: str, grant: Grant = GRANT, node: int = NO_NODE) -> Holding:
-    return Holding(PodUID(pod), ContainerName("main"), GPU, {node: tuple(map(DeviceID, ids))}, grant)
+def allocation(pod: str, *ids: str, grant: Grant = GRANT, node: int = NO_NODE) -> Allocation:
+    return Allocation(PodUID(pod), ContainerName("main"), GPU, {node: tuple(map(DeviceID, ids))}, grant)
 
 
 @pytest.mark.spec("DP-8.53")
@@ -40,48 +40,48 @@ def test_what_is_written_is_restored_with_devices_grants_and_resources() -> None
     before, after = Parts(), Parts()
     plugin, _ = before.inventory.register(Offer(GPU, Path("/p")), Options(), None, NOW)
     before.inventory.report(plugin, [Device(DeviceID("d1"))], NOW)
-    before.holdings.add(holding("u1", "d1", node=3))
-    before.holdings.add(holding("u2", "d2"))
-    assert after.book.restore(before.book.content(), NOW) == []
-    assert list(after.holdings) == list(before.holdings)
+    before.allocations.add(allocation("u1", "d1", node=3))
+    before.allocations.add(allocation("u2", "d2"))
+    assert after.content.restore(before.content.encode(), NOW) == []
+    assert list(after.allocations) == list(before.allocations)
     restored = after.inventory.get(GPU)
     assert restored is not None and restored.healthy == () and restored.stopped == NOW
 
 
-def test_a_book_that_changes_is_written_as_if_it_had_always_been_so() -> None:
+def test_content_after_changes_is_encoded_like_new_content() -> None:
     parts = Parts()
-    held = [holding(f"u{number}", f"d{number}") for number in range(200)]
+    held = [allocation(f"u{number}", f"d{number}") for number in range(200)]
     for each in held:
-        parts.holdings.add(each)
-    parts.book.content()
+        parts.allocations.add(each)
+    parts.content.encode()
     for each in held[::2]:
-        parts.holdings.remove(each)
+        parts.allocations.remove(each)
     fresh = Parts()
     for each in held[1::2]:
-        fresh.holdings.add(each)
-    assert parts.book.content() == fresh.book.content()
+        fresh.allocations.add(each)
+    assert parts.content.encode() == fresh.content.encode()
 
 
 def test_an_entry_with_a_broken_answer_is_dropped_alone() -> None:
     good = Entry("u1", "main", GPU, {-1: ("d1",)}, b"")
     bad = Entry("u2", "main", GPU, {-1: ("d2",)}, b"\xff\xff\xff")
     parts = Parts()
-    (problem,) = parts.book.restore(Encoder().encode([good, bad], {}), NOW)
+    (problem,) = parts.content.restore(Encoder().encode([good, bad], {}), NOW)
     assert "pod u2, container main, vendor.com/gpu" in problem
-    assert [each.pod for each in parts.holdings] == ["u1"]
+    assert [each.pod for each in parts.allocations] == ["u1"]
 
 
 def test_a_file_that_cannot_be_read_changes_nothing() -> None:
     parts = Parts()
     with pytest.raises(StateCorrupt):
-        parts.book.restore(b"{", NOW)
-    assert len(parts.holdings) == 0 and parts.inventory.resources() == []
+        parts.content.restore(b"{", NOW)
+    assert len(parts.allocations) == 0 and parts.inventory.resources() == []
 
 
-def test_an_entry_twice_in_the_file_is_one_holding() -> None:
+def test_an_entry_twice_in_the_file_is_one_allocation() -> None:
     entry = Entry("u1", "main", GPU, {-1: ("d1",)}, b"")
     parts = Parts()
-    parts.book.restore(Encoder().encode([entry, entry], {}), NOW)
-    assert len(parts.holdings) == 1
-    found = device_checkpoint.decode(parts.book.content())
+    parts.content.restore(Encoder().encode([entry, entry], {}), NOW)
+    assert len(parts.allocations) == 1
+    found = device_checkpoint.decode(parts.content.encode())
     assert found.entries is not None and len(found.entries) == 1

@@ -1,33 +1,33 @@
-"""The checkpoint of the device manager: holdings and registered resources as its entries, and back."""
+"""The content of the device manager's checkpoint: the allocations and the registered resources as entries, and back."""
 
 from collections.abc import Sequence
 
 from devlet.errors import StateCorrupt
-from devlet.node.devices.holdings import NO_NODE, Holding, Holdings
+from devlet.node.devices.allocations import NO_NODE, Allocation, Allocations
 from devlet.node.devices.inventory import Inventory, Moment
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
 from devlet.plugins import grants
 from devlet.state import device_checkpoint, device_faults
 from devlet.state.device_checkpoint import Encoder, Entry
 
-__all__ = ["Book"]
+__all__ = ["CheckpointContent"]
 
 
-class Book:
-    """Entries come in the order in which holdings were made. Each holding keeps its entry, so each is encoded once."""
+class CheckpointContent:
+    """Entries are in the order of the allocations. Each allocation keeps its entry, so each is encoded once."""
 
-    def __init__(self, inventory: Inventory, holdings: Holdings) -> None:
+    def __init__(self, inventory: Inventory, allocations: Allocations) -> None:
         self._inventory = inventory
-        self._holdings = holdings
+        self._allocations = allocations
         self._encoder = Encoder()
 
-    def content(self) -> bytes:
+    def encode(self) -> bytes:
         registered: dict[str, Sequence[str]] = {str(name): ids for name, ids in self._inventory.registered().items()}
-        return self._encoder.encode(self._holdings.entries(), registered)
+        return self._encoder.encode(self._allocations.entries(), registered)
 
     def restore(self, blob: bytes, now: Moment) -> list[str]:
-        """Why entries, or devices of them, had to be dropped. StateCorrupt if nothing can be read; then nothing has
-        changed."""
+        """Return why entries, or some of their devices, had to be dropped. If nothing can be read, raise StateCorrupt
+        and change nothing."""
         found = device_faults.sound(device_checkpoint.decode(blob))
         self._inventory.restore((ResourceName(name) for name in found.checkpoint.registered or ()), now)
         problems = [self._restore(entry) for entry in found.checkpoint.entries or ()]
@@ -35,15 +35,15 @@ class Book:
 
     def _restore(self, entry: Entry) -> str | None:
         try:
-            holding = _holding(entry)
+            allocation = _allocation(entry)
         except StateCorrupt as e:
             return f"pod {entry.pod}, container {entry.container}, {entry.resource}: {e}"
-        if holding.devices and self._holdings.get(*holding.key) is None:
-            self._holdings.add(holding)
+        if allocation.devices and self._allocations.get(*allocation.key) is None:
+            self._allocations.add(allocation)
         return None
 
 
-def _holding(entry: Entry) -> Holding:
+def _allocation(entry: Entry) -> Allocation:
     by_node = {node: tuple(map(DeviceID, ids or ())) for node, ids in (entry.devices or {NO_NODE: ()}).items()}
     grant = None if entry.response is None else grants.decode(entry.response)
-    return Holding(PodUID(entry.pod), ContainerName(entry.container), ResourceName(entry.resource), by_node, grant)
+    return Allocation(PodUID(entry.pod), ContainerName(entry.container), ResourceName(entry.resource), by_node, grant)
