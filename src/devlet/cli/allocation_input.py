@@ -16,10 +16,10 @@ from devlet.cli.session import Document
 from devlet.errors import InvalidInput
 from devlet.objects.claim import ResourceClaim
 from devlet.objects.conversion import convert
-from devlet.objects.defaults import default
 from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import copy
 from devlet.objects.identifiers import DriverName
+from devlet.objects.kind_rules import default
 from devlet.objects.kinds import BUILT_IN, Kind
 from devlet.objects.node import Node
 from devlet.objects.node_drivers import is_of_gone_driver

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devlet.objects.conversion import convert
-from devlet.objects.defaults import default
 from devlet.objects.documents import Document, copy
+from devlet.objects.kind_rules import default
 from devlet.objects.kinds import BUILT_IN
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

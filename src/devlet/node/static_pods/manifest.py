@@ -18,13 +18,12 @@ from msgspec import Struct
 from devlet.errors import InvalidInput, InvalidObject
 from devlet.kit import yaml_depth
 from devlet.objects import api_references
-from devlet.objects.defaults import default
 from devlet.objects.documents import Document, copy
 from devlet.objects.identifiers import NodeName, PodUID
+from devlet.objects.kind_rules import Rules, default, validate_create
 from devlet.objects.schema import message_of
 from devlet.objects.shape import conform
 from devlet.objects.timestamps import format_time
-from devlet.objects.validation import Rules, validate_create
 from devlet.objects.validation.pod import MIRROR_ANNOTATION
 
 __all__ = ["HASH", "MIRROR", "SEEN", "SOURCE", "Key", "StaticPod", "read"]

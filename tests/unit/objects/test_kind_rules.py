@@ -1,4 +1,4 @@
-"""The door: which rules apply to which kind and which operation."""
+"""Which rules apply to which kind and which operation."""
 
 from typing import Any
 
@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devlet.errors import Cause
-from devlet.objects import validation
+from devlet.objects import kind_rules
+from devlet.objects.custom_resources import DEFINITION
 from devlet.objects.documents import Document, copy
-from devlet.objects.kinds import BUILT_IN
-from devlet.objects.validation import Rules
+from devlet.objects.kind_rules import Rules
+from devlet.objects.kinds import BUILT_IN, group_of
 from devlet.objects.validation.field_errors import forbidden, invalid, required
 
 RULES = Rules()
@@ -74,23 +75,28 @@ def kind_of(item: Document) -> str:
 
 @pytest.mark.parametrize("good", ALL, ids=kind_of)
 def test_a_good_object_is_accepted_and_may_stay_as_it_is(good: Document) -> None:
-    assert validation.validate_create(good, RULES) == []
-    assert validation.validate_update(good, good, RULES) == []
-    assert validation.validate_status_update(good, good, RULES) == []
-    assert validation.warnings(good) == validation.warnings(good, good) == []
+    assert kind_rules.validate_create(good, RULES) == []
+    assert kind_rules.validate_update(good, good, RULES) == []
+    assert kind_rules.validate_status_update(good, good, RULES) == []
+    assert kind_rules.warnings(good) == kind_rules.warnings(good, good) == []
 
 
 @pytest.mark.spec("AL-2.01")
 @pytest.mark.parametrize("good", ALL, ids=kind_of)
 def test_every_kind_needs_a_valid_name(good: Document) -> None:
     nameless = {**good, "metadata": {**good["metadata"], "name": "Not!"}}
-    causes = validation.validate_create(nameless, RULES)
+    causes = kind_rules.validate_create(nameless, RULES)
     assert [(cause.reason, cause.field) for cause in causes] == [("FieldValueInvalid", "metadata.name")]
+
+
+def test_every_entry_of_the_table_is_for_a_kind_that_exists() -> None:
+    kinds = (*BUILT_IN, DEFINITION)
+    assert kind_rules.RULES.keys() <= {(group_of(kind.storage_version), kind.kind) for kind in kinds}
 
 
 def test_the_scope_of_built_in_kinds_is_known() -> None:
     for kind in BUILT_IN:
-        causes = validation.validate_create(document(kind.storage_version, kind.kind, None), RULES)
+        causes = kind_rules.validate_create(document(kind.storage_version, kind.kind, None), RULES)
         assert (required("metadata.namespace") in causes) is kind.namespaced
 
 
@@ -100,25 +106,25 @@ def test_a_role_or_binding_has_the_name_of_a_path_segment(kind: str) -> None:
     good = document("rbac.authorization.k8s.io/v1", kind, None if kind.startswith("Cluster") else "ns")
     for name in ("system:demo", "Team A", "x" * 300):
         good["metadata"]["name"] = name
-        assert [each for each in validation.validate_create(good, RULES) if each.field.startswith("metadata")] == []
+        assert [each for each in kind_rules.validate_create(good, RULES) if each.field.startswith("metadata")] == []
     for name in ("a/b", "50%", "..", ""):
         good["metadata"]["name"] = name
-        assert [each.field for each in validation.validate_create(good, RULES)][:1] == ["metadata.name"]
+        assert [each.field for each in kind_rules.validate_create(good, RULES)][:1] == ["metadata.name"]
 
 
 def test_a_namespace_has_the_name_of_a_label() -> None:
     dotted = {**document("v1", "Namespace", None), "metadata": {"name": "a.b"}}
-    assert validation.validate_create(dotted, RULES) == [invalid("metadata.name", "a.b", "must not contain dots")]
+    assert kind_rules.validate_create(dotted, RULES) == [invalid("metadata.name", "a.b", "must not contain dots")]
 
 
 @pytest.mark.spec("AL-2.02")
 @pytest.mark.spec("KA-7.3.3")
 def test_the_spec_of_a_claim_never_changes_and_is_not_judged_again() -> None:
     bad = {**CLAIM, "spec": {"devices": {"requests": [{"name": "Not!"}]}}}
-    assert validation.validate_update(bad, bad, RULES) == []
-    assert validation.validate_update(bad, CLAIM, RULES) == [invalid("spec", bad["spec"], UPDATE)]
+    assert kind_rules.validate_update(bad, bad, RULES) == []
+    assert kind_rules.validate_update(bad, CLAIM, RULES) == [invalid("spec", bad["spec"], UPDATE)]
     labelled = {**CLAIM, "metadata": {**CLAIM["metadata"], "labels": {"a": "b"}}}
-    assert validation.validate_update(labelled, CLAIM, RULES) == []
+    assert kind_rules.validate_update(labelled, CLAIM, RULES) == []
 
 
 @pytest.mark.parametrize(
@@ -129,7 +135,7 @@ def test_the_spec_of_a_claim_never_changes_and_is_not_judged_again() -> None:
     ],
 )
 def test_some_specs_never_change(old: Document, new: Document) -> None:
-    assert validation.validate_update(new, old, RULES) == [invalid("spec", new["spec"], UPDATE)]
+    assert kind_rules.validate_update(new, old, RULES) == [invalid("spec", new["spec"], UPDATE)]
 
 
 @pytest.mark.spec("AL-2.09")
@@ -149,15 +155,15 @@ def test_expressions_are_given_to_the_compiler(good: Document, path: str) -> Non
         asked.append((expression, stored))
         return [forbidden("", "too complex, exceeds cost limit")]
 
-    causes = validation.validate_create(good, Rules(check_selector=refuse))
+    causes = kind_rules.validate_create(good, Rules(check_selector=refuse))
     assert causes == [forbidden(path, "too complex, exceeds cost limit")]
     assert asked == [("e", False)]
 
 
 @pytest.mark.spec("KA-7.4")
 def test_only_events_of_the_new_api_must_be_complete() -> None:
-    assert validation.validate_create(EVENT, Rules(api_version="v1")) == []
-    causes = validation.validate_create(EVENT, Rules(api_version="events.k8s.io/v1"))
+    assert kind_rules.validate_create(EVENT, Rules(api_version="v1")) == []
+    causes = kind_rules.validate_create(EVENT, Rules(api_version="events.k8s.io/v1"))
     assert {"eventTime", "reportingController", "reportingInstance", "action", "reason"} <= {c.field for c in causes}
 
 
@@ -167,23 +173,23 @@ def test_admin_access_is_a_matter_of_the_namespace() -> None:
     wanted = copy(CLAIM)
     wanted["spec"]["devices"]["requests"][0]["exactly"]["adminAccess"] = True
     namespace = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
-    assert [c.field for c in validation.admission_errors(wanted, None, None)] == [
+    assert [c.field for c in kind_rules.admission_errors(wanted, None, None)] == [
         "spec.devices.requests[0].adminAccess"
     ]
-    assert validation.admission_errors(wanted, None, namespace) == []
-    assert validation.admission_errors(wanted, wanted, None) == []
-    assert validation.admission_errors(POD, None, None) == []
+    assert kind_rules.admission_errors(wanted, None, namespace) == []
+    assert kind_rules.admission_errors(wanted, wanted, None) == []
+    assert kind_rules.admission_errors(POD, None, None) == []
 
 
 @pytest.mark.spec("AL-2.16")
 def test_the_status_of_a_claim_is_checked_by_its_own_operation() -> None:
     reserved = {**CLAIM, "status": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]}}
-    assert validation.validate_update(reserved, CLAIM, RULES) == []
-    assert [c.field for c in validation.validate_status_update(reserved, CLAIM, RULES)] == ["status.reservedFor"]
+    assert kind_rules.validate_update(reserved, CLAIM, RULES) == []
+    assert [c.field for c in kind_rules.validate_status_update(reserved, CLAIM, RULES)] == ["status.reservedFor"]
 
 
 def test_an_upper_case_driver_is_worth_a_warning() -> None:
-    (warning,) = validation.warnings({**SLICE, "spec": {**SLICE["spec"], "driver": "GPU.example.com"}})
+    (warning,) = kind_rules.warnings({**SLICE, "spec": {**SLICE["spec"], "driver": "GPU.example.com"}})
     assert "lowercase" in warning
 
 
@@ -227,13 +233,13 @@ def test_whatever_the_values_the_answer_is_a_list_of_causes(data: st.DataObject)
         elif type(target[key]) in OTHER_VALUES:
             target[key] = data.draw(OTHER_VALUES[type(target[key])])
     for causes in (
-        validation.validate_create(changed, RULES),
-        validation.validate_update(changed, good, RULES),
-        validation.validate_update(good, changed, RULES),
-        validation.validate_status_update(changed, good, RULES),
-        validation.validate_status_update(good, changed, RULES),
-        validation.admission_errors(changed, None, None),
-        validation.admission_errors(changed, good, changed),
+        kind_rules.validate_create(changed, RULES),
+        kind_rules.validate_update(changed, good, RULES),
+        kind_rules.validate_update(good, changed, RULES),
+        kind_rules.validate_status_update(changed, good, RULES),
+        kind_rules.validate_status_update(good, changed, RULES),
+        kind_rules.admission_errors(changed, None, None),
+        kind_rules.admission_errors(changed, good, changed),
     ):
         assert all(cause.reason and cause.field and cause.message for cause in causes)
-    assert isinstance(validation.warnings(changed, good), list)
+    assert isinstance(kind_rules.warnings(changed, good), list)
