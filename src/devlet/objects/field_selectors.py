@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from devlet.errors import BadRequest
 from devlet.objects.documents import Document
 from devlet.objects.kinds import VIEWS_GROUP, group_of
+from devlet.objects.views import VIEWS
 
 MAX_TEXT: Final = 64 * 1024
 
@@ -205,9 +206,4 @@ _FIELDS: dict[tuple[str, str], dict[str, str]] = {
         "reportingController": "reportingComponent",
     },
     ("resource.k8s.io", "ResourceSlice"): _same("spec.nodeName", "spec.driver"),
-    (VIEWS_GROUP, "Device"): _same("spec.resource", "spec.id", "status.state", "status.health"),
-    (VIEWS_GROUP, "Plugin"): _same("spec.resource", "status.state"),
-    (VIEWS_GROUP, "Holder"): _same("spec.podUID", "status.phase"),
-    (VIEWS_GROUP, "Driver"): _same("spec.driver", "status.state"),
-    (VIEWS_GROUP, "PreparedClaim"): _same("spec.uid", "status.state"),
-}
+} | {(VIEWS_GROUP, view.kind.kind): _same(*view.selectable) for view in VIEWS}

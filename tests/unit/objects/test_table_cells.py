@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devlet.serve.kube_api.table_cells import (
+from devlet.objects.table_cells import (
     AGE,
     at,
     documents_at,
