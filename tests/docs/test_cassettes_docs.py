@@ -15,7 +15,7 @@ import pytest
 from devlet.alloc.device_cel import DeviceInput
 from devlet.alloc.selectors import Selectors
 from devlet.objects.identifiers import DriverName
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
 from devlet.testing.cassettes import cassette_file, library, placeholders, rules
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cassettes.md").read_text()

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from devlet.objects.identifiers import DeviceID
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.devices import Device, Grant, Options
 from devlet.plugins.dra import ClaimRef
 from devlet.runtime.cdi.spec import ContainerEdits, Spec

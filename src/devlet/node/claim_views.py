@@ -18,8 +18,8 @@ from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, Contes
 from devlet.node.view_documents import REFUSED, by_name, escaped, moment
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import DriverName, PodUID
-from devlet.objects.pod import Pod
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
+from devlet.objects.types.pod import Pod
 from devlet.objects.views.device import DEVICES, DeviceSpec, DeviceStatus
 from devlet.objects.views.driver import DRIVERS, DriverSpec, DriverStatus
 from devlet.objects.views.prepared_claim import (

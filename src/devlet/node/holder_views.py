@@ -17,10 +17,10 @@ from devlet.node.devices.order import natural
 from devlet.node.devices.records import DeviceRecord
 from devlet.node.pods.container_config import config
 from devlet.node.view_documents import by_name, moment
-from devlet.objects.container import Container
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container
+from devlet.objects.types.pod import Pod
 from devlet.objects.views.holder import (
     HOLDERS,
     DeviceNode,

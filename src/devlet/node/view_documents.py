@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from devlet.node.devices.order import natural
 from devlet.objects.documents import Document
-from devlet.objects.timestamps import format_time
+from devlet.objects.values.timestamps import format_time
 from devlet.objects.views.description import Time
 
 __all__ = ["REFUSED", "by_name", "escaped", "moment"]

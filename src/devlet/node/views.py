@@ -26,7 +26,7 @@ from devlet.node.holder_views import Holders, NoClaims, NoRuntime
 from devlet.node.view_documents import REFUSED, by_name, escaped, moment
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ClaimName, ContainerName, DeviceID, DriverName, PodUID, ResourceName
-from devlet.objects.pod import Pod
+from devlet.objects.types.pod import Pod
 from devlet.objects.views.device import DEVICES, DeviceSpec, DeviceStatus, HeldBy
 from devlet.objects.views.plugin import PLUGINS, PluginOptions, PluginSpec, PluginStatus
 from devlet.plugins.dra import DriverRecord

@@ -13,8 +13,10 @@ from datetime import datetime
 from itertools import islice
 
 from devlet.errors import MAX_CAUSES, Cause
-from devlet.objects import defaults, defaults_resource, names
-from devlet.objects.defaults_pod import default_pod
+from devlet.objects import names
+from devlet.objects.defaults import core as defaults
+from devlet.objects.defaults import resource as defaults_resource
+from devlet.objects.defaults.pod import default_pod
 from devlet.objects.documents import Document
 from devlet.objects.kinds import BUILT_IN, group_of
 from devlet.objects.validation import (

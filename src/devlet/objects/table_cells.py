@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from devlet.errors import InvalidInput
-from devlet.objects.timestamps import parse_micro_time
+from devlet.objects.values.timestamps import parse_micro_time
 
 __all__ = [
     "AGE",

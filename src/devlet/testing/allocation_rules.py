@@ -12,7 +12,7 @@ from typing import Final
 
 from devlet.errors import DevletError
 from devlet.objects.documents import Document
-from devlet.objects.quantity import ZERO, Quantity
+from devlet.objects.values.quantity import ZERO, Quantity
 from devlet.testing.allocation_amounts import amounts, unknown_names
 from devlet.testing.allocation_supply import DeviceKey, Holdings, Offer, Pool, counters_of, holdings, pools
 

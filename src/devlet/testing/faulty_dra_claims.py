@@ -10,8 +10,8 @@ import msgspec
 
 from devlet.cluster.client import Cluster
 from devlet.errors import InUse, InvalidInput, NotFound, Unavailable
-from devlet.objects.claim import DeviceResult
 from devlet.objects.kinds import RESOURCE_CLAIMS
+from devlet.objects.types.claim import DeviceResult
 from devlet.sdk.server import Context, Methods, Unary
 from devlet.sdk.values import Claim, ClaimRef, Prepared
 from devlet.testing.sound_dra_driver import PREPARE, UNPREPARE, Parameters, SoundDraDriver

@@ -27,7 +27,7 @@ import yaml
 from msgspec import Struct, field
 
 from devlet.errors import InvalidInput
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 from devlet.testing.manifests_choices import Choices
 from devlet.testing.manifests_seen import Claim, Container, Event, Pod, Result, Rule, Seen
 

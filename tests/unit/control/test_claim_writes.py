@@ -11,9 +11,9 @@ from devlet.control.reservations import FULL, is_full
 from devlet.errors import Conflict, Forbidden, NotFound, Unavailable
 from devlet.kit.clock import SystemClock
 from devlet.objects import kinds
-from devlet.objects.claim import ConsumerReference, ResourceClaim, ResourceClaimStatus
 from devlet.objects.documents import Document, view
-from devlet.objects.pod import Pod
+from devlet.objects.types.claim import ConsumerReference, ResourceClaim, ResourceClaimStatus
+from devlet.objects.types.pod import Pod
 from devlet.testing.workloads import claim, pod
 
 pytestmark = pytest.mark.anyio

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 from devlet.testing.dice import Dice
 from devlet.testing.problem_devices import LISTS, attributes, counter_set, device
 from devlet.testing.problems import THEMES

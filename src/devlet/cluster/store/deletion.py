@@ -8,7 +8,7 @@ from devlet.cluster.store.strategy import Deletion, strategy_of
 from devlet.errors import Conflict, Forbidden
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
-from devlet.objects.timestamps import after, format_time
+from devlet.objects.values.timestamps import after, format_time
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

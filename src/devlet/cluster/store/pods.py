@@ -6,12 +6,12 @@ from datetime import datetime
 from devlet.cluster.client import DeleteOptions, Preconditions
 from devlet.cluster.store.records import Newest
 from devlet.errors import BadRequest, Cause, Conflict, Forbidden, InvalidObject, TooManyRequests
-from devlet.objects import label_selectors
 from devlet.objects.documents import Document
 from devlet.objects.kinds import PRIORITY_CLASSES
-from devlet.objects.shape import conform_kind
-from devlet.objects.timestamps import format_time
+from devlet.objects.schema.shape import conform_kind
+from devlet.objects.selectors import labels as label_selectors
 from devlet.objects.validation.pod import MIRROR_ANNOTATION
+from devlet.objects.values.timestamps import format_time
 
 # The fields of spec that admission sets. If they had a manager, an apply that does not mention them would remove them.
 ADMITTED_FIELDS = frozenset({"serviceAccountName", "serviceAccount", "priority", "preemptionPolicy", "tolerations"})

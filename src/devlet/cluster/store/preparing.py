@@ -12,7 +12,7 @@ from devlet.objects.documents import Document, copy
 from devlet.objects.kind_rules import default
 from devlet.objects.kinds import Kind
 from devlet.objects.patches.field_sets import FieldSet
-from devlet.objects.timestamps import format_time
+from devlet.objects.values.timestamps import format_time
 
 # In the order in which the reference writes them; the ledger fills the version in.
 _TOP: Document = {"kind": None, "apiVersion": None, "metadata": None}

@@ -38,13 +38,13 @@ from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
 from devlet.objects.kind_rules import Rules
 from devlet.objects.kinds import Kind, Resource
-from devlet.objects.leaves import json_type
 from devlet.objects.names import generated_name
 from devlet.objects.patches import apply as server_side_apply
 from devlet.objects.patches import json_patch, managed_fields, merge_patch, strategic_merge
 from devlet.objects.patches.limits import PatchFailed
-from devlet.objects.schema import message_of
-from devlet.objects.timestamps import format_time
+from devlet.objects.schema.leaves import json_type
+from devlet.objects.schema.messages import message_of
+from devlet.objects.values.timestamps import format_time
 
 _GENERATED_NAME_TRIES = 8
 _DEFAULT_MANAGER = "devlet"

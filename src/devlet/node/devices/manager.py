@@ -39,9 +39,9 @@ from devlet.node.devices.records import DeviceRecord, PluginRecord
 from devlet.node.devices.releases import Hooks, NoHooks, Release
 from devlet.node.devices.selection import Ask
 from devlet.node.reports import Report
-from devlet.objects.container import Container, ResourceStatus
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container, ResourceStatus
+from devlet.objects.types.pod import Pod
 from devlet.plugins import device_plugin
 from devlet.plugins.device_plugin import DevicePlugin, Offer, connected
 from devlet.plugins.devices import Device, Grant

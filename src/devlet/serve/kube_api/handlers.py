@@ -26,7 +26,7 @@ from devlet.errors import BadRequest, DevletError, UnsupportedPatch
 from devlet.kit.chance import random
 from devlet.objects.conversion import warning_for
 from devlet.objects.documents import Document
-from devlet.objects.shape import conform_kind
+from devlet.objects.schema.shape import conform_kind
 from devlet.objects.statuses import failure
 from devlet.serve.kube_api import answers, bodies, discovery, long_answers, options
 from devlet.serve.kube_api.answers import Rejected

@@ -8,7 +8,7 @@ from devlet.cluster.client import Cluster
 from devlet.kit.clock import Clock, SystemClock
 from devlet.node.devices.records import PluginState
 from devlet.objects.kinds import NODES
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 from devlet.testing.node_api import VIEWS, NodeApi
 
 __all__ = ["STATUS_LATE", "offered"]

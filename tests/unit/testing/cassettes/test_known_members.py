@@ -1,4 +1,4 @@
-from devlet.objects.schema import message
+from devlet.objects.schema.messages import message
 from devlet.testing.cassettes.known_members import known_members
 
 DEVICE = message("k8s.io.api.resource.v1.Device")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from devlet.errors import InvalidInput, NotFound
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 from devlet.testing.cassettes import edits, library
 from devlet.testing.cassettes.cassette import Pool
 from devlet.testing.cassettes.cassette_file import encode

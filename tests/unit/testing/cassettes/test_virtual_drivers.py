@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from devlet.errors import InvalidInput
-from devlet.objects.claim import DeviceResult, ResourceClaim
+from devlet.objects.types.claim import DeviceResult, ResourceClaim
 from devlet.runtime.cdi.spec import ContainerEdits, DeviceNode
 from devlet.sdk import values
 from devlet.sdk.device_plugin import DevicePlugin
