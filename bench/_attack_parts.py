@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from devlet.objects import kube_protobuf
+from devlet.objects.protobuf import envelope as kube_protobuf
 
 LIMIT = 3 << 20
 BIG = LIMIT - 4096  # bytes, with room for what is around

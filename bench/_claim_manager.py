@@ -26,8 +26,8 @@ from devlet.node.claims.claim_reader import ClaimReader
 from devlet.node.claims.manager import CHECKPOINT, ClaimManager
 from devlet.objects.identifiers import DriverName, PodName, PodUID
 from devlet.objects.kinds import RESOURCE_CLAIMS
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import Pod, PodResourceClaim, PodSpec
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.pod import Pod, PodResourceClaim, PodSpec
 from devlet.plugins.dra_registry import DraRegistry
 
 DRIVER_TIMEOUT = 60.0

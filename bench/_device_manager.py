@@ -18,10 +18,10 @@ from bench._report import written_bytes
 from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
 from devlet.node.devices.manager import DeviceManager
-from devlet.objects.container import Container, ResourceRequirements
 from devlet.objects.identifiers import ContainerName, PodName, PodUID, ResourceName
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import Pod, PodSpec
+from devlet.objects.types.container import Container, ResourceRequirements
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.pod import Pod, PodSpec
 from devlet.plugins.registration_server import RegistrationServer, remove_sockets
 from devlet.state import device_checkpoint
 from devlet.testing.waiting import until

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from devlet.objects import kube_protobuf
 from devlet.objects.documents import Document
 from devlet.objects.kinds import CONFIG_MAPS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
+from devlet.objects.protobuf import envelope as kube_protobuf
 
 DEVICES_PER_SLICE = 128
 

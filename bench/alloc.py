@@ -27,7 +27,7 @@ from devlet.alloc import Allocator, Inventory
 from devlet.alloc.device_cel import DeviceInput, device_environment
 from devlet.alloc.selectors import compile_selector
 from devlet.objects.documents import view
-from devlet.objects.slice import Device, ResourceSlice
+from devlet.objects.types.slice import Device, ResourceSlice
 from tests.support.problems.generator import bench_problem, symmetric_problem
 
 REFERENCE = "kube-scheduler"

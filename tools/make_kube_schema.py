@@ -1,4 +1,4 @@
-"""Make src/devlet/objects/kube_schema.json from the published table of Kubernetes' Go types.
+"""Make src/devlet/objects/schema/kube_schema.json from the published table of Kubernetes' Go types.
 
     python tools/make_kube_schema.py kube_protobuf_schema.json
 
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).parents[1] / "src" / "devlet" / "objects" / "kube_schema.json"
+TARGET = Path(__file__).parents[1] / "src" / "devlet" / "objects" / "schema" / "kube_schema.json"
 
 FIELD_MEMBERS = (
     "number",

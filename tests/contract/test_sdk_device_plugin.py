@@ -15,10 +15,10 @@ from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
 from devlet.node.devices.manager import DeviceManager
 from devlet.node.devices.records import PluginState
-from devlet.objects.container import Container, ResourceRequirements
 from devlet.objects.identifiers import ContainerName, ResourceName
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import Pod, PodSpec
+from devlet.objects.types.container import Container, ResourceRequirements
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.pod import Pod, PodSpec
 from devlet.plugins.device_plugin import Offer, connected
 from devlet.plugins.device_plugin_handler import TYPE, DevicePluginHandler
 from devlet.plugins.devices import Options

@@ -11,17 +11,16 @@ from devlet.cluster.client import WriteOptions
 from devlet.cluster.store.incoming import accept
 from devlet.cluster.store.records import Head
 from devlet.errors import InvalidInput
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.core import Namespace
-from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import copy, view
 from devlet.objects.kinds import BUILT_IN, Resource
-from devlet.objects.lease import Lease
-from devlet.objects.node import Node
-from devlet.objects.pod import Pod
-from devlet.objects.schema import Field, Message, message_of
-from devlet.objects.slice import ResourceSlice
-from devlet.objects.taint_rule import DeviceTaintRule
+from devlet.objects.schema.messages import Field, Message, message_of
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.core import Lease, Namespace
+from devlet.objects.types.device_class import DeviceClass
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod
+from devlet.objects.types.slice import ResourceSlice
+from devlet.objects.types.taint_rule import DeviceTaintRule
 
 VIEWS: dict[str, Any] = {
     "Pod": Pod,

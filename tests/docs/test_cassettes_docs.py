@@ -16,7 +16,7 @@ from devlet.alloc.device_cel import DeviceInput
 from devlet.alloc.selectors import Selectors
 from devlet.cassettes import cassette_file, library, placeholders, rules
 from devlet.objects.identifiers import DriverName
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cassettes.md").read_text()
 DEVLET = shlex.join([sys.executable, "-m", "devlet"])

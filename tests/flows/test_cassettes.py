@@ -17,7 +17,7 @@ from devlet.cassettes import cassette_file, library
 from devlet.cassettes.cassette import Cassette
 from devlet.kit.processes import RunningProcess, line, process
 from devlet.objects.identifiers import DeviceID
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.devices import Device, Grant, Options
 from devlet.plugins.dra import ClaimRef
 from devlet.runtime.cdi.spec import ContainerEdits, Spec

@@ -12,7 +12,7 @@ from devlet.cluster.store.store import Store, open_store
 from devlet.node.claims.manager import CHECKPOINT
 from devlet.objects.documents import Document
 from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.state.claim_encoder import Encoder
 from devlet.state.claim_entry import ClaimEntry
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver

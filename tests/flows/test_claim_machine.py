@@ -29,10 +29,9 @@ from devlet.errors import DevletError, NotPrepared, PluginRefused, PluginUnavail
 from devlet.kit.parts import running
 from devlet.node.claims.manager import CHECKPOINT, ClaimManager
 from devlet.node.claims.records import ClaimKey
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import ClaimUID, DriverName, PodUID
-from devlet.objects.pod import Pod
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice, ResourceClaim
+from devlet.objects.types.pod import Pod
 from devlet.plugins.dra import ClaimProblem, ClaimRef, Service
 from devlet.state import claim_checkpoint
 from devlet.state.checkpoint_file import CheckpointFile

@@ -22,10 +22,10 @@ from devlet.kit.backoff import Backoff
 from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
 from devlet.node.devices.manager import DeviceManager, Settings
-from devlet.objects.container import Container, ResourceRequirements
 from devlet.objects.identifiers import ContainerName, DeviceID, ResourceName
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import Pod, PodSpec
+from devlet.objects.types.container import Container, ResourceRequirements
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.pod import Pod, PodSpec
 from devlet.plugins.device_plugin import Offer
 from devlet.plugins.devices import Device
 from devlet.state import device_checkpoint

@@ -30,7 +30,7 @@ BOUNDED = (
     "devlet.cluster.store.records.Table._changes",  # the history: at least 1,000 changes
     "devlet.control.claims.pod_fates.PodFates._removed",
     "devlet.node.claims.tombstones.Tombstones._pods",  # for a minute
-    "devlet.objects.prepared.PreparedDevice",
+    "devlet.objects.types.claim.PreparedDevice",
     "devlet.state.claim_en",  # as the checkpoints have them: 256 more than are written
     "devlet.state.device_en",
     "devlet.state.go_hash.Piece",

@@ -7,7 +7,7 @@ from typing import Any
 
 from devlet.objects.documents import Document, copy
 from devlet.objects.kinds import Kind
-from devlet.objects.schema import Field, Message, message_of
+from devlet.objects.schema.messages import Field, Message, message_of
 
 NAMES = ("a", "b", "c")
 ODD_STRINGS = ("", " ", "\0", "\u202e", "é" * 300, "x" * 5000, "../..", "-a-", "A", "%00", "1e400", "a/b/c", "\x9b")

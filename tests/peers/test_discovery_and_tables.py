@@ -22,7 +22,7 @@ import pytest
 from anyio import sleep, to_thread
 
 from devlet.objects.kinds import BUILT_IN, Catalogue, Kind, Resource
-from devlet.objects.timestamps import format_time
+from devlet.objects.values.timestamps import format_time
 from devlet.serve.kube_api import discovery, paths
 from devlet.serve.kube_api.negotiation import Format, negotiate, negotiate_discovery
 from devlet.serve.kube_api.openapi_v3 import OpenAPIV3

@@ -17,7 +17,7 @@ import pytest
 
 from devlet.errors import NotFound
 from devlet.objects.kinds import BUILT_IN, Catalogue, Kind
-from devlet.objects.timestamps import parse_time
+from devlet.objects.values.timestamps import parse_time
 from devlet.serve.kube_api import discovery, paths
 from devlet.serve.kube_api.negotiation import AGGREGATED, TABLE, negotiate, negotiate_discovery
 from devlet.serve.kube_api.openapi_v3 import OpenAPIV3

@@ -17,10 +17,10 @@ from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
 from devlet.kit.processes import line, process
 from devlet.node.devices.manager import DeviceManager
-from devlet.objects.container import Container, ResourceRequirements
 from devlet.objects.identifiers import ContainerName, PodName, PodUID
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import Pod, PodSpec
+from devlet.objects.types.container import Container, ResourceRequirements
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.pod import Pod, PodSpec
 from devlet.plugins.registration_server import RegistrationServer
 from devlet.serve.pod_resources import PodResourcesServer
 from devlet.serve.pod_resources_metrics import PodResourcesMetrics

@@ -21,9 +21,9 @@ from devlet.cluster.client import MergePatch
 from devlet.cluster.remote import kubeconfig
 from devlet.cluster.remote.client import RemoteCluster, connected
 from devlet.cluster.remote.settings import Settings
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import view
 from devlet.objects.kinds import RESOURCE_CLAIMS
+from devlet.objects.types.claim import ResourceClaim
 from devlet.plugins.channels import Connection, connection
 from devlet.sdk.exclusion import LOCK_NAME, Exclusion
 from devlet.sdk.metadata import read

@@ -15,7 +15,7 @@ from typing import Any
 
 from devlet.node.claims.manager import CHECKPOINT
 from devlet.objects.documents import Document
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.dra import ClaimRef
 from devlet.runtime.none import EXIT_CODE
 from devlet.state import claim_checkpoint

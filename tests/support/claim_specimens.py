@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from devlet.node.claims.records import ClaimKey
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import view
 from devlet.objects.identifiers import ClaimName, DriverName
-from devlet.objects.pod import Pod
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice, ResourceClaim
+from devlet.objects.types.pod import Pod
 
 __all__ = ["GPU", "NIC", "claim", "device", "key", "pod"]
 

@@ -10,9 +10,8 @@ from devlet.errors import NotFound, PluginError, PluginUnavailable
 from devlet.kit import request_ids
 from devlet.kit.facts import bound_fact
 from devlet.node.claims.records import ClaimKey
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import ClaimUID, DriverName
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice, ResourceClaim
 from devlet.plugins.dra import ClaimProblem, ClaimRef, Service
 from tests.support.claim_specimens import device, key
 

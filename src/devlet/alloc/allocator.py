@@ -20,9 +20,9 @@ from devlet.alloc.selectors import Selectors
 from devlet.alloc.steps import Step
 from devlet.cel.program import Interrupted
 from devlet.errors import InvalidInput
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import NodeName
-from devlet.objects.node import Node
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.node import Node
 
 __all__ = ["Allocator", "Fit", "NoFit", "Outcome", "Wanted"]
 

@@ -6,8 +6,8 @@ Amounts apply to every device: to one that is not shared as a minimum, to a shar
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from devlet.objects.quantity import Quantity
-from devlet.objects.slice import CapacityRange, CapacityRequestPolicy, Device, DeviceCapacity
+from devlet.objects.types.slice import CapacityRange, CapacityRequestPolicy, Device, DeviceCapacity
+from devlet.objects.values.quantity import Quantity
 
 __all__ = ["Amount", "amounts"]
 

@@ -12,7 +12,7 @@ from devlet.alloc.selectors import SelectorFailure, Selectors
 from devlet.alloc.steps import Step
 from devlet.alloc.taints import untolerated
 from devlet.errors import InvalidInput
-from devlet.objects.claim import ResourceClaim
+from devlet.objects.types.claim import ResourceClaim
 
 __all__ = ["Candidates", "failure_text"]
 

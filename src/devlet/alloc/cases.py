@@ -17,7 +17,7 @@ from devlet.cel.program import COST_LIMIT, Program, as_bool
 from devlet.cel.values import CelError
 from devlet.errors import InvalidInput, InvalidSelector
 from devlet.objects.documents import Document
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
 
 __all__ = ["Case", "answer_case", "read_case"]
 

@@ -9,8 +9,8 @@ from collections.abc import Hashable, Iterable
 from typing import Any, Final, Protocol
 
 from devlet.alloc.inventory import DeviceEntry, Values
-from devlet.objects.claim import DeviceConstraint
-from devlet.objects.slice import DeviceAttribute
+from devlet.objects.types.claim import DeviceConstraint
+from devlet.objects.types.slice import DeviceAttribute
 
 __all__ = ["Constraint", "Distinct", "Match", "attribute_values", "make_constraint"]
 

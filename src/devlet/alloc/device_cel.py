@@ -14,8 +14,8 @@ from devlet.cel.library import includes, semver
 from devlet.cel.types import ANY, BOOL, DYN, STRING, Type, map_of, object_type
 from devlet.cel.values import CelError
 from devlet.errors import InvalidInput
-from devlet.objects.semver import parse as parse_version
-from devlet.objects.slice import Device, DeviceAttribute
+from devlet.objects.types.slice import Device, DeviceAttribute
+from devlet.objects.values.semver import parse as parse_version
 
 __all__ = ["DeviceInput", "device_environment"]
 

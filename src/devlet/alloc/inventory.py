@@ -14,11 +14,11 @@ from devlet.alloc.revisions import Revisions
 from devlet.alloc.selectors import SelectorSet, SliceMatch
 from devlet.alloc.slice_check import check_amounts
 from devlet.errors import InvalidInput
-from devlet.objects.claim import DeviceResult, ResourceClaim
-from devlet.objects.device_class import DeviceClass
 from devlet.objects.identifiers import DeviceIdentity, DriverName, NodeName, PoolName
-from devlet.objects.quantity import Quantity
-from devlet.objects.slice import Device, ResourceSlice
+from devlet.objects.types.claim import DeviceResult, ResourceClaim
+from devlet.objects.types.device_class import DeviceClass
+from devlet.objects.types.slice import Device, ResourceSlice
+from devlet.objects.values.quantity import Quantity
 
 __all__ = ["DeviceEntry", "Holder", "Inventory", "SliceEntry"]
 

@@ -4,7 +4,7 @@ from functools import cached_property
 
 from devlet.alloc.inventory import PoolKey
 from devlet.alloc.pools import Pool, PoolSlice
-from devlet.objects.node import Node
+from devlet.objects.types.node import Node
 
 __all__ = ["Layout"]
 

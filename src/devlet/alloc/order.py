@@ -7,7 +7,7 @@ stay in the order in which they are published.
 from collections.abc import Iterable
 
 from devlet.alloc.inventory import DeviceEntry
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 
 __all__ = ["best_fit"]
 

@@ -15,8 +15,8 @@ from devlet.alloc.scan import Scan
 from devlet.alloc.search import Limits
 from devlet.cel.program import Interrupted
 from devlet.errors import InvalidInput
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import NodeName
+from devlet.objects.types.claim import ResourceClaim
 
 __all__ = ["MODES", "Mode", "feasible", "nodes_to_find", "place"]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from devlet.alloc.features import Features, Rules
 from devlet.alloc.inventory import Inventory, PoolKey, SliceEntry
 from devlet.errors import InvalidInput
-from devlet.objects import node_selectors
 from devlet.objects.identifiers import NodeName
-from devlet.objects.node import Node, NodeSelector
-from devlet.objects.quantity import Quantity
+from devlet.objects.selectors import nodes as node_selectors
+from devlet.objects.types.node import Node, NodeSelector
+from devlet.objects.values.quantity import Quantity
 
 __all__ = ["Pool", "PoolSlice", "gather"]
 

@@ -17,11 +17,11 @@ from devlet.alloc.inventory import Inventory
 from devlet.alloc.results import allocation_documents
 from devlet.alloc.search import Limits
 from devlet.errors import InvalidInput
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import Document
-from devlet.objects.node import Node
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.device_class import DeviceClass
+from devlet.objects.types.node import Node
+from devlet.objects.types.slice import ResourceSlice
 
 __all__ = ["Problem", "answer_problem", "read_problem", "solve_problem"]
 

@@ -11,10 +11,16 @@ from devlet.alloc.features import Features, Rules
 from devlet.alloc.inventory import Inventory
 from devlet.alloc.selectors import Selectors, SelectorSet
 from devlet.errors import InvalidInput, InvalidSelector
-from devlet.objects.claim import DeviceRequest, DeviceSubRequest, DeviceToleration, ExactDeviceRequest, ResourceClaim
-from devlet.objects.device_class import DeviceClass, DeviceSelector
-from devlet.objects.meta import QuantityText
-from devlet.objects.quantity import Quantity
+from devlet.objects.types.claim import (
+    DeviceRequest,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from devlet.objects.types.device_class import DeviceClass, DeviceSelector
+from devlet.objects.types.meta import QuantityText
+from devlet.objects.values.quantity import Quantity
 
 __all__ = ["RESULTS_MAX", "Alternative", "Reader", "Request", "claim_name", "read_request"]
 

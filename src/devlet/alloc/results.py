@@ -9,11 +9,11 @@ from devlet.alloc.allocator import Fit
 from devlet.alloc.features import Features, Rules
 from devlet.alloc.search import Chosen
 from devlet.errors import InvalidInput
-from devlet.objects.claim import DeviceResult, ResourceClaim
-from devlet.objects.device_class import DeviceConfiguration
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import RequestRef, ShareID
-from devlet.objects.node import NodeSelector, NodeSelectorRequirement
+from devlet.objects.types.claim import DeviceResult, ResourceClaim
+from devlet.objects.types.device_class import DeviceConfiguration
+from devlet.objects.types.node import NodeSelector, NodeSelectorRequirement
 
 __all__ = ["allocation_documents", "held_devices"]
 

@@ -16,7 +16,7 @@ from devlet.alloc.revisions import Revisions
 from devlet.alloc.search import Limits
 from devlet.alloc.selectors import SelectorSet
 from devlet.errors import InvalidInput
-from devlet.objects.node import Node
+from devlet.objects.types.node import Node
 
 __all__ = ["Scan"]
 

@@ -7,9 +7,9 @@ that comes later can stumble over them.
 from collections.abc import Iterator, Sequence
 
 from devlet.errors import InvalidInput
-from devlet.objects.meta import QuantityText
-from devlet.objects.quantity import Quantity
-from devlet.objects.slice import CapacityRequestPolicy, Device, ResourceSlice
+from devlet.objects.types.meta import QuantityText
+from devlet.objects.types.slice import CapacityRequestPolicy, Device, ResourceSlice
+from devlet.objects.values.quantity import Quantity
 
 __all__ = ["check_amounts"]
 

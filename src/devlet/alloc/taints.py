@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from devlet.objects.claim import DeviceToleration
-from devlet.objects.slice import Device, DeviceTaint
-from devlet.objects.tolerations import tolerates
+from devlet.objects.pods.tolerations import tolerates
+from devlet.objects.types.claim import DeviceToleration
+from devlet.objects.types.slice import Device, DeviceTaint
 
 __all__ = ["untolerated"]
 

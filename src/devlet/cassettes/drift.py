@@ -18,7 +18,7 @@ from devlet.cassettes.placeholders import changed, filled
 from devlet.errors import DevletError
 from devlet.node.devices.order import natural
 from devlet.objects.documents import Document
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 from devlet.runtime.cdi.spec import ContainerEdits
 from devlet.sdk.values import UNKNOWN
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from devlet.objects.documents import Document
-from devlet.objects.schema import Field, Message
+from devlet.objects.schema.messages import Field, Message
 
 __all__ = ["known_members"]
 

@@ -10,7 +10,7 @@ from devlet.cluster.remote.connection import Connection
 from devlet.kit.clock import Clock, SystemClock
 from devlet.node.devices.records import PluginState
 from devlet.objects.kinds import NODES, VIEWS_GROUP, Kind, Resource
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 
 __all__ = ["STATUS_LATE", "offered"]
 

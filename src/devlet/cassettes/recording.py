@@ -31,8 +31,8 @@ from devlet.cassettes.rules import MAX_DEVICES
 from devlet.node.devices.order import natural
 from devlet.objects import names as name_rules
 from devlet.objects.documents import Document
-from devlet.objects.quantity import Quantity
-from devlet.objects.schema import message
+from devlet.objects.schema.messages import message
+from devlet.objects.values.quantity import Quantity
 from devlet.runtime.cdi.spec import ContainerEdits, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
 from devlet.runtime.cdi.versions import minimum

@@ -14,10 +14,10 @@ from devlet.cassettes.cassette import OWN_POOL, Cassette, Driver, Plugin, Pool
 from devlet.errors import BadRequest, Cause
 from devlet.objects import names
 from devlet.objects.documents import Document
+from devlet.objects.kind_rules import Rules, validate_create
 from devlet.objects.kinds import RESOURCE_SLICES
-from devlet.objects.schema import message_of
-from devlet.objects.shape import conform
-from devlet.objects.validation import Rules, validate_create
+from devlet.objects.schema.messages import message_of
+from devlet.objects.schema.shape import conform
 from devlet.plugins.device_lists import ID_LENGTH
 from devlet.runtime.cdi.spec import ContainerEdits, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice

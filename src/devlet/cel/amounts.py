@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from devlet.cel.types import QUANTITY, Type
 from devlet.cel.values import INT_MAX, INT_MIN
-from devlet.objects.quantity import Format, Quantity
+from devlet.objects.values.quantity import Format, Quantity
 
 _NANO = -9
 _MAX_DIGITS = 18

@@ -13,7 +13,7 @@ from devlet.cel.steps import called
 from devlet.cel.texts import key_text
 from devlet.cel.types import type_name
 from devlet.cel.values import CelError, Optional, Value
-from devlet.objects.semver import Semver
+from devlet.objects.values.semver import Semver
 
 
 class Constructor:

@@ -26,7 +26,7 @@ from devlet.cel.values import (
     Uint,
     Value,
 )
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 
 NO_OVERLOAD: Final = "no such overload"
 

@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from devlet.cel.values import Duration, Optional, Timestamp, Uint
-from devlet.objects.quantity import Quantity
-from devlet.objects.semver import Semver
+from devlet.objects.values.quantity import Quantity
+from devlet.objects.values.semver import Semver
 
 
 class Kind(StrEnum):

@@ -10,10 +10,10 @@ from devlet.cli import manifests
 from devlet.cli.allocation_input import KINDS, Objects, stored
 from devlet.cli.session import Document
 from devlet.errors import BadRequest, Cause, InvalidInput, InvalidObject
+from devlet.objects.kind_rules import Rules, validate_create, validate_status_update
 from devlet.objects.kinds import Kind, group_of, qualified
-from devlet.objects.schema import message_of
-from devlet.objects.shape import conform
-from devlet.objects.validation import Rules, validate_create, validate_status_update
+from devlet.objects.schema.messages import message_of
+from devlet.objects.schema.shape import conform
 
 __all__ = ["read"]
 

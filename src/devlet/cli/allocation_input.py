@@ -14,19 +14,19 @@ import msgspec
 from devlet.alloc.inventory import Inventory
 from devlet.cli.session import Document
 from devlet.errors import InvalidInput
-from devlet.objects.claim import ResourceClaim
+from devlet.objects.claims.overlaps import Ledger
 from devlet.objects.conversion import convert
-from devlet.objects.defaults import default
-from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import copy
 from devlet.objects.identifiers import DriverName
+from devlet.objects.kind_rules import default
 from devlet.objects.kinds import BUILT_IN, Kind
-from devlet.objects.node import Node
 from devlet.objects.node_drivers import is_of_gone_driver
-from devlet.objects.overlaps import Ledger
-from devlet.objects.pod import Pod
-from devlet.objects.slice import Device, ResourceSlice
-from devlet.objects.taint_rule import DeviceTaintRule
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.device_class import DeviceClass
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod
+from devlet.objects.types.slice import Device, ResourceSlice
+from devlet.objects.types.taint_rule import DeviceTaintRule
 
 __all__ = ["KINDS", "Key", "Objects", "stored", "text_of"]
 

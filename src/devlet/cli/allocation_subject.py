@@ -9,11 +9,11 @@ from devlet.alloc.pools import node_matches
 from devlet.cli.allocation_input import Key, Objects, text_of
 from devlet.cli.session import Document
 from devlet.errors import InvalidInput, NotFound
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.claim_from_template import claim_from_template
-from devlet.objects.node import Node
-from devlet.objects.pod import Pod, PodResourceClaim
-from devlet.objects.pod_claims import is_made_for
+from devlet.objects.claims.from_template import claim_from_template
+from devlet.objects.pods.claims import is_made_for
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod, PodResourceClaim
 
 __all__ = ["Subject", "claim_subject", "pod_subject"]
 

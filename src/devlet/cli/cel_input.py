@@ -16,9 +16,9 @@ from devlet.cli.resources import Resources
 from devlet.cli.session import Document, Session
 from devlet.errors import BadRequest, InvalidInput, NotFound
 from devlet.objects.kinds import Kind, group_of
-from devlet.objects.schema import message_of
-from devlet.objects.shape import conform
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.schema.messages import message_of
+from devlet.objects.schema.shape import conform
+from devlet.objects.types.slice import ResourceSlice
 
 _GROUP: Final = "resource.k8s.io"
 _PLURALS: Final = ("resourceslices", "deviceclasses", "resourceclaims", "resourceclaimtemplates")

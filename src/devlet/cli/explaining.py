@@ -17,10 +17,10 @@ from devlet.cli.session import Document
 from devlet.cli.views import allocated, explanation, explanation_document, overlap
 from devlet.control.search_time import FILTER_TIMEOUT, SearchTime
 from devlet.errors import InvalidInput, NotFound
-from devlet.objects.claim import ResourceClaim
+from devlet.objects.claims.overlaps import Overlap
 from devlet.objects.identifiers import DriverName
-from devlet.objects.node import Node
-from devlet.objects.overlaps import Overlap
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.node import Node
 
 __all__ = ["Answer", "Question", "answer", "objects_for"]
 

@@ -16,7 +16,7 @@ from devlet.cli.views import claim_row, slice_row
 from devlet.cli.views.awaited import driver_states
 from devlet.cli.views.slice import holders
 from devlet.errors import Forbidden, NotFound
-from devlet.serve.kube_api.table_cells import Column, documents_at, text
+from devlet.objects.table_cells import Column, documents_at, text
 
 ON_NODE, ELSEWHERE = 1.0, 5.0  # seconds between two looks; a cluster has more to do than a devlet beside us
 _READY = "Prepared"

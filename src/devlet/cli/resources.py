@@ -62,6 +62,7 @@ class Resource(NamedTuple):
         return name in (self.plural, self.singular, self.kind.lower()) or name in self.short_names
 
 
+# The names of `devlet.objects.views`, which takes too long to import for a command.
 VIEWS_GROUP = "devlet.dev"
 VIEWS = (
     Resource(VIEWS_GROUP, "v1alpha1", "devices", "device", "Device", namespaced=False),

@@ -16,7 +16,7 @@ from devlet.cli.options import KubectlCommand, duration, output_option
 from devlet.cli.output import as_list, json_text
 from devlet.cli.problem_answers import Answers
 from devlet.errors import InvalidInput, NotFound
-from devlet.objects.node import Node
+from devlet.objects.types.node import Node
 
 FORMATS = "json, yaml or wide"
 

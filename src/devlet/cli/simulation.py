@@ -13,8 +13,8 @@ from devlet.cli.allocation_input import Objects
 from devlet.cli.allocation_subject import Subject, claim_subject, pod_subject
 from devlet.control.search_time import FILTER_TIMEOUT, SearchTime
 from devlet.errors import DevletError, InvalidInput
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.node import Node
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.node import Node
 
 __all__ = ["Placement", "Simulation"]
 

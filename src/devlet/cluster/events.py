@@ -26,10 +26,10 @@ from devlet.kit.facts import facts
 from devlet.kit.token_bucket import TokenBucket
 from devlet.objects.documents import Document
 from devlet.objects.kinds import EVENTS
-from devlet.objects.meta import ObjectReference
 from devlet.objects.names import DNS_SUBDOMAIN_MAX
-from devlet.objects.timestamps import format_time
+from devlet.objects.types.meta import ObjectReference
 from devlet.objects.validation.event import NOTE_MAX, REASON_MAX
+from devlet.objects.values.timestamps import format_time
 
 __all__ = ["CLUSTER_NAMESPACE", "NORMAL", "WARNING", "Recorder", "Settings"]
 

@@ -13,7 +13,7 @@ from devlet.kit.facts import facts
 from devlet.kit.metrics import Labels, Registry
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
-from devlet.objects.meta import ObjectReference
+from devlet.objects.types.meta import ObjectReference
 
 __all__ = ["MOST", "REASON", "Quarantine", "SetAside"]
 

@@ -17,13 +17,13 @@ from devlet.errors import Conflict, DevletError, NotFound, Unavailable
 from devlet.kit.backoff import Backoff
 from devlet.kit.chance import random
 from devlet.kit.clock import Clock
-from devlet.objects.claim import ConsumerReference, DeviceResult, ResourceClaim
-from devlet.objects.claim_from_template import DELETE_PROTECTION
+from devlet.objects.claims.from_template import DELETE_PROTECTION
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import RESOURCE_CLAIMS
-from devlet.objects.pod import Pod
-from devlet.objects.pod_claims import is_reserved_for
-from devlet.objects.timestamps import format_time
+from devlet.objects.pods.claims import is_reserved_for
+from devlet.objects.types.claim import ConsumerReference, DeviceResult, ResourceClaim
+from devlet.objects.types.pod import Pod
+from devlet.objects.values.timestamps import format_time
 
 __all__ = ["ClaimWriter"]
 

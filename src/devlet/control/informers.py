@@ -13,16 +13,16 @@ from devlet.cluster.informer import Indexer, Informer
 from devlet.cluster.quarantine import Quarantine
 from devlet.kit.parts import running
 from devlet.objects import kinds
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.core import Namespace
-from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import Resource
-from devlet.objects.node import Node
-from devlet.objects.pod import Pod
-from devlet.objects.pod_claims import claim_names
-from devlet.objects.slice import ResourceSlice
-from devlet.objects.taint_rule import DeviceTaintRule
+from devlet.objects.pods.claims import claim_names
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.core import Namespace
+from devlet.objects.types.device_class import DeviceClass
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod
+from devlet.objects.types.slice import ResourceSlice
+from devlet.objects.types.taint_rule import DeviceTaintRule
 
 __all__ = ["BY_CLAIM", "BY_CONSUMER", "BY_NODE", "BY_OWNER", "BY_TEMPLATE", "Informers"]
 

@@ -26,7 +26,7 @@ from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document
 from devlet.objects.kinds import LEASES
-from devlet.objects.timestamps import format_micro_time
+from devlet.objects.values.timestamps import format_micro_time
 
 __all__ = ["LeaderElection", "Settings", "unique_identity"]
 

@@ -22,9 +22,9 @@ from devlet.kit.facts import facts
 from devlet.kit.work_queue import WorkQueue
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import LEASES, NODES
-from devlet.objects.lease import NODE_LEASES
-from devlet.objects.node import Node
-from devlet.objects.timestamps import format_time
+from devlet.objects.types.core import NODE_LEASES
+from devlet.objects.types.node import Node
+from devlet.objects.values.timestamps import format_time
 
 __all__ = ["UNREACHABLE", "NodeLifecycle", "Settings"]
 

@@ -18,12 +18,12 @@ from devlet.cluster.client import Cluster, StrategicMergePatch, WriteOptions
 from devlet.errors import Conflict, DevletError, InvalidObject, Unavailable
 from devlet.kit.facts import facts
 from devlet.kit.key_locks import KeyLocks
-from devlet.objects.claim import ConsumerReference, ResourceClaim
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import PodUID
 from devlet.objects.kinds import RESOURCE_CLAIMS
-from devlet.objects.pod import Pod
-from devlet.objects.pod_claims import is_reserved_for
+from devlet.objects.pods.claims import is_reserved_for
+from devlet.objects.types.claim import ConsumerReference, ResourceClaim
+from devlet.objects.types.pod import Pod
 from devlet.objects.validation.claim_status import RESERVED_FOR_MAX
 
 log = logging.getLogger(__name__)

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from devlet.cluster.informer import Changed
 from devlet.control.informers import Informers
 from devlet.objects.identifiers import DriverName, PoolName
-from devlet.objects.node import Node
 from devlet.objects.node_drivers import gone_drivers, is_of_gone_driver
-from devlet.objects.slice import Device, ResourceSlice
-from devlet.objects.taint_rule import DeviceTaintRule
+from devlet.objects.types.node import Node
+from devlet.objects.types.slice import Device, ResourceSlice
+from devlet.objects.types.taint_rule import DeviceTaintRule
 
 __all__ = ["SliceTracker", "with_rules"]
 

@@ -23,7 +23,7 @@ from devlet.kit import durations
 from devlet.node.devices import release_hooks
 from devlet.node.topology import options
 from devlet.objects.names import dns_subdomain
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 from devlet.serve.kube_api import reader_limits
 
 LOG_FORMATS = ("text", "json")

@@ -36,8 +36,8 @@ from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
 from devlet.kit.stopping import Stop
 from devlet.objects.custom_resources import DEFINITION
+from devlet.objects.kind_rules import Rules
 from devlet.objects.kinds import BUILT_IN
-from devlet.objects.validation import Rules
 
 log = logging.getLogger(__name__)
 

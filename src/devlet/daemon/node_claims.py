@@ -22,10 +22,10 @@ from devlet.node.claims.metrics import ClaimMetrics, claims_in_use, contested_de
 from devlet.node.node_slices import NodeSlices
 from devlet.node.reports import Report
 from devlet.node.slices import SliceKeeper
-from devlet.objects.claim_nodes import unusable_on
-from devlet.objects.container import Container, ResourceStatus
+from devlet.objects.claims.nodes import unusable_on
 from devlet.objects.identifiers import DriverName, NodeName, PodUID
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container, ResourceStatus
+from devlet.objects.types.pod import Pod
 from devlet.plugins import dra_driver, kept_connection
 from devlet.plugins.dra import Service
 from devlet.plugins.dra_registry import DraRegistry

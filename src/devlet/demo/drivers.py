@@ -14,7 +14,7 @@ from devlet.daemon.root import CDI, DEVICE_PLUGINS
 from devlet.demo.cast import FPGA, GPU_DRIVER, NODE
 from devlet.examples.fake_gpu_dra import FakeGpus, Gpu
 from devlet.kit.parts import running
-from devlet.objects.claim import DeviceResult
+from devlet.objects.types.claim import DeviceResult
 from devlet.sdk import DevicePlugin, DraOptions, Grant, PluginDevice, PluginOptions
 
 FPGAS = ("fpga-0", "fpga-1")

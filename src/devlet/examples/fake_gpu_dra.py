@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from devlet.errors import InvalidInput
 from devlet.examples.numa import of_machine, spread
-from devlet.objects.claim import DeviceResult
+from devlet.objects.types.claim import DeviceResult
 from devlet.sdk import (
     HEALTHY,
     UNHEALTHY,

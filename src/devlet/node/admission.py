@@ -11,12 +11,13 @@ from typing import Protocol
 from devlet.node import fit
 from devlet.node.rejection import Rejection
 from devlet.node.topology.hints import Provider
-from devlet.objects import host_ports, names
-from devlet.objects.host_ports import Port
+from devlet.objects import names
 from devlet.objects.identifiers import PodUID, ResourceName
-from devlet.objects.node import Node
-from devlet.objects.pod import Pod
-from devlet.objects.quantity import ZERO
+from devlet.objects.pods import host_ports
+from devlet.objects.pods.host_ports import Port
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod
+from devlet.objects.values.quantity import ZERO
 
 __all__ = ["Admission", "Attempt", "Devices", "Topology"]
 

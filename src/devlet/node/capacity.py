@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from devlet.objects import names
 from devlet.objects.identifiers import ResourceName
-from devlet.objects.meta import QuantityText
+from devlet.objects.types.meta import QuantityText
 
 __all__ = ["PluginCapacity", "Resources", "of_node", "reset"]
 

@@ -12,13 +12,25 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, Contested, DriverPart, PodWait
-from devlet.node.view_documents import REFUSED, by_name, document, escaped, moment
-from devlet.node.view_documents import known as without_unknown
+from devlet.node.view_documents import REFUSED, by_name, escaped, moment
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import DriverName, PodUID
-from devlet.objects.pod import Pod
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
+from devlet.objects.types.pod import Pod
+from devlet.objects.views.device import DEVICES, DeviceSpec, DeviceStatus
+from devlet.objects.views.driver import DRIVERS, DriverSpec, DriverStatus
+from devlet.objects.views.prepared_claim import (
+    PREPARED_CLAIMS,
+    ClaimDevice,
+    ClaimDriver,
+    ClaimPod,
+    PreparedClaimSpec,
+    PreparedClaimStatus,
+    WaitingPod,
+)
 from devlet.plugins.dra import DriverRecord
 from devlet.plugins.refusals import Refusal
 
@@ -124,21 +136,19 @@ def _awaited_drivers(known: Known) -> dict[PodUID, set[DriverName]]:
 
 
 def _driver(record: DriverRecord, number: int, tally: _Tally | None) -> Document:
-    spec = {
-        "driver": record.driver,
-        "endpoint": str(record.endpoint),
-        "service": str(record.service),
-        "advertised": list(record.advertised),
-        "healthService": str(record.health) if record.health else None,
-    }
-    status = {
-        "state": _state(record),
-        "since": moment(record.since),
-        "registered": moment(record.registered),
-        **(_counts(tally) if tally else {}),
-        "message": record.message or None,
-    }
-    return document("Driver", {"name": _name(record.driver, number)}, without_unknown(spec), status)
+    spec = DriverSpec(
+        record.driver,
+        endpoint=str(record.endpoint),
+        service=record.service,
+        advertised=list(record.advertised),
+        health_service=record.health or None,
+    )
+    status = replace(
+        _counted(_state(record), tally, record.message or None),
+        since=moment(record.since),
+        registered=moment(record.registered),
+    )
+    return DRIVERS.document({"name": _name(record.driver, number)}, spec, status)
 
 
 def _state(record: DriverRecord) -> str:
@@ -149,15 +159,14 @@ def _state(record: DriverRecord) -> str:
 
 
 def _missing(driver: DriverName, tally: _Tally) -> Document:
-    status = {"state": MISSING, **_counts(tally), "message": _why_known(tally)}
-    return document("Driver", {"name": _name(driver)}, {"driver": driver}, status)
+    status = _counted(MISSING, tally, _why_known(tally))
+    return DRIVERS.document({"name": _name(driver)}, DriverSpec(driver), status)
 
 
 def _refused(refusal: Refusal, driver: DriverName, number: int, tally: _Tally | None) -> Document:
-    counts = _counts(tally) if tally else {}
-    status = {"state": REFUSED, "since": moment(refusal.since), **counts, "message": refusal.message}
-    spec = {"driver": driver, "socket": str(refusal.socket) if refusal.socket else None}
-    return document("Driver", {"name": _name(driver, number)}, without_unknown(spec), status)
+    status = replace(_counted(REFUSED, tally, refusal.message), since=moment(refusal.since))
+    spec = DriverSpec(driver, socket=str(refusal.socket) if refusal.socket else None)
+    return DRIVERS.document({"name": _name(driver, number)}, spec, status)
 
 
 def _name(driver: DriverName, number: int = 1) -> str:
@@ -179,14 +188,18 @@ def _why_known(tally: _Tally) -> str:
     return f"not registered on this node, but {' and '.join(signs)}"
 
 
-def _counts(tally: _Tally) -> Document:
-    return {
-        "slices": tally.slices,
-        "devices": tally.devices,
-        "claims": tally.claims,
-        "pods": tally.pods,
-        "wipeAt": moment(tally.wipe),
-    }
+def _counted(state: str, tally: _Tally | None, message: str | None) -> DriverStatus:
+    if tally is None:
+        return DriverStatus(state, message=message)
+    return DriverStatus(
+        state,
+        slices=tally.slices,
+        devices=tally.devices,
+        claims=tally.claims,
+        pods=tally.pods,
+        wipe_at=moment(tally.wipe),
+        message=message,
+    )
 
 
 def contested_documents(waits: Iterable[PodWait]) -> Iterator[Document]:
@@ -198,66 +211,59 @@ def contested_documents(waits: Iterable[PodWait]) -> Iterator[Document]:
     for device, entries in sorted(found.items()):
         place, _, name = device.rpartition("/")
         driver, _, pool = place.partition("/")
-        status = {
-            "state": CONTESTED,
-            "since": moment(min(wait.since for wait, _ in entries)),
-            "claims": sorted({each.holder for _, each in entries}),
-            "waiting": sorted({each.claim for _, each in entries}),
-        }
-        spec = {"driver": driver, "pool": pool, "id": name}
-        yield document("Device", {"name": escaped(device.replace("/", ":"))}, spec, status)
+        status = DeviceStatus(
+            state=CONTESTED,
+            since=moment(min(wait.since for wait, _ in entries)),
+            claims=sorted({each.holder for _, each in entries}),
+            waiting=sorted({each.claim for _, each in entries}),
+        )
+        spec = DeviceSpec(driver=driver, pool=pool, id=name)
+        yield DEVICES.document({"name": escaped(device.replace("/", ":"))}, spec, status)
 
 
 def _prepared(record: ClaimRecord, number: int, waits: Collection[PodWait], names: Mapping[PodUID, str]) -> Document:
     name = record.key.name + (f"~{number}" if number > 1 else "")
-    status = {
-        "state": str(record.state),
-        "since": moment(record.since),
-        "message": record.message or None,
-        "drivers": [_part(part) for part in sorted(record.drivers, key=lambda part: part.driver)],
-        "pods": [_pod(uid, names) for uid in sorted(record.pods, key=lambda uid: (names.get(uid, ""), uid))],
-        "waiting": list(_waiting(waits, names)),
-    }
-    return document("PreparedClaim", {"name": name, "namespace": record.key.namespace}, {"uid": record.uid}, status)
+    status = PreparedClaimStatus(
+        record.state,
+        since=moment(record.since),
+        message=record.message or None,
+        drivers=[_part(part) for part in sorted(record.drivers, key=lambda part: part.driver)],
+        pods=[ClaimPod(names.get(uid), uid) for uid in sorted(record.pods, key=lambda uid: (names.get(uid, ""), uid))],
+        waiting=list(_waiting(waits, names)),
+    )
+    metadata = {"name": name, "namespace": record.key.namespace}
+    return PREPARED_CLAIMS.document(metadata, PreparedClaimSpec(record.uid), status)
 
 
 def _awaited(key: ClaimKey, waits: Collection[PodWait], names: Mapping[PodUID, str]) -> Document:
     first = min(waits, key=lambda wait: wait.since)
-    status = {
-        "state": WAITING,
-        "since": moment(first.since),
-        "message": first.message or None,
-        "drivers": [],
-        "pods": [],
-        "waiting": list(_waiting(waits, names)),
-    }
-    return document("PreparedClaim", {"name": key.name, "namespace": key.namespace}, {}, status)
+    status = PreparedClaimStatus(
+        WAITING,
+        since=moment(first.since),
+        message=first.message or None,
+        drivers=[],
+        pods=[],
+        waiting=list(_waiting(waits, names)),
+    )
+    return PREPARED_CLAIMS.document({"name": key.name, "namespace": key.namespace}, PreparedClaimSpec(), status)
 
 
-def _part(part: DriverPart) -> Document:
-    found: Document = {"driver": part.driver, "prepared": part.devices is not None}
-    if part.devices is not None:
-        found["devices"] = [_device(device) for device in part.devices]
-    return found
+def _part(part: DriverPart) -> ClaimDriver:
+    if part.devices is None:
+        return ClaimDriver(part.driver, prepared=False)
+    return ClaimDriver(part.driver, prepared=True, devices=[_device(device) for device in part.devices])
 
 
-def _device(device: PreparedDevice) -> Document:
-    found = {
-        "pool": device.pool,
-        "device": device.device,
-        "shareID": device.share,
-        "requests": list(device.requests or ()),
-        "cdiDevices": list(device.cdi_devices or ()),
-    }
-    return {key: value for key, value in found.items() if value}
+def _device(device: PreparedDevice) -> ClaimDevice:
+    return ClaimDevice(
+        pool=device.pool or None,
+        device=device.device or None,
+        share_id=device.share or None,
+        requests=list(device.requests or ()) or None,
+        cdi_devices=list(device.cdi_devices or ()) or None,
+    )
 
 
-def _pod(uid: PodUID, names: Mapping[PodUID, str]) -> Document:
-    """One that is already gone is known by its UID alone."""
-    return {"name": names[uid], "uid": uid} if uid in names else {"uid": uid}
-
-
-def _waiting(waits: Iterable[PodWait], names: Mapping[PodUID, str]) -> Iterator[Document]:
+def _waiting(waits: Iterable[PodWait], names: Mapping[PodUID, str]) -> Iterator[WaitingPod]:
     for wait in sorted(waits, key=lambda wait: wait.since):
-        found = {"pod": names.get(wait.pod), "uid": wait.pod, "since": moment(wait.since), "message": wait.message}
-        yield {key: value for key, value in found.items() if value}
+        yield WaitingPod(names.get(wait.pod) or None, wait.pod, moment(wait.since), wait.message or None)

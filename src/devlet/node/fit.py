@@ -8,13 +8,14 @@ from collections.abc import Mapping
 
 from devlet.errors import InvalidInput
 from devlet.node.rejection import Rejection
-from devlet.objects import names, node_selectors
+from devlet.objects import names
 from devlet.objects.identifiers import ResourceName
-from devlet.objects.node import Node
-from devlet.objects.node_taints import untolerated
-from devlet.objects.pod import Pod
-from devlet.objects.pod_requests import Amounts, added, amounts, larger, less, requests
-from devlet.objects.quantity import ZERO, Quantity
+from devlet.objects.pods.requests import Amounts, added, amounts, larger, less, requests
+from devlet.objects.pods.tolerations import untolerated
+from devlet.objects.selectors import nodes as node_selectors
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod
+from devlet.objects.values.quantity import ZERO, Quantity
 
 __all__ = ["Amounts", "added", "amounts", "lacking", "less", "mismatch", "raised", "repelled", "requests"]
 

@@ -9,18 +9,30 @@ from datetime import datetime
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from devlet.node.claims.records import ContainerClaim, DriverPart
 from devlet.node.devices.container_options import ContainerOptions
 from devlet.node.devices.order import natural
 from devlet.node.devices.records import DeviceRecord
 from devlet.node.pods.container_config import config
-from devlet.node.view_documents import by_name, document, moment
-from devlet.objects.container import Container
+from devlet.node.view_documents import by_name, moment
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
-from devlet.objects.pod import Pod
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.container import Container
+from devlet.objects.types.pod import Pod
+from devlet.objects.views.holder import (
+    HOLDERS,
+    DeviceNode,
+    HeldClaim,
+    HeldContainer,
+    HeldDevices,
+    HolderSpec,
+    HolderStatus,
+    Mount,
+    Options,
+    Variable,
+)
 from devlet.runtime.description import Description, Wanted
 
 __all__ = ["Claims", "Devices", "Holders", "Holding", "NoClaims", "NoRuntime", "Runtime", "holder_documents"]
@@ -126,60 +138,53 @@ def _holder(held: Sequence[Holding], since: Sequence[datetime | None]) -> Docume
         metadata["labels"] = dict(pod.metadata.labels)
     known = [when for when in since if when is not None]
     first = min(known) if known and len(known) == len(since) else None
-    status = {"phase": pod.status.phase or None, "since": moment(first), "containers": [_container(h) for h in held]}
-    return document("Holder", metadata, {"podUID": pod.uid}, status)
+    containers = [_container(holding) for holding in held]
+    status = HolderStatus(phase=pod.status.phase or None, since=moment(first), containers=containers)
+    return HOLDERS.document(metadata, HolderSpec(pod.uid), status)
 
 
-def _container(holding: Holding) -> Document:
-    found: Document = {
-        "devices": [
-            {"resource": resource, "ids": sorted(ids, key=natural)} for resource, ids in sorted(holding.devices.items())
-        ],
-        "claims": [entry for claim in holding.claims for entry in _claim(claim)],
-        "oci": holding.description.added,
-        "notes": list(holding.description.notes),
-    }
-    shown = {"name": holding.container.name, **{key: value for key, value in found.items() if value}}
-    return shown if holding.options is None else {**shown, "options": _options(holding.options)}
+def _container(holding: Holding) -> HeldContainer:
+    devices = [HeldDevices(name, sorted(ids, key=natural)) for name, ids in sorted(holding.devices.items())]
+    return HeldContainer(
+        holding.container.name,
+        devices=devices or None,
+        claims=[entry for claim in holding.claims for entry in _claim(claim)] or None,
+        oci=holding.description.added or None,
+        notes=list(holding.description.notes) or None,
+        options=_options(holding.options) if holding.options is not None else None,
+    )
 
 
-def _claim(claim: ContainerClaim) -> Iterator[Document]:
-    """An entry for each device; one without a device for what has none, or has not been prepared yet."""
-    about = {"name": claim.pod_claim, "claim": str(claim.key.name), "request": claim.request}
-    parts = [entry for part in claim.drivers for entry in _part(part)]
-    for entry in parts or [{}]:
-        yield {key: value for key, value in (about | entry).items() if value}
+def _claim(claim: ContainerClaim) -> Iterator[HeldClaim]:
+    """Yield an entry for each device, or one without a device if there is none or it is not prepared yet."""
+    about = HeldClaim(name=claim.pod_claim or None, claim=claim.key.name or None, request=claim.request or None)
+    entries = [entry for part in claim.drivers for entry in _part(about, part)]
+    yield from entries or [about]
 
 
-def _part(part: DriverPart) -> list[Document]:
-    """A driver that has not answered yet is shown alone; one without devices for the container not at all."""
+def _part(about: HeldClaim, part: DriverPart) -> list[HeldClaim]:
+    """Return one entry for a driver that has not answered yet, and none for one without devices for the container."""
+    about = replace(about, driver=part.driver)
     if part.devices is None:
-        return [{"driver": part.driver}]
-    return [{"driver": part.driver, **_device(device)} for device in part.devices]
+        return [about]
+    return [
+        replace(
+            about,
+            pool=device.pool or None,
+            device=device.device or None,
+            share_id=device.share or None,
+            cdi_devices=list(device.cdi_devices or ()) or None,
+        )
+        for device in part.devices
+    ]
 
 
-def _device(device: PreparedDevice) -> Document:
-    return {
-        "pool": device.pool,
-        "device": device.device,
-        "shareID": device.share,
-        "cdiDevices": list(device.cdi_devices or ()),
-    }
-
-
-def _options(options: ContainerOptions) -> Document:
-    found: Document = {
-        "env": [{"name": name, "value": value} for name, value in options.env],
-        "mounts": [
-            {"containerPath": mount.container_path, "hostPath": mount.host_path, "readOnly": mount.read_only}
-            for mount in options.mounts
-        ],
-        "devices": [
-            {"containerPath": node.container_path, "hostPath": node.host_path, "permissions": node.permissions}
-            for node in options.devices
-        ],
-        "annotations": dict(options.annotations),
-        "cdiDevices": list(options.cdi_devices),
-        "conflicts": list(options.conflicts),
-    }
-    return {key: value for key, value in found.items() if value}
+def _options(options: ContainerOptions) -> Options:
+    return Options(
+        env=[Variable(name, value) for name, value in options.env] or None,
+        mounts=[Mount(each.container_path, each.host_path, each.read_only) for each in options.mounts] or None,
+        devices=[DeviceNode(each.container_path, each.host_path, each.permissions) for each in options.devices] or None,
+        annotations=dict(options.annotations) or None,
+        cdi_devices=list(options.cdi_devices) or None,
+        conflicts=list(options.conflicts) or None,
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 
 __all__ = ["LOOPBACK", "Host", "address", "read"]
 

@@ -22,8 +22,8 @@ from devlet.kit.facts import facts
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import NodeName
 from devlet.objects.kinds import LEASES
-from devlet.objects.lease import NODE_LEASES
-from devlet.objects.timestamps import format_micro_time
+from devlet.objects.types.core import NODE_LEASES
+from devlet.objects.values.timestamps import format_micro_time
 
 __all__ = ["NodeLease", "Settings", "renewed"]
 

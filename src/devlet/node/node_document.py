@@ -8,7 +8,7 @@ from devlet.node.capacity import Resources
 from devlet.node.host import Host
 from devlet.objects.documents import Document
 from devlet.objects.release import DEVLET, KUBERNETES
-from devlet.objects.timestamps import format_time
+from devlet.objects.values.timestamps import format_time
 
 __all__ = ["DAMAGED", "READY", "conditions", "labels", "metadata_patch", "node_info", "status_patch", "wanted_status"]
 

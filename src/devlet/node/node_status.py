@@ -28,11 +28,11 @@ from devlet.node import capacity, node_document
 from devlet.node.capacity import PluginCapacity, Resources
 from devlet.node.host import Host
 from devlet.node.newest import newest
-from devlet.objects import node as views
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName
 from devlet.objects.kinds import NODES
-from devlet.objects.meta import ObjectMeta, ObjectReference
+from devlet.objects.types import node as views
+from devlet.objects.types.meta import ObjectMeta, ObjectReference
 
 __all__ = ["Devices", "NodeStatus", "Settings"]
 

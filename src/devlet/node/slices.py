@@ -31,7 +31,7 @@ from devlet.objects.identifiers import DriverName, NodeName
 from devlet.objects.kinds import RESOURCE_SLICES
 from devlet.objects.names import driver_name
 from devlet.objects.node_drivers import ANNOTATION, NodeDriver, decode, encode
-from devlet.objects.timestamps import format_time
+from devlet.objects.values.timestamps import format_time
 from devlet.plugins.dra import DriverRecord
 
 __all__ = ["Drivers", "Settings", "SliceKeeper", "plan"]

@@ -23,15 +23,17 @@ from devlet.node import claim_views, holder_views
 from devlet.node.claims.records import ClaimKey, ClaimRecord, PodWait
 from devlet.node.devices.records import DeviceRecord, PluginRecord, PluginState
 from devlet.node.holder_views import Holders, NoClaims, NoRuntime
-from devlet.node.view_documents import API_VERSION, REFUSED, by_name, document, escaped, moment
+from devlet.node.view_documents import REFUSED, by_name, escaped, moment
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ClaimName, ContainerName, DeviceID, DriverName, PodUID, ResourceName
-from devlet.objects.pod import Pod
+from devlet.objects.types.pod import Pod
+from devlet.objects.views.device import DEVICES, DeviceSpec, DeviceStatus, HeldBy
+from devlet.objects.views.plugin import PLUGINS, PluginOptions, PluginSpec, PluginStatus
 from devlet.plugins.dra import DriverRecord
 from devlet.plugins.dra_registry import TYPE as DRA_DRIVER
 from devlet.plugins.refusals import Refusal
 
-__all__ = ["API_VERSION", "NodeViews", "device_documents", "device_name", "plugin_documents"]
+__all__ = ["NodeViews", "device_documents", "device_name", "plugin_documents"]
 
 
 class Devices(holder_views.Devices, Protocol):
@@ -149,47 +151,41 @@ def _resource_name(resource: ResourceName) -> str:
 
 
 def _device(record: DeviceRecord, pods: Mapping[PodUID, Pod]) -> Document:
-    spec = {"resource": record.resource, "id": record.id, "numaNodes": list(record.nodes)}
+    spec = DeviceSpec(resource=record.resource, id=record.id, numa_nodes=list(record.nodes))
     holder = _holder_of(record.pod, record.container, pods) if record.pod is not None else None
-    status = {"health": record.health, "state": str(record.state), "holder": holder, "since": moment(record.since)}
-    return document("Device", {"name": device_name(record.resource, record.id)}, spec, status)
+    status = DeviceStatus(health=record.health, state=record.state, holder=holder, since=moment(record.since))
+    return DEVICES.document({"name": device_name(record.resource, record.id)}, spec, status)
 
 
-def _holder_of(uid: PodUID, container: ContainerName | None, pods: Mapping[PodUID, Pod]) -> Document:
-    """A pod that is already gone is known by its UID alone."""
-    holder: Document = {"podUID": uid}
-    if (pod := pods.get(uid)) is not None:
-        holder = {"namespace": pod.metadata.namespace, "pod": pod.name, **holder}
-    return {**holder, "container": container} if container else holder
+def _holder_of(uid: PodUID, container: ContainerName | None, pods: Mapping[PodUID, Pod]) -> HeldBy:
+    """Return the container that has the device. Of a pod that is already gone, only the UID is known."""
+    if (pod := pods.get(uid)) is None:
+        return HeldBy(pod_uid=uid, container=container or None)
+    return HeldBy(namespace=pod.metadata.namespace, pod=pod.name, pod_uid=uid, container=container or None)
 
 
 def _plugin(record: PluginRecord, number: int) -> Document:
     name = _numbered(record.resource, number)
-    spec: Document = {"resource": record.resource, "api": record.api}
-    if record.socket is not None:
-        spec["socket"] = str(record.socket)
-    spec["options"] = {
-        "preStartRequired": record.options.pre_start,
-        "getPreferredAllocationAvailable": record.options.preferred_allocation,
-    }
-    status = {
-        "state": str(record.state),
-        "since": moment(record.since),
-        "healthy": record.healthy,
-        "unhealthy": record.unhealthy,
-        "held": record.held,
-        "pid": record.pid,
-        "message": record.message or None,
-    }
-    return document("Plugin", {"name": name}, spec, status)
+    options = PluginOptions(record.options.pre_start, record.options.preferred_allocation)
+    socket = str(record.socket) if record.socket is not None else None
+    spec = PluginSpec(record.resource, api=record.api, socket=socket, options=options)
+    status = PluginStatus(
+        record.state,
+        since=moment(record.since),
+        healthy=record.healthy,
+        unhealthy=record.unhealthy,
+        held=record.held,
+        pid=record.pid,
+        message=record.message or None,
+    )
+    return PLUGINS.document({"name": name}, spec, status)
 
 
 def _refused(refusal: Refusal, resource: ResourceName, number: int) -> Document:
-    spec: Document = {"resource": refusal.name, "type": refusal.type}
-    if refusal.socket is not None:
-        spec["socket"] = str(refusal.socket)
-    status = {"state": REFUSED, "since": moment(refusal.since), "message": refusal.message}
-    return document("Plugin", {"name": _numbered(resource, number)}, spec, status)
+    socket = str(refusal.socket) if refusal.socket is not None else None
+    spec = PluginSpec(refusal.name, type=refusal.type, socket=socket)
+    status = PluginStatus(REFUSED, since=moment(refusal.since), message=refusal.message)
+    return PLUGINS.document({"name": _numbered(resource, number)}, spec, status)
 
 
 def _numbered(resource: ResourceName, number: int) -> str:

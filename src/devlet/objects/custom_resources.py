@@ -4,7 +4,7 @@ from datetime import datetime
 
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Kind
-from devlet.objects.timestamps import format_time
+from devlet.objects.values.timestamps import format_time
 
 CLEANUP = (
     "customresourcecleanup.apiextensions.k8s.io"  # the finalizer that keeps a definition until its objects are gone

@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from devlet.objects.identifiers import DriverName
-from devlet.objects.node import Node
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.types.node import Node
+from devlet.objects.types.slice import ResourceSlice
 
 __all__ = ["ANNOTATION", "NodeDriver", "decode", "encode", "gone_drivers", "is_of_gone_driver"]
 

@@ -16,8 +16,8 @@ from google.protobuf.message import DecodeError, Message
 from msgspec import Struct
 
 from devlet.errors import PluginError, PluginRefused
-from devlet.objects.edits import DeviceNode, Mount
 from devlet.objects.identifiers import DeviceID, ResourceName
+from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.plugins import grants
 from devlet.plugins.channels import Connection, connection
 from devlet.plugins.device_lists import DeviceLists

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from devlet.objects.edits import DeviceNode, Mount
 from devlet.objects.identifiers import DeviceID
+from devlet.objects.types.edits import DeviceNode, Mount
 
 __all__ = ["HEALTHY", "UNHEALTHY", "Device", "Grant", "Options"]
 

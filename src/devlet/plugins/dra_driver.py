@@ -19,7 +19,7 @@ from devlet.errors import PluginError, PluginRefused, PluginUnimplemented
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.identifiers import ClaimUID, DriverName
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins import dra_messages, dra_services, kept_connection
 from devlet.plugins.channels import Observe
 from devlet.plugins.dra import ClaimProblem, ClaimRef, DeviceReport, DriverRecord, HealthService, Service

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from devlet.objects.identifiers import ClaimUID
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.dra import ClaimProblem, ClaimRef, DeviceReport, Service
 from devlet.wire.dra_health import api_pb2 as pb_health
 from devlet.wire.dra_v1 import api_pb2 as pb

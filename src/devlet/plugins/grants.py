@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from google.protobuf.message import DecodeError
 
 from devlet.errors import StateCorrupt
-from devlet.objects.edits import DeviceNode, Mount
+from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.plugins.devices import Grant
 from devlet.wire.deviceplugin_v1alpha import api_pb2 as pb_alpha
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb

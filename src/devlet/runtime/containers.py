@@ -10,10 +10,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from devlet.objects.container import Container
-from devlet.objects.edits import DeviceNode, Mount
 from devlet.objects.identifiers import ContainerName, PodUID
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container
+from devlet.objects.types.edits import DeviceNode, Mount
+from devlet.objects.types.pod import Pod
 
 __all__ = ["COMPLETED", "ERROR", "LOST", "Config", "Exit", "Run", "Runtime", "reason_for"]
 

@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from devlet.errors import InvalidInput, NotCreated, NotFound
-from devlet.objects.container import Container
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container
+from devlet.objects.types.pod import Pod
 from devlet.runtime import oci
 from devlet.runtime.cdi.apply import Document
 from devlet.runtime.cdi.host_nodes import Find, Look, find, look

@@ -27,12 +27,12 @@ from devlet.errors import InvalidInput, Unavailable
 from devlet.kit import atomic_file, durations
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
-from devlet.objects.container import Container, ContainerStateTerminated, ContainerStatus
 from devlet.objects.identifiers import ContainerName, PodUID
-from devlet.objects.pod import Pod
+from devlet.objects.pods.restarts import is_restarted
 from devlet.objects.release import DEVLET
-from devlet.objects.restarts import is_restarted
-from devlet.objects.timestamps import parse_time
+from devlet.objects.types.container import Container, ContainerStateTerminated, ContainerStatus
+from devlet.objects.types.pod import Pod
+from devlet.objects.values.timestamps import parse_time
 from devlet.runtime.cdi.apply import Document
 from devlet.runtime.cdi.cache import Cache
 from devlet.runtime.containers import Config, Exit, Run, lost, reason_for

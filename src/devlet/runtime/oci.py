@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from devlet.objects.edits import DeviceNode, Mount
+from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.runtime.cdi import annotations, registry, spec
 from devlet.runtime.cdi.apply import Document, apply
 from devlet.runtime.cdi.host_nodes import Find, Look, find, look

@@ -14,9 +14,9 @@ import anyio
 
 from devlet.cluster.client import Cluster
 from devlet.errors import NotFound
-from devlet.objects import node_selectors
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_SLICES
+from devlet.objects.selectors import nodes as node_selectors
 from devlet.sanity import rig
 from devlet.sanity.api_server import ApiServer
 from devlet.sanity.cdi_directories import CdiDirectories

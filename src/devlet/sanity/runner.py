@@ -19,7 +19,7 @@ import anyio.lowlevel
 from devlet.errors import DevletError, PluginError
 from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.dice import Dice
-from devlet.objects import timestamps
+from devlet.objects.values import timestamps
 from devlet.sanity.check import CannotTell, Check, Failed, Outcome, Skipped
 from devlet.sanity.report import Report, Result, plain
 

@@ -4,8 +4,8 @@ from fractions import Fraction
 
 from devlet.alloc.amounts import consumed
 from devlet.objects.documents import Document, view
-from devlet.objects.quantity import Quantity
-from devlet.objects.slice import Device, DeviceCapacity
+from devlet.objects.types.slice import Device, DeviceCapacity
+from devlet.objects.values.quantity import Quantity
 from devlet.sanity.check import CannotTell
 
 __all__ = ["share_amounts"]

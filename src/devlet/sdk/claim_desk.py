@@ -14,7 +14,7 @@ import anyio
 
 from devlet.errors import DevletError, InvalidInput
 from devlet.kit.facts import facts
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.sdk.cdi_files import CdiFiles
 from devlet.sdk.claim_reader import ClaimReader
 from devlet.sdk.holders import Holders

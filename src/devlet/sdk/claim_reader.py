@@ -10,11 +10,11 @@ import anyio
 
 from devlet.cluster.client import Cluster
 from devlet.errors import Conflict, DevletError, NotFound, Unavailable
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.claim_nodes import unusable_on
+from devlet.objects.claims.nodes import unusable_on
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import RESOURCE_CLAIMS, Resource
+from devlet.objects.types.claim import ResourceClaim
 from devlet.sdk.values import Claim, ClaimRef
 
 __all__ = ["ClaimReader", "claim_of"]

@@ -11,7 +11,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from devlet.errors import InvalidInput
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.sdk.server import Context, Methods, Unary
 from devlet.sdk.values import ClaimRef
 from devlet.wire.dra_v1 import api_pb2 as pb_v1

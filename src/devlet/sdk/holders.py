@@ -17,7 +17,7 @@ from msgspec import Struct
 from devlet.errors import InUse
 from devlet.kit import atomic_file
 from devlet.kit.facts import facts
-from devlet.objects.claim import DeviceResult
+from devlet.objects.types.claim import DeviceResult
 from devlet.sdk import file_names
 from devlet.sdk.disk_errors import told
 from devlet.sdk.values import Claim, ClaimRef

@@ -16,9 +16,9 @@ import msgspec
 from msgspec import Struct, structs
 
 from devlet.errors import InvalidInput, NotFound, Unavailable
-from devlet.objects.claim import NetworkDeviceData
 from devlet.objects.documents import Document
-from devlet.objects.slice import DeviceAttribute
+from devlet.objects.types.claim import NetworkDeviceData
+from devlet.objects.types.slice import DeviceAttribute
 
 __all__ = [
     "KIND",

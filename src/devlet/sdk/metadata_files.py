@@ -17,8 +17,8 @@ from msgspec import structs
 
 from devlet.errors import DevletError, InvalidInput, NotFound
 from devlet.kit import atomic_file
-from devlet.objects.claim_from_template import ENTRY_ANNOTATION
-from devlet.objects.slice import DeviceAttribute
+from devlet.objects.claims.from_template import ENTRY_ANNOTATION
+from devlet.objects.types.slice import DeviceAttribute
 from devlet.runtime.cdi import codec
 from devlet.runtime.cdi import spec as cdi
 from devlet.sdk import file_names, metadata

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from devlet.errors import InvalidInput
-from devlet.objects.claim import DeviceAllocationConfiguration, DeviceResult, NetworkDeviceData, ResourceClaim
 from devlet.objects.documents import Document
+from devlet.objects.types.claim import DeviceAllocationConfiguration, DeviceResult, NetworkDeviceData, ResourceClaim
 from devlet.runtime.cdi.spec import ContainerEdits, Hook, NetDevice
 
 __all__ = [

@@ -22,9 +22,9 @@ from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.served_socket import ServedSocket
 from devlet.kit.token_bucket import TokenBuckets
-from devlet.objects.container import Container
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container
+from devlet.objects.types.pod import Pod
 from devlet.plugins.channels import target
 from devlet.plugins.devices import Device
 from devlet.serve.pod_resources_messages import (

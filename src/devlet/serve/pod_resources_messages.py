@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from devlet.objects.container import Container
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container
+from devlet.objects.types.pod import Pod
 from devlet.plugins.devices import Device
 from devlet.wire.podresources_v1 import api_pb2 as v1
 from devlet.wire.podresources_v1alpha1 import api_pb2 as v1alpha1

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 
 __all__ = ["Checkpoint", "ClaimEntry", "Form", "PreparedDevice", "by_name"]
 

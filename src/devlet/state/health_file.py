@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from devlet.errors import InvalidInput, StateCorrupt
-from devlet.objects.timestamps import format_micro_time, parse_micro_time
+from devlet.objects.values.timestamps import format_micro_time, parse_micro_time
 from devlet.state import go_json
 from devlet.state.go_json import Malformed
 

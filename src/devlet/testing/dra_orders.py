@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from devlet.errors import InvalidInput
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.dra import ClaimProblem, DeviceReport, Service
 from devlet.testing.dra_script import PREPARE
 from devlet.testing.fake_dra_driver import FakeDraDriver

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 import anyio
 import grpc
 
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.dra import ClaimProblem, ClaimRef
 from devlet.testing.spelling import status_code
 

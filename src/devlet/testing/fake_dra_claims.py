@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from devlet.objects.identifiers import DriverName
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.dra import ClaimProblem, ClaimRef
 
 __all__ = ["Environment", "FakeDraClaims", "PreparedClaim", "default_environment"]

@@ -10,10 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from devlet.cluster.client import Cluster
 from devlet.errors import DevletError, NotFound
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import RESOURCE_CLAIMS, RESOURCE_SLICES
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice, ResourceClaim
 from devlet.plugins.dra import ClaimProblem, ClaimRef
 
 __all__ = ["allocated", "numbered", "publish", "slice_of"]

@@ -45,7 +45,7 @@ from devlet.cluster.remote.connection import at_socket
 from devlet.daemon.kube_api import SOCKET
 from devlet.errors import InvalidInput
 from devlet.objects.identifiers import DriverName
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.dra import ClaimProblem, ClaimRef, DeviceReport, HealthService, Service
 from devlet.testing import fake_dra_services as services
 from devlet.testing.dra_script import (

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from devlet.objects.identifiers import ClaimName, ClaimUID
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.dra import ClaimProblem, ClaimRef, DeviceReport, HealthService, Service
 from devlet.testing.dra_script import PREPARE, UNPREPARE, Answers
 from devlet.wire.dra_health import api_pb2 as pb_health

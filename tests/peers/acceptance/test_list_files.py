@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from devlet.objects.protobuf_wire import members
+from devlet.objects.protobuf.wire import members
 from devlet.serve.kube_api.openapi_protobuf import MEDIA_TYPE, MEDIA_TYPES, encode
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from devlet.objects import kube_protobuf
 from devlet.objects.documents import copy
 from devlet.objects.kinds import BUILT_IN, Resource
+from devlet.objects.protobuf import envelope as kube_protobuf
 from devlet.serve.kube_api.paths import VIRTUAL
 
 if TYPE_CHECKING:

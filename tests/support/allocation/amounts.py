@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 
 from devlet.objects.documents import Document
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 
 __all__ = ["amount", "amounts", "unknown_names"]
 

@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Final
 
 from devlet.objects.documents import Document
-from devlet.objects.quantity import ZERO, Quantity
+from devlet.objects.values.quantity import ZERO, Quantity
 from tests.support.allocation.rules import IMPROVED, MAX_RESULTS, Given, Matches, Rules, Want, World, requests_of
 from tests.support.allocation.supply import Offer
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from devlet.objects.documents import Document
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 from tests.support.allocation.rules import (
     IMPROVED,
     MAX_RESULTS,

@@ -11,10 +11,10 @@ from typing import Any
 from devlet.alloc import Allocator, Chosen, Fit, Limits, NoFit, Outcome, Rules
 from devlet.alloc.inventory import DeviceEntry
 from devlet.alloc.problems import read_problem
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
-from devlet.objects.node import Node
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.node import Node
 from tests.support.allocation.shorthand import identity, problem
 
 __all__ = ["Desk", "words"]

@@ -12,7 +12,7 @@ from typing import Final
 
 from devlet.errors import DevletError
 from devlet.objects.documents import Document
-from devlet.objects.quantity import ZERO, Quantity
+from devlet.objects.values.quantity import ZERO, Quantity
 from tests.support.allocation.amounts import amounts, unknown_names
 from tests.support.allocation.supply import DeviceKey, Holdings, Offer, Pool, counters_of, holdings, pools
 

@@ -11,7 +11,7 @@ from devlet.cel.program import Program
 from devlet.cel.values import CelError
 from devlet.errors import InvalidSelector
 from devlet.objects.documents import Document, view
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
 from tests.support.allocation.rules import Matches
 
 __all__ = ["selector_matches"]

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from devlet.objects import node_selectors
 from devlet.objects.documents import Document
-from devlet.objects.quantity import ZERO, Quantity
+from devlet.objects.selectors import nodes as node_selectors
+from devlet.objects.values.quantity import ZERO, Quantity
 
 __all__ = ["DeviceKey", "Holdings", "Offer", "Pool", "PoolKey", "counters_of", "holdings", "pools"]
 

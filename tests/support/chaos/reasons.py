@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from devlet.alloc import Allocator, Fit, Inventory
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import Document, view
-from devlet.objects.node import Node
-from devlet.objects.quantity import ZERO
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.device_class import DeviceClass
+from devlet.objects.types.node import Node
+from devlet.objects.types.slice import ResourceSlice
+from devlet.objects.values.quantity import ZERO
 from tests.support.allocation.rules import requests_of
 from tests.support.allocation.selectors import selector_matches
 from tests.support.allocation.supply import Offer, holdings, pools

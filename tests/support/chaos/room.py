@@ -6,9 +6,9 @@ Neither affinity nor init containers are looked at. The texts are those that peo
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from devlet.objects import node_selectors
 from devlet.objects.documents import Document
-from devlet.objects.quantity import ZERO, Quantity
+from devlet.objects.selectors import nodes as node_selectors
+from devlet.objects.values.quantity import ZERO, Quantity
 
 __all__ = ["CORDONED", "FULL", "NOT_CHOSEN", "TAINTED", "allocatable", "obstacles", "requests"]
 

@@ -18,9 +18,9 @@ from devlet.objects.kinds import (
     RESOURCE_SLICES,
     Resource,
 )
-from devlet.objects.node import Node
 from devlet.objects.node_drivers import is_of_gone_driver
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.types.node import Node
+from devlet.objects.types.slice import ResourceSlice
 from devlet.state.claim_entry import ClaimEntry
 from devlet.state.device_entry import Entry
 from tests.support.chaos.doubles import pod_resources

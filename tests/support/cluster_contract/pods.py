@@ -9,7 +9,7 @@ from devlet.cluster.client import Cluster, DeleteOptions, EventType, MergePatch,
 from devlet.errors import BadRequest, Conflict, Forbidden, InvalidInput, NotFound
 from devlet.objects.documents import Document
 from devlet.objects.kinds import CONFIG_MAPS, PODS
-from devlet.objects.timestamps import parse_time
+from devlet.objects.values.timestamps import parse_time
 from tests.support.cluster_contract import specimens
 from tests.support.cluster_contract.contract import Contract
 from tests.support.cluster_contract.reading import exists, watching

@@ -27,7 +27,7 @@ import yaml
 from msgspec import Struct, field
 
 from devlet.errors import InvalidInput
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 from tests.support.manifests.choices import Choices
 from tests.support.manifests.seen import Claim, Container, Event, Pod, Result, Rule, Seen
 

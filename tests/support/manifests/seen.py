@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from devlet.objects.claim_from_template import ENTRY_ANNOTATION
+from devlet.objects.claims.from_template import ENTRY_ANNOTATION
 from devlet.objects.documents import Document
 
 __all__ = ["EXTENDED", "Claim", "Container", "Event", "Pod", "Result", "Rule", "Seen", "container", "seen"]

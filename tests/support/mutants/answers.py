@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 
-from devlet.objects.edits import DeviceNode, Mount
+from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.plugins.devices import Grant, Options
 from devlet.testing.fake_device_plugin import NO_RESPONSE
 from devlet.testing.plugin_script import Call, Context

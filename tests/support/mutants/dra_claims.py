@@ -7,7 +7,7 @@ import anyio
 import msgspec
 
 from devlet.errors import InUse, InvalidInput, Unavailable
-from devlet.objects.claim import DeviceResult
+from devlet.objects.types.claim import DeviceResult
 from devlet.sdk.server import Context, Unary
 from devlet.sdk.values import Claim, Prepared
 from devlet.wire.dra_v1 import api_pb2 as pb

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from devlet.objects.claim import DeviceResult
+from devlet.objects.types.claim import DeviceResult
 from devlet.sdk.cdi_files import CdiFiles
 from devlet.sdk.values import Claim, ClaimRef, ContainerEdits, DeviceNode, Hook, Prepared
 from tests.support.mutants.sound_dra_driver import PREPARE, SoundDraDriver

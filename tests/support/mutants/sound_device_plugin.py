@@ -18,7 +18,7 @@ import anyio
 
 from devlet.kit import facts
 from devlet.kit.parts import running
-from devlet.objects.edits import DeviceNode, Mount
+from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.plugins.devices import UNHEALTHY, Device, Grant, Options
 from devlet.testing.fake_device_plugin import FakeDevicePlugin, numbered
 

@@ -27,8 +27,8 @@ from devlet.errors import InUse, InvalidInput
 from devlet.kit import facts
 from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
-from devlet.objects.claim import DeviceResult
-from devlet.objects.quantity import Quantity
+from devlet.objects.types.claim import DeviceResult
+from devlet.objects.values.quantity import Quantity
 from devlet.sdk.cdi_files import CdiFiles
 from devlet.sdk.claim_desk import ClaimDesk
 from devlet.sdk.claim_log import ClaimLog

@@ -22,7 +22,7 @@ from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.parts import running
 from devlet.objects.documents import Document
 from devlet.objects.kinds import LEASES, NODES
-from devlet.objects.lease import NODE_LEASES
+from devlet.objects.types.core import NODE_LEASES
 
 __all__ = ["beating_node", "node"]
 

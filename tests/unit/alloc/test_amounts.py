@@ -2,8 +2,8 @@ import pytest
 
 from devlet.alloc.amounts import amounts
 from devlet.objects.documents import Document, view
-from devlet.objects.quantity import Quantity
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
+from devlet.objects.values.quantity import Quantity
 from tests.support.allocation.desk import Desk
 
 DRIVER = "a.example.com"

@@ -9,7 +9,7 @@ from devlet.alloc.cases import answer_case, read_case
 from devlet.alloc.device_cel import DeviceInput, device_environment
 from devlet.alloc.lint import lint
 from devlet.objects.documents import view
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
 
 DOCUMENT = {"driver": "gpu.example.com", "attributes": {"s": {"string": "a" * 64}, "n": {"int": 1}}}
 S = 'device.attributes["gpu.example.com"].s'

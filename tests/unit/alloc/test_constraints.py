@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from devlet.alloc import Rules
 from devlet.alloc.constraints import Constraint, attribute_values, make_constraint
 from devlet.alloc.inventory import DeviceEntry
-from devlet.objects.claim import DeviceConstraint
+from devlet.objects.types.claim import DeviceConstraint
 from tests.support.allocation.desk import Desk
 
 X = "a.example.com/x"

@@ -5,7 +5,7 @@ from devlet.alloc.selectors import compile_selector
 from devlet.cel.values import CelError
 from devlet.errors import InvalidSelector
 from devlet.objects.documents import Document, view
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
 
 DRIVER = "a.example.com"
 

@@ -9,11 +9,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from devlet.alloc.inventory import DeviceEntry, Inventory
 from devlet.errors import InvalidInput
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.device_class import DeviceClass
+from devlet.objects.types.slice import ResourceSlice
 from tests.support.allocation.shorthand import identity, problem
 
 

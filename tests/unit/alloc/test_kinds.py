@@ -6,7 +6,7 @@ from devlet.alloc.constraints import Constraint, make_constraint
 from devlet.alloc.kinds import find_kinds
 from devlet.alloc.search import PATIENCE
 from devlet.alloc.steps import Step
-from devlet.objects.claim import DeviceConstraint
+from devlet.objects.types.claim import DeviceConstraint
 from tests.support.allocation.desk import Desk
 
 

@@ -3,7 +3,7 @@ import pytest
 from devlet.alloc.device_cel import DeviceInput, device_environment
 from devlet.alloc.lint import Finding, Severity, lint
 from devlet.objects.documents import Document, view
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
 
 D = 'device.attributes["gpu.example.com"]'
 GPU: Document = {

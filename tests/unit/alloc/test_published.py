@@ -6,7 +6,7 @@ from devlet.alloc.device_cel import DeviceInput
 from devlet.alloc.mentions import Mention
 from devlet.alloc.published import Published
 from devlet.objects.documents import view
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
 
 GPU = {"attributes": {"model": {"string": "a"}, "index": {"int": 1}}, "capacity": {"memory": {"value": "1Gi"}}}
 OTHER = {"attributes": {"model": {"int": 1}, "x.example.com/speed": {"int": 1}}}

@@ -10,10 +10,10 @@ from devlet.alloc import Allocator, Features, Fit, Rules, Scan
 from devlet.alloc import scan as scan_module
 from devlet.alloc.problems import Problem, read_problem
 from devlet.errors import InvalidInput
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import Document, view
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.device_class import DeviceClass
+from devlet.objects.types.slice import ResourceSlice
 from tests.support.allocation.shorthand import problem
 from tests.support.problems.generator import mixed_problem
 

@@ -3,7 +3,7 @@ import pytest
 from devlet.alloc.slice_check import check_amounts
 from devlet.errors import InvalidInput
 from devlet.objects.documents import Document, view
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.types.slice import ResourceSlice
 
 
 def slice_of(device: Document | None = None, counters: Document | None = None) -> ResourceSlice:

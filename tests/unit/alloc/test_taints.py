@@ -1,8 +1,8 @@
 import pytest
 
 from devlet.alloc.taints import untolerated
-from devlet.objects.claim import DeviceToleration
-from devlet.objects.slice import Device, DeviceTaint
+from devlet.objects.types.claim import DeviceToleration
+from devlet.objects.types.slice import Device, DeviceTaint
 from tests.support.allocation.desk import Desk
 
 HOT = DeviceTaint(key="hot", value="1", effect="NoSchedule")

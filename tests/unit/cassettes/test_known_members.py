@@ -1,5 +1,5 @@
 from devlet.cassettes.known_members import known_members
-from devlet.objects.schema import message
+from devlet.objects.schema.messages import message
 
 DEVICE = message("k8s.io.api.resource.v1.Device")
 

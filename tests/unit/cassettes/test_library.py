@@ -9,7 +9,7 @@ from devlet.cassettes import edits, library
 from devlet.cassettes.cassette import Pool
 from devlet.cassettes.cassette_file import encode
 from devlet.errors import InvalidInput, NotFound
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 
 
 def test_each_says_its_name_and_what_it_is() -> None:

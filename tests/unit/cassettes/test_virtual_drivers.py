@@ -15,7 +15,7 @@ from devlet.cassettes.cassette import (
 )
 from devlet.cassettes.virtual_drivers import VirtualDriver, virtual_driver, virtual_plugin
 from devlet.errors import InvalidInput
-from devlet.objects.claim import DeviceResult, ResourceClaim
+from devlet.objects.types.claim import DeviceResult, ResourceClaim
 from devlet.runtime.cdi.spec import ContainerEdits, DeviceNode
 from devlet.sdk import values
 from devlet.sdk.device_plugin import DevicePlugin

@@ -10,8 +10,8 @@ from devlet.cel.library import includes
 from devlet.cel.parser import parse
 from devlet.cel.plan import Plan, plan
 from devlet.cel.types import ANY, BOOL, DYN, QUANTITY, STRING, map_of, object_type
-from devlet.objects.quantity import Quantity
-from devlet.objects.semver import parse as version
+from devlet.objects.values.quantity import Quantity
+from devlet.objects.values.semver import parse as version
 
 DRIVER = "dra.example.com"
 

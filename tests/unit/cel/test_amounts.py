@@ -8,7 +8,7 @@ from devlet.cel import amounts
 from devlet.cel.operators import equal
 from devlet.cel.values import INT_MAX, CelError
 from devlet.errors import InvalidInput
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 
 _TEXTS = st.builds(
     lambda sign, whole, decimals, suffix: f"{sign}{whole}{decimals}{suffix}",

@@ -13,8 +13,8 @@ from devlet.cel.parser import parse
 from devlet.cel.plan import Plan, plan
 from devlet.cel.types import ANY, BOOL, DYN, QUANTITY, STRING, Type, map_of, object_type
 from devlet.cel.values import CostExceeded
-from devlet.objects.quantity import Quantity
-from devlet.objects.semver import parse as version
+from devlet.objects.values.quantity import Quantity
+from devlet.objects.values.semver import parse as version
 
 Run = Callable[..., Evaluation]
 

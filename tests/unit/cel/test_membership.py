@@ -4,7 +4,7 @@ import pytest
 
 from devlet.cel.membership import Members, members
 from devlet.cel.values import CelError, Duration, Uint
-from devlet.objects.semver import parse
+from devlet.objects.values.semver import parse
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from devlet.cel.values import (
     Timestamp,
     Uint,
 )
-from devlet.objects import semver
-from devlet.objects.quantity import Quantity
+from devlet.objects.values import semver
+from devlet.objects.values.quantity import Quantity
 
 ints = st.integers(INT_MIN, INT_MAX)
 uints = st.integers(0, UINT_MAX).map(Uint)

@@ -6,7 +6,7 @@ from devlet.cel.types import BOOL
 from devlet.cel.values import CelError, CostExceeded
 from devlet.errors import InvalidSelector
 from devlet.objects.documents import view
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
 
 ENVIRONMENT = device_environment()
 EXPENSIVE = "lists.range(1000).all(a, lists.range(1000).all(b, a >= 0))"

@@ -5,8 +5,8 @@ import pytest
 from devlet.cel.reference_types import go_type
 from devlet.cel.types import INT
 from devlet.cel.values import NONE, Duration, Timestamp, Uint
-from devlet.objects.quantity import Quantity
-from devlet.objects.semver import parse
+from devlet.objects.values.quantity import Quantity
+from devlet.objects.values.semver import parse
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from devlet.cel.types import (
     unwrap_optional,
 )
 from devlet.cel.values import NONE, Duration, Optional, Timestamp, Uint
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 
 NULLABLE = Type(Kind.INT, nullable=True)
 

@@ -8,7 +8,7 @@ from devlet.cli import allocation_files
 from devlet.cli.allocation_input import Objects
 from devlet.cli.allocation_subject import claim_subject, pod_subject
 from devlet.errors import InvalidInput, NotFound
-from devlet.objects.pod import Pod
+from devlet.objects.types.pod import Pod
 
 Document = dict[str, Any]
 

@@ -6,7 +6,7 @@ from devlet.cli.cel_eval import TIME_UP, Evaluated, Evaluator, deadline, documen
 from devlet.cli.cel_input import Specimen
 from devlet.cli.cel_release import releases
 from devlet.objects.documents import view
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
 
 D = 'device.attributes["gpu.example.com"]'
 (RELEASE,) = releases("", "", stored=False)

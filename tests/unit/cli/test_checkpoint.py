@@ -10,7 +10,7 @@ import yaml
 from devlet.cli import main
 from devlet.daemon.root import LOCK_FILE
 from devlet.kit import file_lock
-from devlet.objects.edits import DeviceNode
+from devlet.objects.types.edits import DeviceNode
 from devlet.plugins import grants
 from devlet.plugins.devices import Grant
 from devlet.state import claim_checkpoint, health_file

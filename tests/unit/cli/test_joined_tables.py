@@ -21,13 +21,13 @@ from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, Contai
 from devlet.node.devices.records import DeviceRecord, PluginRecord
 from devlet.node.node_slices import NodeSlices
 from devlet.node.views import NodeViews
-from devlet.objects.container import Container
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ClaimName, ClaimUID, DriverName, NodeName, PodUID
 from devlet.objects.kinds import BUILT_IN, RESOURCE_CLAIMS, RESOURCE_SLICES
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import Pod
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
+from devlet.objects.types.container import Container
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.pod import Pod
 from devlet.plugins.dra import DriverRecord, HealthService, Service
 
 if TYPE_CHECKING:

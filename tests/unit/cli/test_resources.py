@@ -2,9 +2,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from devlet.cli.resources import Resource, Resources
+from devlet.cli.resources import VIEWS, Resource, Resources
 from devlet.cli.session import Session
 from devlet.errors import DevletError, InvalidInput, NotFound
+from devlet.objects import views
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import API
@@ -143,3 +144,10 @@ def test_paths_hold_one_name_each() -> None:
     for bad in ("..", "a/b", "", "a%2f", "a\n"):
         with pytest.raises(InvalidInput, match="expected a name"):
             pods.item("x", bad)
+
+
+def test_the_commands_know_the_views_by_the_names_that_they_have_in_the_api() -> None:
+    kinds = [view.kind for view in views.VIEWS]
+    assert [(view.plural, view.kind, view.namespaced, view.short_names, view.api_version) for view in VIEWS] == [
+        (kind.plural, kind.kind, kind.namespaced, frozenset(kind.short_names), views.API_VERSION) for kind in kinds
+    ]

@@ -5,7 +5,7 @@ import pytest
 from devlet.alloc.features import Rules
 from devlet.cli import allocation_files
 from devlet.cli.simulation import Placement, Simulation
-from devlet.objects.claim import ResourceClaim
+from devlet.objects.types.claim import ResourceClaim
 
 
 def simulation(folder: Path, *more: str) -> Simulation:

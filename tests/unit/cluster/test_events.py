@@ -12,7 +12,7 @@ from devlet.kit.backoff import Backoff
 from devlet.kit.parts import running
 from devlet.objects.documents import Document
 from devlet.objects.kinds import EVENTS, Resource
-from devlet.objects.meta import ObjectReference
+from devlet.objects.types.meta import ObjectReference
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.waiting import deadline, until
 

@@ -5,7 +5,7 @@ from devlet.cluster.quarantine import REASON, Quarantine
 from devlet.kit.metrics import Registry
 from devlet.objects.documents import Document
 from devlet.objects.kinds import PODS
-from devlet.objects.meta import ObjectReference
+from devlet.objects.types.meta import ObjectReference
 
 POD: Document = {"metadata": {"name": "p", "namespace": "ns", "uid": "u", "resourceVersion": "7"}}
 KEY = ("pods", "ns", "p")

@@ -10,9 +10,9 @@ from devlet.control.reservations import FULL, is_full
 from devlet.errors import Conflict, Forbidden, NotFound, Unavailable
 from devlet.kit.clock import SystemClock
 from devlet.objects import kinds
-from devlet.objects.claim import ConsumerReference, ResourceClaim, ResourceClaimStatus
 from devlet.objects.documents import Document, view
-from devlet.objects.pod import Pod
+from devlet.objects.types.claim import ConsumerReference, ResourceClaim, ResourceClaimStatus
+from devlet.objects.types.pod import Pod
 from tests.support.workloads import claim, pod
 from tests.unit.control.conftest import CLAIM_STATUS, World, Write, allocation_on, raises
 

@@ -12,7 +12,7 @@ from devlet.cluster.store.store import Store, open_store
 from devlet.control.node_lifecycle import UNREACHABLE, NodeLifecycle
 from devlet.kit.parts import running
 from devlet.objects.kinds import LEASES, NODES
-from devlet.objects.lease import NODE_LEASES
+from devlet.objects.types.core import NODE_LEASES
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.waiting import until
 from tests.support.workloads import node

@@ -19,9 +19,9 @@ from devlet.daemon.kube_api import serving
 from devlet.errors import Conflict, DevletError, NotFound, Unavailable
 from devlet.kit.clock import SystemClock
 from devlet.objects import kinds
-from devlet.objects.claim import ConsumerReference, ResourceClaim
 from devlet.objects.documents import view
-from devlet.objects.pod import Pod
+from devlet.objects.types.claim import ConsumerReference, ResourceClaim
+from devlet.objects.types.pod import Pod
 from devlet.testing.waiting import deadline
 from tests.support.workloads import claim, device_class, node, pod, slice_of
 from tests.unit.control.conftest import CLAIM_STATUS, World, Write, allocation_on, raises

@@ -15,8 +15,8 @@ from devlet.objects import kinds
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import DriverName, PoolName
 from devlet.objects.node_drivers import ANNOTATION, NodeDriver, encode
-from devlet.objects.slice import ResourceSlice
-from devlet.objects.taint_rule import DeviceTaintRule
+from devlet.objects.types.slice import ResourceSlice
+from devlet.objects.types.taint_rule import DeviceTaintRule
 
 pytestmark = pytest.mark.anyio
 

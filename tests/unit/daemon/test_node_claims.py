@@ -14,8 +14,8 @@ from devlet.kit.clock import SystemClock
 from devlet.kit.metrics import Registry
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
-from devlet.objects.pod import Pod
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
+from devlet.objects.types.pod import Pod
 from devlet.testing.fake_dra_driver import DeviceReport, FakeDraDriver, HealthService
 from devlet.testing.waiting import until
 from tests.support.claim_specimens import GPU, device

@@ -6,8 +6,8 @@ import pytest
 
 from devlet.errors import InvalidInput, NotFound
 from devlet.examples.dev_nodes import File, Files, NodeDriver, NodePlugin, parse
-from devlet.objects.claim import DeviceResult, ResourceClaim
 from devlet.objects.identifiers import DeviceName
+from devlet.objects.types.claim import DeviceResult, ResourceClaim
 from devlet.sdk.slices.resources import wanted
 from devlet.sdk.values import HEALTHY, UNHEALTHY, Capacity, Claim, ClaimRef, DeviceNode, Pool
 

@@ -8,9 +8,9 @@ import pytest
 
 from devlet.errors import InvalidInput
 from devlet.examples.fake_gpu_dra import FakeGpus, Gpu
-from devlet.objects.claim import DeviceAllocationConfiguration, DeviceResult, ResourceClaim
-from devlet.objects.device_class import OpaqueConfiguration
 from devlet.objects.identifiers import DeviceName, DriverName, PoolName, RequestRef
+from devlet.objects.types.claim import DeviceAllocationConfiguration, DeviceResult, ResourceClaim
+from devlet.objects.types.device_class import OpaqueConfiguration
 from devlet.sdk.dra_driver import DraOptions
 from devlet.sdk.values import HEALTHY, UNHEALTHY, Capacity, Claim, ClaimRef, Device, Mount, Pool, Version
 

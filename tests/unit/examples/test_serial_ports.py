@@ -7,8 +7,8 @@ import pytest
 
 from devlet.errors import Unavailable
 from devlet.examples.serial_ports import Attached, Bench, SerialDriver, SerialPlugin, attached_usb
-from devlet.objects.claim import DeviceResult, ResourceClaim
 from devlet.objects.identifiers import DeviceName
+from devlet.objects.types.claim import DeviceResult, ResourceClaim
 from devlet.sdk import DraOptions, PluginOptions
 from devlet.sdk.slices.resources import wanted
 from devlet.sdk.usb import Roots

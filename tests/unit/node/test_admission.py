@@ -10,12 +10,12 @@ from devlet.node.rejection import Rejection
 from devlet.node.topology.hints import Hints, Mask, Provider
 from devlet.node.topology.machine import simulated
 from devlet.node.topology.manager import TopologyManager
-from devlet.objects.container import Container
 from devlet.objects.documents import view
 from devlet.objects.identifiers import PodUID, ResourceName
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.node import Node, NodeSpec, NodeStatus, Taint
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.node import Node, NodeSpec, NodeStatus, Taint
+from devlet.objects.types.pod import Pod
 
 pytestmark = pytest.mark.anyio
 

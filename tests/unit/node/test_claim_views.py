@@ -16,11 +16,11 @@ from devlet.node.claims.records import (
     PodWait,
 )
 from devlet.node.views import NodeViews
-from devlet.objects.container import Container
 from devlet.objects.identifiers import ClaimName, ClaimUID, DriverName, PodUID
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import Pod
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
+from devlet.objects.types.container import Container
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.pod import Pod
 from devlet.plugins.dra import DriverRecord, HealthService, Service
 
 GPU, NIC = DriverName("gpu.example.com"), DriverName("nic.example.com")

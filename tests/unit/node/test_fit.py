@@ -6,8 +6,8 @@ from devlet.node.fit import added, amounts, lacking, less, mismatch, raised, req
 from devlet.node.rejection import Rejection
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ResourceName
-from devlet.objects.node import Node
-from devlet.objects.pod import Pod
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod
 
 GPU = "vendor.com/gpu"
 NODE = amounts({"cpu": "2", "memory": "1Gi", "pods": "3", GPU: "2"})

@@ -8,12 +8,12 @@ from devlet.node.claims.records import ClaimKey, ContainerClaim, DriverPart
 from devlet.node.devices.container_options import ContainerOptions
 from devlet.node.devices.records import DeviceRecord, DeviceState
 from devlet.node.holder_views import Holders, NoClaims
-from devlet.objects.container import Container
-from devlet.objects.edits import DeviceNode, Mount
 from devlet.objects.identifiers import ClaimName, ContainerName, DeviceID, DriverName, PodUID, ResourceName
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import Pod, PodSpec, PodStatus
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
+from devlet.objects.types.container import Container
+from devlet.objects.types.edits import DeviceNode, Mount
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.pod import Pod, PodSpec, PodStatus
 from devlet.runtime.containers import Config
 from devlet.runtime.description import Description, Wanted
 

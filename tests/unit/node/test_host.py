@@ -6,7 +6,7 @@ import pytest
 
 from devlet.node import host
 from devlet.node.host import Host
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 
 
 def test_this_machine_can_be_read(root: Path) -> None:

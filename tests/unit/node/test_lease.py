@@ -14,7 +14,7 @@ from devlet.node.lease import NodeLease, Settings, renewed
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import NodeName
 from devlet.objects.kinds import LEASES, NODES
-from devlet.objects.lease import NODE_LEASES
+from devlet.objects.types.core import NODE_LEASES
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.waiting import until
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from devlet.node.devices.container_options import ContainerOptions
 from devlet.node.devices.records import DeviceRecord, DeviceState, PluginRecord, PluginState
 from devlet.node.views import NodeViews, device_documents, device_name, plugin_documents
-from devlet.objects.container import Container
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import Pod, PodSpec, PodStatus
+from devlet.objects.types.container import Container
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.pod import Pod, PodSpec, PodStatus
 from devlet.plugins.devices import Options
 from devlet.runtime.description import Description, Wanted
 

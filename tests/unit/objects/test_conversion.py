@@ -14,8 +14,8 @@ from devlet.objects import kinds
 from devlet.objects.conversion import convert, convert_path, warning_for
 from devlet.objects.documents import Document, copy
 from devlet.objects.kinds import BUILT_IN, Resource
-from devlet.objects.schema import message_of
-from devlet.objects.shape import conform
+from devlet.objects.schema.messages import message_of
+from devlet.objects.schema.shape import conform
 
 V1, V1BETA2, V1BETA1, V1ALPHA3 = (f"resource.k8s.io/{v}" for v in ("v1", "v1beta2", "v1beta1", "v1alpha3"))
 EVENTS = "events.k8s.io/v1"

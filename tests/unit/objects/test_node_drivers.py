@@ -4,7 +4,6 @@ import pytest
 
 from devlet.objects.documents import view
 from devlet.objects.identifiers import DriverName
-from devlet.objects.node import Node
 from devlet.objects.node_drivers import (
     ANNOTATION,
     MAX_TEXT,
@@ -14,7 +13,8 @@ from devlet.objects.node_drivers import (
     gone_drivers,
     is_of_gone_driver,
 )
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.types.node import Node
+from devlet.objects.types.slice import ResourceSlice
 
 GPU = NodeDriver(DriverName("gpu.example.com"), gone_since="2026-05-01T12:00:00Z")
 NIC = NodeDriver(DriverName("nic.example.com"), registered_since="2026-05-01T11:58:12Z")

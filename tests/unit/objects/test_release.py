@@ -2,7 +2,7 @@ import tomllib
 from pathlib import Path
 
 from devlet.objects import release
-from devlet.objects.semver import is_semver
+from devlet.objects.values.semver import is_semver
 
 
 def test_the_version_is_that_of_the_package() -> None:

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from devlet.errors import PluginRefused, PluginUnavailable
-from devlet.objects.edits import DeviceNode, Mount
 from devlet.objects.identifiers import DeviceID, ResourceName
+from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.plugins.device_plugin import Api, DevicePlugin, Offer, Settings, connected
 from devlet.plugins.devices import Device, Grant, Options
 from devlet.testing.fake_device_plugin import NO_RESPONSE, Call, FakeDevicePlugin, large_answer, numbered

@@ -12,7 +12,7 @@ from anyio import create_task_group
 
 from devlet.errors import PluginRefused, PluginUnavailable, PluginUnimplemented
 from devlet.objects.identifiers import ClaimName, ClaimUID, DriverName
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins import kept_connection
 from devlet.plugins.dra import ClaimProblem, ClaimRef, DeviceReport, DriverRecord, HealthService, Service
 from devlet.plugins.dra_driver import DraDriver, Offer, Settings

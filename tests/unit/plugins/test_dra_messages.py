@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.objects.identifiers import ClaimName, ClaimUID
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins import dra_messages
 from devlet.plugins.dra import ClaimProblem, ClaimRef, DeviceReport, Service
 from devlet.plugins.dra_messages import prepare_request, prepared, reports, unprepare_request, unprepared

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.errors import StateCorrupt
-from devlet.objects.edits import DeviceNode, Mount
+from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.plugins.devices import Grant
 from devlet.plugins.grants import decode, encode
 

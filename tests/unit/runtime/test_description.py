@@ -5,8 +5,8 @@ import pytest
 
 from devlet.errors import NotCreated, NotFound
 from devlet.objects.documents import view
-from devlet.objects.edits import DeviceNode, Mount
-from devlet.objects.pod import Pod
+from devlet.objects.types.edits import DeviceNode, Mount
+from devlet.objects.types.pod import Pod
 from devlet.runtime.cdi.host_nodes import HostNode
 from devlet.runtime.cdi.registry import Registry, SpecFile, build
 from devlet.runtime.cdi.spec import ContainerEdits, Device, Hook, NetDevice, Spec

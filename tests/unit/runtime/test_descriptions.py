@@ -5,9 +5,9 @@ import pytest
 
 from devlet.errors import NotCreated
 from devlet.objects.documents import view
-from devlet.objects.edits import DeviceNode
 from devlet.objects.identifiers import ContainerName, PodUID
-from devlet.objects.pod import Pod
+from devlet.objects.types.edits import DeviceNode
+from devlet.objects.types.pod import Pod
 from devlet.runtime.cdi.cache import Cache
 from devlet.runtime.cdi.registry import Registry
 from devlet.runtime.containers import Config

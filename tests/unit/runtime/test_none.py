@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from devlet.errors import InvalidInput, NotCreated, Unavailable
-from devlet.objects.container import Container
 from devlet.objects.documents import view
 from devlet.objects.identifiers import ContainerName
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container
+from devlet.objects.types.pod import Pod
 from devlet.runtime.cdi.cache import Cache
 from devlet.runtime.containers import Config, Run
 from devlet.runtime.description import Wanted

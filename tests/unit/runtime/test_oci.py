@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from devlet.errors import InvalidInput, NotFound
-from devlet.objects.edits import DeviceNode, Mount
+from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.runtime.cdi.host_nodes import HostNode
 from devlet.runtime.cdi.registry import Registry, SpecFile, build
 from devlet.runtime.cdi.spec import ContainerEdits, Device, Spec

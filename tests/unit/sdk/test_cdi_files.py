@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.errors import InvalidInput, Unavailable
-from devlet.objects.claim import DeviceResult
 from devlet.objects.identifiers import DeviceName, DriverName, PoolName, RequestRef
+from devlet.objects.types.claim import DeviceResult
 from devlet.runtime.cdi import spec as cdi
 from devlet.runtime.cdi.cache import Cache
 from devlet.runtime.cdi.registry import edits
@@ -157,7 +157,7 @@ def test_a_driver_killed_before_the_rename_leaves_what_no_runtime_reads_and_its_
     files: CdiFiles,
 ) -> None:
     code = (
-        "import os, sys\nfrom pathlib import Path\nfrom devlet.objects.claim import DeviceResult\n"
+        "import os, sys\nfrom pathlib import Path\nfrom devlet.objects.types.claim import DeviceResult\n"
         "from devlet.sdk.cdi_files import CdiFiles\nfrom devlet.sdk.values import ClaimRef, Prepared\n"
         "os.replace = lambda *a: os.kill(os.getpid(), 9)\n"
         f"files = CdiFiles(Path(sys.argv[1]), {DRIVER!r})\n"
@@ -263,7 +263,7 @@ def test_who_may_not_write_there_is_told_so(root: Path) -> None:
     root.chmod(0o755)
     code = (
         "import os, sys\nfrom pathlib import Path\nfrom devlet.errors import Unavailable\n"
-        "from devlet.objects.claim import DeviceResult\n"
+        "from devlet.objects.types.claim import DeviceResult\n"
         "from devlet.sdk.cdi_files import CdiFiles\nfrom devlet.sdk.values import ClaimRef, Prepared\n"
         "os.seteuid(65534)\n"
         "try:\n"

@@ -12,8 +12,8 @@ import grpc
 import pytest
 
 from devlet.errors import DevletError, NotFound, Unavailable
-from devlet.objects.claim import DeviceAllocationConfiguration, DeviceResult, ResourceClaim
 from devlet.objects.documents import view
+from devlet.objects.types.claim import DeviceAllocationConfiguration, DeviceResult, ResourceClaim
 from devlet.sdk.cdi_files import CdiFiles
 from devlet.sdk.claim_desk import ClaimDesk
 from devlet.sdk.dra_services import DraService, dra_methods

@@ -16,9 +16,9 @@ from devlet.cluster.store.store import Store, open_store
 from devlet.errors import InUse, InvalidInput, NotFound
 from devlet.kit.clock import Clock, SystemClock
 from devlet.objects import kinds
-from devlet.objects.claim import DeviceResult
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import DeviceName, PoolName, RequestRef
+from devlet.objects.types.claim import DeviceResult
 from devlet.sdk import metadata
 from devlet.sdk.dra_driver import Devices, DraDriver, DraOptions
 from devlet.sdk.metadata_files import FOLDER, MetadataFiles

@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from devlet.errors import InvalidInput
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.sdk.dra_services import DraService, PrepareAnswer, UnprepareAnswer, dra_methods
 from devlet.sdk.server import SocketServer
 from devlet.sdk.values import ClaimRef

@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from devlet.errors import InUse, InvalidInput, Unavailable
-from devlet.objects.claim import DeviceResult, ResourceClaim
 from devlet.objects.documents import view
+from devlet.objects.types.claim import DeviceResult, ResourceClaim
 from devlet.sdk.holders import Holders
 from devlet.sdk.values import Claim, ClaimRef
 

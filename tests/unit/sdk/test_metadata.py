@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.errors import DevletError, InvalidInput, NotFound, Unavailable
-from devlet.objects.claim import NetworkDeviceData
-from devlet.objects.slice import DeviceAttribute
+from devlet.objects.types.claim import NetworkDeviceData
+from devlet.objects.types.slice import DeviceAttribute
 from devlet.sdk.metadata import (
     V1ALPHA1,
     DeviceMetadata,

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from devlet.errors import InvalidInput, NotFound, Unavailable
-from devlet.objects.claim import DeviceResult, NetworkDeviceData, ResourceClaim
-from devlet.objects.claim_from_template import ENTRY_ANNOTATION
+from devlet.objects.claims.from_template import ENTRY_ANNOTATION
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import DeviceName, DriverName, PoolName, RequestRef
-from devlet.objects.slice import DeviceAttribute
+from devlet.objects.types.claim import DeviceResult, NetworkDeviceData, ResourceClaim
+from devlet.objects.types.slice import DeviceAttribute
 from devlet.runtime.cdi.cache import Cache
 from devlet.runtime.cdi.registry import edits
 from devlet.runtime.cdi.spec import Mount

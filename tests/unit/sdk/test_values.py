@@ -4,8 +4,8 @@ import pytest
 from msgspec import Struct
 
 from devlet.errors import InvalidInput
-from devlet.objects.claim import DeviceAllocationConfiguration, DeviceResult, ResourceClaim
 from devlet.objects.documents import Document, view
+from devlet.objects.types.claim import DeviceAllocationConfiguration, DeviceResult, ResourceClaim
 from devlet.sdk.values import Claim, ClaimRef, Device, Grant, PluginDevice
 
 

@@ -15,10 +15,10 @@ from devlet.errors import StateCorrupt, Unavailable
 from devlet.kit.clock import Clock
 from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
-from devlet.objects.container import Container
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import Pod, PodSpec
+from devlet.objects.types.container import Container
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.pod import Pod, PodSpec
 from devlet.plugins.devices import Device
 from devlet.serve.pod_resources import ClaimDevice, DynamicResource, PodResourcesServer
 from devlet.serve.pod_resources_metrics import PodResourcesMetrics

@@ -1,9 +1,9 @@
 import pytest
 
-from devlet.objects.container import Container
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import Pod, PodSpec
+from devlet.objects.types.container import Container
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.pod import Pod, PodSpec
 from devlet.plugins.devices import Device
 from devlet.serve.pod_resources_messages import (
     ClaimDevice,

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from devlet.errors import InvalidInput, PluginRefused
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.channels import connection
 from devlet.plugins.dra import DeviceReport, Service
 from devlet.testing.dra_orders import Fault, Orders, carry_out, read, write

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from devlet.objects.identifiers import ClaimName, ClaimUID, DriverName
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.dra import ClaimProblem, ClaimRef
 from devlet.runtime.cdi.codec import decode
 from devlet.testing.fake_dra_claims import FakeDraClaims, PreparedClaim

@@ -7,7 +7,7 @@ import pytest
 from devlet.cluster.store.store import Store, open_store
 from devlet.objects.identifiers import ClaimName, ClaimUID
 from devlet.objects.kinds import RESOURCE_CLAIMS, RESOURCE_SLICES
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.dra import ClaimProblem, ClaimRef
 from devlet.testing.fake_dra_cluster import allocated, publish
 

@@ -8,7 +8,7 @@ import pytest
 from devlet.errors import InvalidInput, PluginRefused, PluginUnavailable
 from devlet.kit.parts import running
 from devlet.objects.identifiers import ClaimName, ClaimUID
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.channels import Connection, connection, target
 from devlet.plugins.dra import ClaimProblem, ClaimRef, HealthService, Service
 from devlet.testing.fake_dra_driver import (

@@ -1,7 +1,7 @@
 import pytest
 
 from devlet.objects.identifiers import ClaimName, ClaimUID
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.dra import ClaimProblem, ClaimRef, DeviceReport, Service
 from devlet.testing.dra_script import PREPARE, UNPREPARE
 from devlet.testing.fake_dra_messages import Method, claims_of, encode, health_list, large_answer, method_of

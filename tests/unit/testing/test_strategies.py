@@ -15,8 +15,8 @@ from devlet.cluster.client import WriteOptions
 from devlet.cluster.store.store import Store, open_store
 from devlet.objects import kinds
 from devlet.objects.documents import Document
+from devlet.objects.kind_rules import Rules
 from devlet.objects.kinds import BUILT_IN, Resource
-from devlet.objects.validation import Rules
 from devlet.testing import strategies
 
 pytestmark = pytest.mark.anyio

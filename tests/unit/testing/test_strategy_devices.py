@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devlet.objects.documents import Document
-from devlet.objects.quantity import Quantity
 from devlet.objects.validation import device as rules
+from devlet.objects.values.quantity import Quantity
 from devlet.testing import strategy_devices as own
 
 

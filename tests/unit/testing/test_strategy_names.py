@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from devlet.objects import names
-from devlet.objects.quantity import Quantity
-from devlet.objects.semver import is_semver
+from devlet.objects.values.quantity import Quantity
+from devlet.objects.values.semver import is_semver
 from devlet.testing import strategy_names as own
 
 RULES: dict[str, tuple[SearchStrategy[str], Callable[[str], tuple[str, ...]]]] = {

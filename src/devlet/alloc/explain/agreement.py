@@ -13,7 +13,7 @@ from devlet.alloc.explain.report import VerdictKind
 from devlet.alloc.explain.standing import Option, Scene, Seen
 from devlet.alloc.inventory import DeviceEntry, Values
 from devlet.alloc.requests import RESULTS_MAX
-from devlet.objects.claim import DeviceConstraint
+from devlet.objects.types.claim import DeviceConstraint
 
 __all__ = ["Objection", "at_odds", "covers", "objections", "refusals", "value_text", "values_of"]
 

@@ -8,7 +8,7 @@ from devlet.alloc.explain.copies import copy_for
 from devlet.alloc.explain.proposals import Proposal
 from devlet.alloc.explain.report import Change
 from devlet.alloc.explain.trials import Trials
-from devlet.objects.node import Node
+from devlet.objects.types.node import Node
 
 __all__ = ["CHANGES_MAX", "Verified", "helpful"]
 

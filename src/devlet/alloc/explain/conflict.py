@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from devlet.alloc.requests import claim_name
-from devlet.objects.claim import ResourceClaim
+from devlet.objects.types.claim import ResourceClaim
 
 __all__ = ["Wish", "smallest", "wishes_of", "with_only"]
 

@@ -7,9 +7,9 @@ import msgspec
 
 from devlet.alloc.allocator import Allocator
 from devlet.alloc.inventory import Inventory, PoolKey, SliceEntry
-from devlet.objects.claim import DeviceResult
 from devlet.objects.identifiers import NodeName
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.types.claim import DeviceResult
+from devlet.objects.types.slice import ResourceSlice
 
 __all__ = ["Difference", "copy_for"]
 

@@ -23,8 +23,8 @@ from devlet.alloc.requests import claim_name
 from devlet.alloc.search import Limits
 from devlet.cel.program import Interrupted
 from devlet.errors import InvalidInput
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.node import Node
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.node import Node
 
 __all__ = ["explain", "find_changes"]
 

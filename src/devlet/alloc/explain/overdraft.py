@@ -13,8 +13,8 @@ from devlet.alloc.explain.report import VerdictKind
 from devlet.alloc.explain.standing import Option, Scene, Seen, Standing
 from devlet.alloc.inventory import DeviceEntry
 from devlet.alloc.pools import CounterKey, Pool
-from devlet.objects.quantity import Quantity
-from devlet.objects.slice import CapacityRequestPolicy
+from devlet.objects.types.slice import CapacityRequestPolicy
+from devlet.objects.values.quantity import Quantity
 
 __all__ = ["CapacityOverdraft", "CounterOverdraft", "Options", "capacity_overdraft", "counter_overdraft", "left_beside"]
 

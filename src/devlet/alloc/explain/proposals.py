@@ -22,10 +22,10 @@ from devlet.alloc.inventory import Holder
 from devlet.alloc.requests import claim_name
 from devlet.alloc.taints import untolerated
 from devlet.errors import InvalidSelector
-from devlet.objects.claim import DeviceToleration, ResourceClaim
-from devlet.objects.device_class import CELDeviceSelector, DeviceSelector
-from devlet.objects.quantity import Quantity
-from devlet.objects.slice import DeviceTaint
+from devlet.objects.types.claim import DeviceToleration, ResourceClaim
+from devlet.objects.types.device_class import CELDeviceSelector, DeviceSelector
+from devlet.objects.types.slice import DeviceTaint
+from devlet.objects.values.quantity import Quantity
 
 __all__ = ["Proposal", "missing_classes", "proposals"]
 

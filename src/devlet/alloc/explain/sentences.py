@@ -21,7 +21,7 @@ from devlet.alloc.explain.verdicts import amount_text
 from devlet.alloc.inventory import DeviceEntry
 from devlet.alloc.pools import Pool
 from devlet.alloc.requests import RESULTS_MAX
-from devlet.objects.claim import DeviceConstraint
+from devlet.objects.types.claim import DeviceConstraint
 
 __all__ = ["Blocked", "blocked", "conflict_sentence", "distance"]
 

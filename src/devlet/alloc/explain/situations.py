@@ -11,7 +11,7 @@ from devlet.alloc.explain.report import VerdictKind
 from devlet.alloc.explain.standing import Scene, Seen
 from devlet.alloc.inventory import Values
 from devlet.alloc.pools import Pool
-from devlet.objects.claim import DeviceConstraint
+from devlet.objects.types.claim import DeviceConstraint
 
 __all__ = ["situation"]
 

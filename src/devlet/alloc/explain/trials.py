@@ -6,8 +6,8 @@ from dataclasses import replace
 from devlet.alloc.allocator import Allocator, Fit, NoFit, Outcome
 from devlet.alloc.search import Limits
 from devlet.errors import InvalidInput
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.node import Node
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.node import Node
 
 __all__ = ["Trials"]
 

@@ -19,8 +19,8 @@ from devlet.alloc.pools import Pool
 from devlet.alloc.requests import claim_name
 from devlet.alloc.taints import untolerated
 from devlet.errors import InvalidSelector
-from devlet.objects.quantity import Quantity
-from devlet.objects.slice import DeviceTaint
+from devlet.objects.types.slice import DeviceTaint
+from devlet.objects.values.quantity import Quantity
 
 __all__ = ["Elsewhere", "Verdicts", "wanted_text"]
 

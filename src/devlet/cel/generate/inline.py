@@ -13,8 +13,8 @@ from devlet.cel.generate.code import Operand
 from devlet.cel.generate.context import Context, is_constant, is_dynamic
 from devlet.cel.types import BOOL, INT, QUANTITY, STRING, Kind, Type, object_type
 from devlet.cel.values import CelError
-from devlet.objects.quantity import Quantity
-from devlet.objects.semver import Semver
+from devlet.objects.values.quantity import Quantity
+from devlet.objects.values.semver import Semver
 
 SEMVER: Final = object_type("kubernetes.Semver")
 

@@ -13,7 +13,7 @@ from devlet.cel.library.ranges import one, scan, scan_cost
 from devlet.cel.types import BOOL, DOUBLE, INT, QUANTITY, STRING, Type
 from devlet.cel.values import CelError
 from devlet.errors import InvalidInput
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 
 
 def _quantity(text: str) -> Quantity:

@@ -11,7 +11,7 @@ from devlet.cel.library.ranges import one, scan, scan_cost
 from devlet.cel.types import BOOL, INT, SEMVER, STRING, Type
 from devlet.cel.values import CelError
 from devlet.errors import InvalidInput
-from devlet.objects.semver import Semver, is_semver, parse, parse_normalized
+from devlet.objects.values.semver import Semver, is_semver, parse, parse_normalized
 
 
 def _semver(text: str, normalize: bool = False) -> Semver:

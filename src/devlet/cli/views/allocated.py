@@ -7,7 +7,7 @@ from devlet.cli.session import Document
 from devlet.cli.tables import printable
 from devlet.cli.views.claim import devices, nodes
 from devlet.cli.views.sheet import INDENT, moment, table
-from devlet.serve.kube_api.table_cells import at, documents_at, text
+from devlet.objects.table_cells import at, documents_at, text
 
 SHOWN = 8
 

@@ -6,7 +6,7 @@ from devlet.cli.session import Document
 from devlet.cli.views import prepared_claim
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import amounts, fields, section, table
-from devlet.serve.kube_api.table_cells import at, documents_at, text, texts
+from devlet.objects.table_cells import at, documents_at, text, texts
 
 CLAIMS = "resourceclaims.resource.k8s.io"
 

@@ -6,7 +6,7 @@ from devlet.cli.session import Document
 from devlet.cli.views.awaited import States, awaits, awaits_since, consumers
 from devlet.cli.views.claim import devices, nodes, state
 from devlet.node.devices.order import in_order
-from devlet.serve.kube_api.table_cells import AGE, NAME, NONE, UNKNOWN, Column, age, name, none_if_empty, since, text
+from devlet.objects.table_cells import AGE, NAME, NONE, UNKNOWN, Column, age, name, none_if_empty, since, text
 
 COLUMNS = (
     NAME,

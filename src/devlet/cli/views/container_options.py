@@ -5,7 +5,7 @@ from typing import Any
 
 from devlet.cli.session import Document
 from devlet.cli.views.sheet import section, table, tree
-from devlet.serve.kube_api.table_cells import at, documents_at, text, texts
+from devlet.objects.table_cells import at, documents_at, text, texts
 
 _READ_ONLY = {True: "ro", False: "rw"}
 

@@ -8,7 +8,7 @@ from typing import Any
 from devlet.cli.session import Document
 from devlet.cli.views import container_options
 from devlet.cli.views.sheet import section, table, tree
-from devlet.serve.kube_api.table_cells import at, documents_at, number, text, texts
+from devlet.objects.table_cells import at, documents_at, number, text, texts
 
 Lines = Iterable[str]
 Sections = Iterator[tuple[str, Lines]]

@@ -7,7 +7,7 @@ from devlet.cli.views import container_spec
 from devlet.cli.views.plugin import PLUGINS, state
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, moment, section
-from devlet.serve.kube_api.table_cells import at, documents_at, text, texts
+from devlet.objects.table_cells import at, documents_at, text, texts
 
 HOLDERS = "holders.devlet.dev"
 _UNLISTED = "Unknown"

@@ -9,7 +9,7 @@ from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, moment, section, table
 from devlet.cli.views.slice import holders, node
 from devlet.node.devices.order import in_order
-from devlet.serve.kube_api.table_cells import at, documents_at, duration, instant, text, texts
+from devlet.objects.table_cells import at, documents_at, duration, instant, text, texts
 
 SLICES = "resourceslices.resource.k8s.io"
 MOST = 50  # claims; more of them are for `devlet get`

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from devlet.cli.session import Document
 from devlet.cli.tables import Layout, cell_text
-from devlet.objects.timestamps import format_micro_time, format_time
+from devlet.objects.values.timestamps import format_micro_time, format_time
 from devlet.state.health_file import DeviceHealth
 from devlet.state.health_salvage import ByDriver
 

@@ -7,7 +7,7 @@ from devlet.cli.views import container_spec
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, moment, section, table
 from devlet.node.devices.order import in_order
-from devlet.serve.kube_api.table_cells import at, documents_at, text, texts
+from devlet.objects.table_cells import at, documents_at, text, texts
 
 
 def view(holder: Document, reader: Reader) -> Iterator[str]:

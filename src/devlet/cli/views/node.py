@@ -6,7 +6,7 @@ from devlet.cli.session import Document
 from devlet.cli.views.plugin import PLUGINS
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import conditions, fields, section, table
-from devlet.serve.kube_api.table_cells import at, documents_at, number, text
+from devlet.objects.table_cells import at, documents_at, number, text
 
 SLICES = "resourceslices.resource.k8s.io"
 DAMAGED = "DeviceCheckpointDamaged"

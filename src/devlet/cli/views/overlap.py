@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from devlet.cli.tables import printable
 from devlet.cli.views.sheet import INDENT
-from devlet.objects.overlaps import Overlap
+from devlet.objects.claims.overlaps import Overlap
 
 __all__ = ["lines"]
 

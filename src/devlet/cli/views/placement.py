@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from devlet.cli.simulation import Placement
 from devlet.cli.tables import Layout, cell_text
-from devlet.objects.claim import DeviceResult
+from devlet.objects.types.claim import DeviceResult
 
 NONE = "<none>"
 

@@ -6,7 +6,7 @@ from devlet.cli.session import Document
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, moment, section, table
 from devlet.node.devices.order import in_order
-from devlet.serve.kube_api.table_cells import at, number, since, text
+from devlet.objects.table_cells import at, number, since, text
 
 PLUGINS = "plugins.devlet.dev"
 DEVICES = "devices.devlet.dev"

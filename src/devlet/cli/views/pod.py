@@ -8,7 +8,7 @@ from devlet.cli.views import container_spec
 from devlet.cli.views.device import HOLDERS
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import amounts, conditions, fields, section, table
-from devlet.serve.kube_api.table_cells import at, documents_at, number, text
+from devlet.objects.table_cells import at, documents_at, number, text
 
 
 def view(pod: Document, reader: Reader) -> Iterator[str]:

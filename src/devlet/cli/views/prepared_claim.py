@@ -6,7 +6,7 @@ from devlet.cli.session import Document
 from devlet.cli.views.awaited import awaits, awaits_since, driver_states
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, moment, section, table
-from devlet.serve.kube_api.table_cells import at, documents_at, text, texts
+from devlet.objects.table_cells import at, documents_at, text, texts
 
 PREPARED = "preparedclaims.devlet.dev"
 DRIVERS = "drivers.devlet.dev"

@@ -5,7 +5,7 @@ from typing import Any
 
 from devlet.cli.session import Document
 from devlet.cli.tables import Layout, printable
-from devlet.serve.kube_api.table_cells import at, since, text
+from devlet.objects.table_cells import at, since, text
 
 NONE = "<none>"
 INDENT = "  "

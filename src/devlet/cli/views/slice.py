@@ -8,7 +8,7 @@ from devlet.cli.views.awaited import consumers
 from devlet.cli.views.claim import CLAIMS
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, section, table
-from devlet.serve.kube_api.table_cells import at, documents_at, text
+from devlet.objects.table_cells import at, documents_at, text
 
 
 class Holder(NamedTuple):

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from devlet.cli.session import Document
 from devlet.cli.views.slice import Holders, node
-from devlet.serve.kube_api.table_cells import (
+from devlet.objects.table_cells import (
     AGE,
     NAME,
     UNKNOWN,

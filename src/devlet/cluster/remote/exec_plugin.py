@@ -14,7 +14,7 @@ import msgspec
 
 from devlet.cluster.remote.connection import ExecPlugin, KeyPair
 from devlet.errors import InvalidInput, Unavailable
-from devlet.objects.timestamps import parse_time
+from devlet.objects.values.timestamps import parse_time
 
 MAX_ANSWER_BYTES = 1 << 20
 _SHOWN = 500  # characters of stderr

@@ -2,26 +2,20 @@
 
 from dataclasses import replace
 from functools import cache
-from typing import Protocol
 
 from devlet.cluster.client import WriteOptions
-from devlet.cluster.store.records import Key, Record
+from devlet.cluster.store.records import Newest, Record
+from devlet.cluster.store.strategy import strategy_of
 from devlet.errors import Cause, Forbidden, InvalidObject, NotFound
-from devlet.objects import validation
+from devlet.objects import kind_rules
 from devlet.objects.conversion import convert_path
 from devlet.objects.documents import Document
-from devlet.objects.kinds import NAMESPACES, PRIORITY_CLASSES, Kind, Resource
-from devlet.objects.validation import Rules
-
-
-class Newest(Protocol):
-    """The part of the ledger that admission needs."""
-
-    def newest(self, kind: Kind, key: Key) -> Record | None: ...
+from devlet.objects.kind_rules import Rules
+from devlet.objects.kinds import NAMESPACES, Resource
 
 
 class Admission:
-    """Raises what the client is told; may fill in what the decision settles (a pod's priority)."""
+    """Raise an error for an object that may not be stored. Fill in the fields that depend on other objects."""
 
     def __init__(self, ledger: Newest, rules: Rules) -> None:
         self._ledger = ledger
@@ -31,19 +25,18 @@ class Admission:
         namespace = self._namespace(new)
         if namespace is not None:
             _check_alive(resource, new, namespace)
-        if resource.kind.kind == "Pod":
-            self._set_priority(new)
-        causes = validation.validate_create(new, self._rules(resource.api_version))
-        causes += validation.admission_errors(new, None, namespace.selectable if namespace else None)
+        strategy_of(resource.kind).admit(new, self._ledger)
+        causes = kind_rules.validate_create(new, self._rules(resource.api_version))
+        causes += kind_rules.admission_errors(new, None, namespace.selectable if namespace else None)
         self._conclude(resource, new, None, causes, options)
 
     def admit_update(
         self, resource: Resource, new: Document, old: Document, subresource: str, options: WriteOptions
     ) -> None:
-        validate = validation.validate_status_update if subresource == "status" else validation.validate_update
+        validate = kind_rules.validate_status_update if subresource == "status" else kind_rules.validate_update
         causes = validate(new, old, self._rules(resource.api_version))
         namespace = self._namespace(new, required=False)
-        causes += validation.admission_errors(new, old, namespace.selectable if namespace else None)
+        causes += kind_rules.admission_errors(new, old, namespace.selectable if namespace else None)
         self._conclude(resource, new, old, causes, options)
 
     def _conclude(
@@ -54,7 +47,7 @@ class Admission:
             shown = [Cause(c.reason, c.message, convert_path(c.field, resource.api_version)) for c in causes]
             raise InvalidObject(resource.kind_name, metadata.get("name") or metadata.get("generateName", ""), shown)
         if options.warn is not None:
-            for text in validation.warnings(new, old):
+            for text in kind_rules.warnings(new, old):
                 options.warn(text)
 
     def _namespace(self, document: Document, *, required: bool = True) -> Record | None:
@@ -65,19 +58,6 @@ class Admission:
         if record is None and required:
             raise NotFound(f'namespaces "{name}" not found', resource="namespaces", name=name)
         return record
-
-    def _set_priority(self, pod: Document) -> None:
-        spec = pod["spec"]
-        name = spec.get("priorityClassName")
-        if not name:
-            spec.setdefault("priority", 0)
-            return
-        record = self._ledger.newest(PRIORITY_CLASSES.kind, ("", name))
-        if record is None:
-            pod_name = pod["metadata"].get("name", "")
-            message = f'pods "{pod_name}" is forbidden: no PriorityClass with name {name} was found'
-            raise Forbidden(message, resource="pods", name=pod_name)
-        spec["priority"] = record.document().get("value", 0)
 
 
 def _check_alive(resource: Resource, new: Document, namespace: Record) -> None:

@@ -15,6 +15,7 @@ from devlet.cluster.store.deletion import FOREGROUND, ORPHAN
 from devlet.cluster.store.ledger import Ledger
 from devlet.cluster.store.owners import Item
 from devlet.cluster.store.records import Owner, Record
+from devlet.cluster.store.strategy import strategy_of
 from devlet.errors import Conflict, DevletError, NotFound, Unavailable
 from devlet.kit.facts import facts
 from devlet.objects.kinds import Catalogue, Resource
@@ -151,7 +152,7 @@ class Collector:
 
     async def _collect(self, item: Item) -> None:
         kind = self._store.catalogue.stored(item[0])
-        if kind is None or kind.kind == "Event":
+        if kind is None or not strategy_of(kind).is_collected:
             return
         await self._ledger.settled(kind, item[1])
         if (record := self._ledger.table(kind).get(item[1])) is None:

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from devlet.cluster.client import DeleteOptions, Propagation
+from devlet.cluster.store.strategy import Deletion, strategy_of
 from devlet.errors import Conflict, Forbidden
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
-from devlet.objects.timestamps import after, format_time
+from devlet.objects.values.timestamps import after, format_time
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
-PROTECTED_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +23,22 @@ class Outcome:
 
 
 def decide(resource: Resource, document: Document, options: DeleteOptions, now: datetime) -> Outcome:
-    """Raises Conflict if a precondition does not hold, Forbidden for what may never go."""
+    """Raise Conflict if a precondition does not hold, and Forbidden if the object is protected."""
     _check_preconditions(resource, document, options)
+    how = strategy_of(resource.kind).deletion
     metadata = document["metadata"]
-    if resource.kind.kind == "Namespace" and metadata["name"] in PROTECTED_NAMESPACES:
-        name = metadata["name"]
-        message = f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+    if (name := metadata["name"]) in how.protected:
+        singular = resource.kind.kind.lower()
+        message = f'{resource.name} "{name}" is forbidden: this {singular} may not be deleted'
         raise Forbidden(message, resource=resource.name, name=name)
 
-    grace = _grace(document, options) if resource.kind.kind == "Pod" else 0
+    grace = how.grace(document, options)
     finalizers = _finalizers(metadata, options.propagation)
-    waits = bool(finalizers) or bool(grace) or _has_content(document)
-    if not waits and resource.kind.kind != "Pod":
+    waits = bool(finalizers) or bool(grace) or how.has_content(document)
+    if not waits and not how.is_always_marked:
         return Outcome(remove=True)
-    marked = _marked(document, grace, finalizers, now)
-    if not waits:  # a pod is last seen with the time of its deletion, however short its grace
+    marked = _marked(how, document, grace, finalizers, now)
+    if not waits:
         return Outcome(remove=True, document=marked)
     return Outcome(remove=False, document=marked if marked != document else None)
 
@@ -58,20 +59,6 @@ def _check_preconditions(resource: Resource, document: Document, options: Delete
             )
 
 
-def _grace(pod: Document, options: DeleteOptions) -> int:
-    """Seconds that the pod's node may take. Only ever shortened once deletion has begun."""
-    spec, phase = pod.get("spec", {}), pod.get("status", {}).get("phase")
-    asked = options.grace_period
-    if asked is None:
-        asked = spec.get("terminationGracePeriodSeconds", 0)
-    if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
-        asked = 0
-    if asked < 0:
-        asked = 1
-    begun: int | None = pod["metadata"].get("deletionGracePeriodSeconds")
-    return asked if begun is None else min(asked, begun)
-
-
 def _finalizers(metadata: Document, propagation: Propagation | None) -> list[str]:
     have: list[str] = list(metadata.get("finalizers") or ())
     if propagation is None:
@@ -81,11 +68,7 @@ def _finalizers(metadata: Document, propagation: Propagation | None) -> list[str
     return kept if wanted is None or wanted in kept else [*kept, wanted]
 
 
-def _has_content(document: Document) -> bool:
-    return document["kind"] == "Namespace" and bool(document.get("spec", {}).get("finalizers"))
-
-
-def _marked(document: Document, grace: int, finalizers: list[str], now: datetime) -> Document:
+def _marked(how: Deletion, document: Document, grace: int, finalizers: list[str], now: datetime) -> Document:
     metadata = dict(document["metadata"])
     if finalizers:
         metadata["finalizers"] = finalizers
@@ -95,9 +78,6 @@ def _marked(document: Document, grace: int, finalizers: list[str], now: datetime
     if first_time or grace < metadata.get("deletionGracePeriodSeconds", 0):
         metadata["deletionTimestamp"] = format_time(after(now, grace))
         metadata["deletionGracePeriodSeconds"] = grace
-        if document["kind"] == "Pod" and first_time:
-            metadata["generation"] = metadata.get("generation", 0) + 1
     marked = {**document, "metadata": metadata}
-    if document["kind"] == "Namespace":
-        marked["status"] = {**document.get("status", {}), "phase": "Terminating"}
+    how.mark(marked, first_time)
     return marked

@@ -6,12 +6,12 @@ from devlet.cluster.client import FieldValidation, WriteOptions
 from devlet.errors import BadRequest, Cause, InvalidObject
 from devlet.objects.conversion import convert
 from devlet.objects.custom_resources import DEFINITION
-from devlet.objects.definition import check_types
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
-from devlet.objects.schema import Message, message_of
-from devlet.objects.schema import message as message_named
-from devlet.objects.shape import conform, conform_any, conform_kind
+from devlet.objects.schema.messages import Message, message_of
+from devlet.objects.schema.messages import message as message_named
+from devlet.objects.schema.shape import conform, conform_any, conform_kind
+from devlet.objects.types.definition import check_types
 
 
 def accept(

@@ -1,14 +1,75 @@
-"""What only pods have: conditions that the server sets, binding to a node, and eviction."""
+"""The steps that only pods have: an account, a priority, scheduling gates, a grace period, binding and eviction."""
 
 from collections.abc import Iterable
 from datetime import datetime
 
 from devlet.cluster.client import DeleteOptions, Preconditions
-from devlet.errors import BadRequest, Cause, Conflict, InvalidObject, TooManyRequests
-from devlet.objects import label_selectors
+from devlet.cluster.store.records import Newest
+from devlet.errors import BadRequest, Cause, Conflict, Forbidden, InvalidObject, TooManyRequests
 from devlet.objects.documents import Document
-from devlet.objects.shape import conform_kind
-from devlet.objects.timestamps import format_time
+from devlet.objects.kinds import PRIORITY_CLASSES
+from devlet.objects.schema.shape import conform_kind
+from devlet.objects.selectors import labels as label_selectors
+from devlet.objects.validation.pod import MIRROR_ANNOTATION
+from devlet.objects.values.timestamps import format_time
+
+# The fields of spec that admission sets. If they had a manager, an apply that does not mention them would remove them.
+ADMITTED_FIELDS = frozenset({"serviceAccountName", "serviceAccount", "priority", "preemptionPolicy", "tolerations"})
+_GATED: Document = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
+
+def set_account(pod: Document) -> None:
+    """Give the pod its service account. A mirror pod has none: its static pod runs without the cluster."""
+    spec, annotations = pod["spec"], pod["metadata"].get("annotations") or {}
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account or MIRROR_ANNOTATION not in annotations:
+        spec["serviceAccountName"] = account or "default"
+
+
+def report_gates(pod: Document, now: datetime) -> None:
+    """Set the condition of a pod that has scheduling gates."""
+    if pod["spec"].get("schedulingGates"):
+        pod["status"] = with_condition(pod["status"], _GATED, now)
+
+
+def set_priority(pod: Document, ledger: Newest) -> None:
+    """Copy the priority from the pod's PriorityClass."""
+    spec = pod["spec"]
+    name = spec.get("priorityClassName")
+    if not name:
+        spec.setdefault("priority", 0)
+        return
+    record = ledger.newest(PRIORITY_CLASSES.kind, ("", name))
+    if record is None:
+        pod_name = pod["metadata"].get("name", "")
+        message = f'pods "{pod_name}" is forbidden: no PriorityClass with name {name} was found'
+        raise Forbidden(message, resource="pods", name=pod_name)
+    spec["priority"] = record.document().get("value", 0)
+
+
+def grace(pod: Document, options: DeleteOptions) -> int:
+    """Return how many seconds the pod's node may take. A grace period that has begun only gets shorter."""
+    spec, phase = pod.get("spec", {}), pod.get("status", {}).get("phase")
+    asked = options.grace_period
+    if asked is None:
+        asked = spec.get("terminationGracePeriodSeconds", 0)
+    if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
+        asked = 0
+    if asked < 0:
+        asked = 1
+    begun: int | None = pod["metadata"].get("deletionGracePeriodSeconds")
+    return asked if begun is None else min(asked, begun)
+
+
+def count_deletion(pod: Document, is_first: bool) -> None:
+    """Count the start of the deletion as a generation of the pod."""
+    if is_first:
+        pod["metadata"]["generation"] = pod["metadata"].get("generation", 0) + 1
 
 
 def bind(pod: Document, binding: Document, now: datetime) -> Document:

@@ -8,13 +8,14 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, Protocol, overload
 
 import msgspec
 from msgspec import Struct, field
 
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document, read_float
+from devlet.objects.kinds import Kind
 
 Key = tuple[str, str]  # namespace (empty for cluster-scoped kinds), name
 
@@ -227,3 +228,9 @@ class Table:
         cut = bisect_right(self._changes, to, key=lambda change: change.version)
         gone, self._changes = self._changes[:cut], self._changes[cut:]
         return gone
+
+
+class Newest(Protocol):
+    """The part of the ledger that reads an object as the latest write left it, committed or not."""
+
+    def newest(self, kind: Kind, key: Key) -> Record | None: ...

@@ -1,10 +1,11 @@
 """Which objects of a kind a list or watch is about."""
 
 from devlet.cluster.store.records import Record
-from devlet.objects import field_selectors, label_selectors
-from devlet.objects.field_selectors import FieldSelector
 from devlet.objects.kinds import Resource
-from devlet.objects.label_selectors import LabelSelector
+from devlet.objects.selectors import fields as field_selectors
+from devlet.objects.selectors import labels as label_selectors
+from devlet.objects.selectors.fields import FieldSelector
+from devlet.objects.selectors.labels import LabelSelector
 
 
 class Selection:

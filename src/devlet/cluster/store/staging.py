@@ -17,12 +17,13 @@ from devlet.cluster.client import (
     StrategicMergePatch,
     WriteOptions,
 )
-from devlet.cluster.store import deletion, guards, strategy
+from devlet.cluster.store import deletion, guards, preparing
 from devlet.cluster.store.admission import Admission
 from devlet.cluster.store.incoming import accept
 from devlet.cluster.store.ledger import Pending
 from devlet.cluster.store.randomness import Randomness
-from devlet.cluster.store.records import Key, Record
+from devlet.cluster.store.records import Key, Newest, Record
+from devlet.cluster.store.strategy import strategy_of
 from devlet.errors import (
     AlreadyExists,
     BadRequest,
@@ -35,15 +36,15 @@ from devlet.errors import (
 from devlet.kit.clock import Clock
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
+from devlet.objects.kind_rules import Rules
 from devlet.objects.kinds import Kind, Resource
-from devlet.objects.leaves import json_type
 from devlet.objects.names import generated_name
 from devlet.objects.patches import apply as server_side_apply
 from devlet.objects.patches import json_patch, managed_fields, merge_patch, strategic_merge
 from devlet.objects.patches.limits import PatchFailed
-from devlet.objects.schema import message_of
-from devlet.objects.timestamps import format_time
-from devlet.objects.validation import Rules
+from devlet.objects.schema.leaves import json_type
+from devlet.objects.schema.messages import message_of
+from devlet.objects.values.timestamps import format_time
 
 _GENERATED_NAME_TRIES = 8
 _DEFAULT_MANAGER = "devlet"
@@ -51,10 +52,9 @@ _DEFAULT_MANAGER = "devlet"
 Staged = tuple[Document, Pending | None]
 
 
-class Objects(Protocol):
+class Objects(Newest, Protocol):
     """The part of the ledger that staging needs."""
 
-    def newest(self, kind: Kind, key: Key) -> Record | None: ...
     def write(self, kind: Kind, key: Key, document: Document, *, deleted: bool = False) -> Pending | None: ...
 
 
@@ -74,10 +74,10 @@ class Staging:
         self, resource: Resource, new: Document, namespace: str, options: WriteOptions, *, applied: bool = False
     ) -> Staged:
         now = self._clock.now()
-        sent = dict(new.get("spec") or {}) if resource.kind.kind == "Pod" else {}
+        unmanaged = _unmanaged(resource.kind, new)
         _place(resource, new, namespace)
         self._generate_name(resource, new)
-        strategy.prepare_create(resource.kind, new, uid=self._randomness.uid(), now=now)
+        preparing.prepare_create(resource.kind, new, uid=self._randomness.uid(), now=now)
         self._admission.admit_create(resource, new, options)
         key = key_of(new)
         if self._ledger.newest(resource.kind, key) is not None:
@@ -86,13 +86,13 @@ class Staging:
         if not applied:
             new["metadata"]["managedFields"] = managed_fields.updated(
                 None,
-                strategy.as_managed(new, sent),
+                preparing.without_fields(new, unmanaged),
                 _manager(options),
                 resource.api_version,
                 "",
                 format_time(now),
             )
-        new = strategy.ordered(new)
+        new = preparing.ordered(new)
         if options.dry_run:
             return _unversioned(new), None
         return new, self._ledger.write(resource.kind, key, new)
@@ -135,20 +135,20 @@ class Staging:
         now = self._clock.now()
         old = self.stored(resource, old_record)
         new["metadata"].pop("resourceVersion", None)
-        strategy.prepare_update(resource.kind, new, old, subresource=subresource, now=now, live=live)
+        preparing.prepare_update(resource.kind, new, old, subresource=subresource, now=now, live=live)
         self._admission.admit_update(resource, new, old, subresource, options)
         guards.check(options, new, old)
         if not applied:
             new["metadata"]["managedFields"] = managed_fields.updated(
                 old, new, _manager(options), resource.api_version, subresource, format_time(now)
             )
-        new = strategy.ordered(new)
+        new = preparing.ordered(new)
         unchanged = {**new, "metadata": {**new["metadata"], "resourceVersion": str(old_record.version)}}
         if unchanged == old:
             return old, None
         if options.dry_run:
             return unchanged, None
-        deleted = strategy.is_finished(new)
+        deleted = preparing.is_finished(resource.kind, new)
         return new, self._ledger.write(resource.kind, old_record.key, new, deleted=deleted)
 
     def apply(
@@ -175,7 +175,7 @@ class Staging:
             api_version=resource.api_version,
             subresource=subresource,
             now=format_time(self._clock.now()),
-            reset=strategy.reset_fields(resource.kind, subresource),
+            reset=preparing.reset_fields(resource.kind, subresource),
         )
         if live is not None and applied.changed:  # as if they had been there: we made them, so they are in shape
             live["metadata"]["managedFields"] = applied.document["metadata"].get("managedFields")
@@ -305,6 +305,12 @@ def _check_version(resource: Resource, new: Document, old: Record) -> None:
             resource=resource.name,
             name=metadata["name"],
         )
+
+
+def _unmanaged(kind: Kind, sent: Document) -> frozenset[str]:
+    """Return the fields of spec that the server will set. The client manages those that it sent."""
+    fields = strategy_of(kind).admitted_fields
+    return fields.difference(sent.get("spec") or ()) if fields else fields
 
 
 def _unversioned(document: Document) -> Document:

@@ -39,8 +39,8 @@ from devlet.errors import (
 from devlet.kit.clock import Clock, SystemClock
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document, copy
+from devlet.objects.kind_rules import Rules
 from devlet.objects.kinds import BUILT_IN, POD_DISRUPTION_BUDGETS, Catalogue, Kind, Resource
-from devlet.objects.validation import Rules
 
 _AT_ONCE = 64  # objects of a collection that are deleted in one turn of the event loop
 

@@ -14,10 +14,10 @@ from devlet.control.informers import Informers
 from devlet.control.reservations import consumer_document
 from devlet.errors import NotFound
 from devlet.kit.facts import facts
-from devlet.objects.claim import ConsumerReference, ResourceClaim
-from devlet.objects.claim_from_template import DELETE_PROTECTION
+from devlet.objects.claims.from_template import DELETE_PROTECTION
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_CLAIMS
+from devlet.objects.types.claim import ConsumerReference, ResourceClaim
 
 __all__ = ["ClaimSync"]
 

@@ -27,10 +27,10 @@ from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.metrics import Registry
 from devlet.kit.work_queue import WorkQueue
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import Document
-from devlet.objects.node import Node
-from devlet.objects.pod import Pod
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod
 
 __all__ = ["ClaimController", "Settings"]
 

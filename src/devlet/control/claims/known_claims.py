@@ -6,9 +6,9 @@ counts until the copy has come as far as its version; if the claim is not there 
 
 from devlet.cluster.informer import Changed, Informer, Key
 from devlet.control.informers import BY_OWNER
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.claim_from_template import is_generated_for
-from devlet.objects.pod import Pod
+from devlet.objects.claims.from_template import is_generated_for
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.pod import Pod
 
 __all__ = ["KnownClaims"]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 
 from devlet.cluster.informer import Informer
 from devlet.kit.metrics import Registry
-from devlet.objects.claim import DeviceRequest, ResourceClaim
-from devlet.objects.claim_from_template import ENTRY_ANNOTATION, EXTENDED_ANNOTATION
+from devlet.objects.claims.from_template import ENTRY_ANNOTATION, EXTENDED_ANNOTATION
+from devlet.objects.types.claim import DeviceRequest, ResourceClaim
 
 __all__ = ["ClaimMetrics"]
 

@@ -12,7 +12,7 @@ from devlet.cluster.informer import Informer
 from devlet.errors import NotFound
 from devlet.objects.documents import view
 from devlet.objects.kinds import PODS
-from devlet.objects.pod import Pod
+from devlet.objects.types.pod import Pod
 
 __all__ = ["Fate", "PodFates", "is_done", "may_start"]
 

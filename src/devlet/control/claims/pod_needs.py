@@ -4,10 +4,10 @@ from typing import Protocol
 
 from devlet.control.claims.pod_fates import may_start
 from devlet.errors import InvalidInput, NotFound
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.claim_from_template import ENTRY_ANNOTATION, EXTENDED_ANNOTATION, is_generated_for
-from devlet.objects.pod import Pod, PodResourceClaim
-from devlet.objects.pod_claims import is_made_for, is_reserved_for, resolve
+from devlet.objects.claims.from_template import ENTRY_ANNOTATION, EXTENDED_ANNOTATION, is_generated_for
+from devlet.objects.pods.claims import is_made_for, is_reserved_for, resolve
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.pod import Pod, PodResourceClaim
 
 __all__ = ["Claims", "is_surplus", "missing", "recorded_name", "unreserved"]
 

@@ -19,13 +19,13 @@ from devlet.control.informers import Informers
 from devlet.control.reservations import FULL, is_full
 from devlet.errors import DevletError, InvalidInput, NotFound
 from devlet.kit.facts import facts
-from devlet.objects.claim import ResourceClaim, ResourceClaimSpec
-from devlet.objects.claim_from_template import claim_from_template
-from devlet.objects.claim_nodes import unusable_on
+from devlet.objects.claims.from_template import claim_from_template
+from devlet.objects.claims.nodes import unusable_on
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
-from devlet.objects.pod import Pod, PodResourceClaim
-from devlet.objects.pod_claims import is_made_for
+from devlet.objects.pods.claims import is_made_for
+from devlet.objects.types.claim import ResourceClaim, ResourceClaimSpec
+from devlet.objects.types.pod import Pod, PodResourceClaim
 
 __all__ = ["CREATION_FAILED", "FIELD_MANAGER", "RESERVATION_FAILED", "PodSync"]
 

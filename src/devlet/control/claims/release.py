@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from devlet.control.claims.pod_fates import Fate
-from devlet.objects.claim import ConsumerReference, ResourceClaim
-from devlet.objects.claim_from_template import DELETE_PROTECTION
-from devlet.objects.meta import OwnerReference
+from devlet.objects.claims.from_template import DELETE_PROTECTION
+from devlet.objects.types.claim import ConsumerReference, ResourceClaim
+from devlet.objects.types.meta import OwnerReference
 
 __all__ = ["Release", "is_pod", "owning_pod", "plan"]
 

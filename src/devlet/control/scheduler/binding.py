@@ -29,11 +29,11 @@ from devlet.errors import DevletError, NotFound
 from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.claim_from_template import DELETE_PROTECTION
+from devlet.objects.claims.from_template import DELETE_PROTECTION
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
-from devlet.objects.pod import Pod
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.pod import Pod
 
 __all__ = ["Binder", "disown_claim", "remove_claim"]
 

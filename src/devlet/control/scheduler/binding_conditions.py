@@ -14,8 +14,8 @@ from devlet.control.scheduler.claim_book import ClaimBook, ClaimKey
 from devlet.control.scheduler.metrics import SchedulerMetrics
 from devlet.errors import Conflict
 from devlet.kit.clock import Clock, wait
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.pod import Pod
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.pod import Pod
 
 __all__ = ["PENDING", "BindingConditions"]
 

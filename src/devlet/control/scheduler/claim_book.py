@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 from devlet.cluster.informer import Changed, Informer
 from devlet.control.scheduler.devices import Devices
-from devlet.objects.claim import DeviceResult, ResourceClaim
 from devlet.objects.documents import Document, view
+from devlet.objects.types.claim import DeviceResult, ResourceClaim
 
 __all__ = ["ClaimBook", "ClaimKey", "version_number"]
 

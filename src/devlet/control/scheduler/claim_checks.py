@@ -12,14 +12,14 @@ from typing import Final, Literal
 import msgspec
 
 from devlet.errors import InvalidInput, NotFound
-from devlet.objects import pod_claims
-from devlet.objects.claim import AllocatedDeviceStatus, DeviceRequest, DeviceResult, ResourceClaim
 from devlet.objects.identifiers import DeviceClassName, DriverName, PoolName
-from devlet.objects.meta import Condition
-from devlet.objects.node import Node
 from devlet.objects.node_drivers import gone_drivers
-from devlet.objects.pod import Pod, PodResourceClaim
-from devlet.objects.timestamps import after, parse_time
+from devlet.objects.pods import claims as pod_claims
+from devlet.objects.types.claim import AllocatedDeviceStatus, DeviceRequest, DeviceResult, ResourceClaim
+from devlet.objects.types.meta import Condition
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod, PodResourceClaim
+from devlet.objects.values.timestamps import after, parse_time
 
 __all__ = [
     "IN_FLIGHT",

@@ -17,10 +17,10 @@ from devlet.control.scheduler.settings import Settings
 from devlet.control.search_time import SearchTime
 from devlet.errors import InvalidInput
 from devlet.kit.facts import facts
-from devlet.objects.claim import DeviceResult
-from devlet.objects.device_class import DeviceClass
-from devlet.objects.overlaps import Ledger
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.claims.overlaps import Ledger
+from devlet.objects.types.claim import DeviceResult
+from devlet.objects.types.device_class import DeviceClass
+from devlet.objects.types.slice import ResourceSlice
 
 __all__ = ["Devices"]
 

@@ -13,16 +13,16 @@ from typing import Final
 import msgspec
 
 from devlet.objects import names
-from devlet.objects.claim import DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaim, ResourceClaimSpec
-from devlet.objects.claim_from_template import DELETE_PROTECTION, EXTENDED_ANNOTATION
-from devlet.objects.container import Container
-from devlet.objects.device_class import DeviceClass
+from devlet.objects.claims.from_template import DELETE_PROTECTION, EXTENDED_ANNOTATION
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ClaimName, ContainerName, DeviceClassName, ResourceName
-from devlet.objects.meta import ObjectMeta, OwnerReference
-from devlet.objects.pod import ExtendedResourceMapping, Pod
-from devlet.objects.quantity import Quantity
-from devlet.objects.timestamps import parse_time
+from devlet.objects.types.claim import DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaim, ResourceClaimSpec
+from devlet.objects.types.container import Container
+from devlet.objects.types.device_class import DeviceClass
+from devlet.objects.types.meta import ObjectMeta, OwnerReference
+from devlet.objects.types.pod import ExtendedResourceMapping, Pod
+from devlet.objects.values.quantity import Quantity
+from devlet.objects.values.timestamps import parse_time
 
 __all__ = [
     "CLASS_PREFIX",

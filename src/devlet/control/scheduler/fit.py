@@ -12,11 +12,13 @@ from devlet.control.scheduler import neighbours, node_choice
 from devlet.control.scheduler.neighbours import SOLITARY, Social
 from devlet.control.scheduler.node_choice import NodeChoice
 from devlet.control.scheduler.node_use import CPU, MEMORY, NodeUse, presumed
-from devlet.objects import host_ports, node_taints, pod_requests
-from devlet.objects.host_ports import Port
 from devlet.objects.identifiers import NodeName, ResourceName
-from devlet.objects.node import Node, Taint
-from devlet.objects.pod import Pod
+from devlet.objects.pods import host_ports
+from devlet.objects.pods import requests as pod_requests
+from devlet.objects.pods import tolerations as node_taints
+from devlet.objects.pods.host_ports import Port
+from devlet.objects.types.node import Node, Taint
+from devlet.objects.types.pod import Pod
 
 __all__ = [
     "CORDONED",

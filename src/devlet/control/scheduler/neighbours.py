@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from devlet.objects import label_selectors
 from devlet.objects.identifiers import NodeName, PodUID
-from devlet.objects.label_selectors import LabelSelector, requirement
-from devlet.objects.pod import Affinity, Pod, PodAffinity, PodAffinityTerm
+from devlet.objects.selectors import labels as label_selectors
+from devlet.objects.selectors.labels import LabelSelector, requirement
+from devlet.objects.types.pod import Affinity, Pod, PodAffinity, PodAffinityTerm
 
 __all__ = ["KEPT_AWAY", "NOT_APART", "NOT_NEAR", "SOLITARY", "Company", "LabelsOf", "Neighbours", "Social", "of_pod"]
 

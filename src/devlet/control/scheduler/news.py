@@ -1,8 +1,8 @@
 """Which of the changes that the informers tell are worth another try. Pure."""
 
 from devlet.cluster.informer import Changed
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.pod import Pod
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.pod import Pod
 
 __all__ = ["concerns", "lost_consumers", "lost_devices", "matters"]
 

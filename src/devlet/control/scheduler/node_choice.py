@@ -10,11 +10,12 @@ from typing import Final
 
 import msgspec
 
-from devlet.objects import node_selectors, node_taints
-from devlet.objects.meta import View
-from devlet.objects.node import Taint
-from devlet.objects.node_selectors import NodeSelector, Term
-from devlet.objects.pod import NodeAffinity, Pod, PreferredSchedulingTerm, Toleration
+from devlet.objects.pods import tolerations as node_taints
+from devlet.objects.selectors import nodes as node_selectors
+from devlet.objects.selectors.nodes import NodeSelector, Term
+from devlet.objects.types.meta import View
+from devlet.objects.types.node import Taint
+from devlet.objects.types.pod import NodeAffinity, Pod, PreferredSchedulingTerm, Toleration
 
 __all__ = ["NodeChoice", "of_pod"]
 

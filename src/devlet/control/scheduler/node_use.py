@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
-from devlet.objects.host_ports import Port
 from devlet.objects.identifiers import PodUID, ResourceName
+from devlet.objects.pods.host_ports import Port
 
 __all__ = ["CPU", "MEMORY", "NodeUse", "presumed"]
 

@@ -11,7 +11,7 @@ from devlet.control.scheduler import fit
 from devlet.control.scheduler.fit import NodeUse, NodeView, PodNeeds
 from devlet.control.scheduler.neighbours import Company, LabelsOf, Neighbours, Social
 from devlet.objects.identifiers import NodeName, PodUID
-from devlet.objects.node import Node
+from devlet.objects.types.node import Node
 
 __all__ = ["NodeEntry", "NodeTable"]
 

@@ -16,8 +16,8 @@ from devlet.cluster.informer import Changed, Informer
 from devlet.control.scheduler.claim_book import ClaimKey, version_number
 from devlet.control.scheduler.metrics import SchedulerMetrics
 from devlet.errors import Overlapping, Unavailable
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.overlaps import Ledger
+from devlet.objects.claims.overlaps import Ledger
+from devlet.objects.types.claim import ResourceClaim
 
 __all__ = ["OverlapCheck"]
 

@@ -21,10 +21,10 @@ from devlet.control.scheduler.nodes import NodeEntry, NodeTable
 from devlet.control.scheduler.subject import Subject
 from devlet.control.search_time import SearchTime
 from devlet.errors import InvalidInput
-from devlet.objects.claim import DeviceResult, ResourceClaim
-from devlet.objects.claim_nodes import is_usable_on
+from devlet.objects.claims.nodes import is_usable_on
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import NodeName, ResourceName
+from devlet.objects.types.claim import DeviceResult, ResourceClaim
 
 __all__ = ["Assignment", "Granted", "Placer", "obstacles"]
 

@@ -14,8 +14,8 @@ from devlet.control.scheduler.nodes import NodeEntry, NodeTable
 from devlet.control.scheduler.placing import obstacles
 from devlet.control.scheduler.subject import Subject
 from devlet.control.search_time import SearchTime
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import DriverName
+from devlet.objects.types.claim import ResourceClaim
 
 __all__ = ["LENGTH_MAX", "NO_NODES", "hidden", "reason"]
 

@@ -20,8 +20,8 @@ from devlet.kit.facts import facts
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import PodUID
 from devlet.objects.kinds import PODS
-from devlet.objects.pod import Pod
-from devlet.objects.timestamps import format_time
+from devlet.objects.types.pod import Pod
+from devlet.objects.values.timestamps import format_time
 
 __all__ = ["FAILED", "UNSCHEDULABLE", "Reporter"]
 

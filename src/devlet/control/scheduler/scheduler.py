@@ -48,14 +48,14 @@ from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.metrics import Registry
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.core import Namespace
-from devlet.objects.device_class import DeviceClass
 from devlet.objects.identifiers import NodeName, PodUID
-from devlet.objects.node import Node
 from devlet.objects.node_drivers import gone_drivers
-from devlet.objects.pod import Pod
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.core import Namespace
+from devlet.objects.types.device_class import DeviceClass
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod
+from devlet.objects.types.slice import ResourceSlice
 
 __all__ = ["Scheduler", "Settings"]
 

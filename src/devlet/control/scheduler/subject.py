@@ -8,10 +8,10 @@ import msgspec
 from devlet.control.scheduler import claim_checks, extended_resources, fit
 from devlet.control.scheduler.extended_resources import Classes, ExtendedClaim
 from devlet.control.scheduler.fit import NodeView, PodNeeds
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import ResourceName
-from devlet.objects.pod import Pod
-from devlet.objects.pod_claims import is_reserved_for
+from devlet.objects.pods.claims import is_reserved_for
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.pod import Pod
 
 __all__ = ["Subject", "read_subject"]
 

@@ -20,8 +20,8 @@ from devlet.control.scheduler.settings import Settings
 from devlet.control.scheduler.subject import Subject
 from devlet.control.search_time import SearchTime
 from devlet.kit.clock import Clock
-from devlet.objects.claim import ResourceClaim, ResourceClaimStatus
-from devlet.objects.overlaps import Overlap
+from devlet.objects.claims.overlaps import Overlap
+from devlet.objects.types.claim import ResourceClaim, ResourceClaimStatus
 
 __all__ = ["Unblocker"]
 

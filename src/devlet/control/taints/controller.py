@@ -29,9 +29,9 @@ from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.metrics import Registry
 from devlet.kit.work_queue import WorkQueue
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.pod import Pod
-from devlet.objects.taint_rule import DeviceTaintRule, DeviceTaintSelector
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.pod import Pod
+from devlet.objects.types.taint_rule import DeviceTaintRule, DeviceTaintSelector
 
 __all__ = ["Settings", "TaintController"]
 

@@ -12,9 +12,9 @@ from devlet.errors import NotFound
 from devlet.kit.clock import Clock
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import PODS
-from devlet.objects.meta import ObjectReference
-from devlet.objects.pod import Pod
-from devlet.objects.timestamps import format_time
+from devlet.objects.types.meta import ObjectReference
+from devlet.objects.types.pod import Pod
+from devlet.objects.values.timestamps import format_time
 
 __all__ = ["Deleter", "PodKey"]
 

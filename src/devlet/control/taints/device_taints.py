@@ -13,8 +13,8 @@ from typing import NamedTuple
 from devlet.cluster.informer import Changed
 from devlet.control.informers import Informers
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
-from devlet.objects.slice import DeviceTaint, ResourceSlice
-from devlet.objects.taint_rule import DeviceTaintRule, DeviceTaintSelector
+from devlet.objects.types.slice import DeviceTaint, ResourceSlice
+from devlet.objects.types.taint_rule import DeviceTaintRule, DeviceTaintSelector
 
 __all__ = ["NO_EXECUTE", "NO_SCHEDULE", "DeviceTaints", "Taint", "TaintsOf"]
 

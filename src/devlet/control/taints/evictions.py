@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from devlet.control.taints.device_taints import NO_EXECUTE, Taint, TaintsOf
 from devlet.errors import InvalidInput
-from devlet.objects.claim import DeviceResult, DeviceToleration, ResourceClaim
 from devlet.objects.identifiers import DeviceIdentity
-from devlet.objects.slice import DeviceTaint
-from devlet.objects.timestamps import parse_time
-from devlet.objects.tolerations import tolerates
+from devlet.objects.pods.tolerations import tolerates
+from devlet.objects.types.claim import DeviceResult, DeviceToleration, ResourceClaim
+from devlet.objects.types.slice import DeviceTaint
+from devlet.objects.values.timestamps import parse_time
 
 __all__ = ["Cause", "Eviction", "eviction", "tolerated_until"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from devlet.cluster.informer import Changed, Key
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import DeviceIdentity
-from devlet.objects.taint_rule import DeviceTaintSelector
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.taint_rule import DeviceTaintSelector
 
 __all__ = ["Holders"]
 

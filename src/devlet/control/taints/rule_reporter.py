@@ -21,9 +21,9 @@ from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock
 from devlet.kit.work_queue import WorkQueue
 from devlet.objects.kinds import DEVICE_TAINT_RULES
-from devlet.objects.meta import Condition
-from devlet.objects.taint_rule import DeviceTaintRule
-from devlet.objects.timestamps import format_time, parse_time
+from devlet.objects.types.meta import Condition
+from devlet.objects.types.taint_rule import DeviceTaintRule
+from devlet.objects.values.timestamps import format_time, parse_time
 
 __all__ = ["RuleReporter", "Settings"]
 

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from devlet.control.taints.device_taints import NO_EXECUTE
-from devlet.objects.meta import Condition
-from devlet.objects.taint_rule import DeviceTaintRule
+from devlet.objects.types.meta import Condition
+from devlet.objects.types.taint_rule import DeviceTaintRule
 
 __all__ = ["EVICTION_IN_PROGRESS", "NO_EFFECT", "Counts", "condition_of", "is_final", "next_condition"]
 

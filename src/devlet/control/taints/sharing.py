@@ -6,8 +6,8 @@ reference looks at taints only when it allocates.
 
 from devlet.control.taints.device_taints import TaintsOf
 from devlet.control.taints.evictions import Cause
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.tolerations import tolerates
+from devlet.objects.pods.tolerations import tolerates
+from devlet.objects.types.claim import ResourceClaim
 
 __all__ = ["blocking"]
 

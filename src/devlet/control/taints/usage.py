@@ -15,11 +15,11 @@ from devlet.control.taints.device_taints import NO_EXECUTE, DeviceTaints, Taint,
 from devlet.control.taints.evictions import Eviction, eviction
 from devlet.control.taints.holders import Holders
 from devlet.control.taints.rule_status import Counts
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import DeviceIdentity
-from devlet.objects.pod import Pod
-from devlet.objects.pod_claims import claim_names, is_reserved_for
-from devlet.objects.taint_rule import DeviceTaintRule, DeviceTaintSelector
+from devlet.objects.pods.claims import claim_names, is_reserved_for
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.pod import Pod
+from devlet.objects.types.taint_rule import DeviceTaintRule, DeviceTaintSelector
 
 __all__ = ["Usage"]
 

@@ -9,9 +9,8 @@ from msgspec import structs
 
 from devlet.errors import InvalidInput
 from devlet.node.claims.checks import Usable, main
-from devlet.objects.claim import DeviceResult
 from devlet.objects.identifiers import DriverName
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import DeviceResult, PreparedDevice
 from devlet.plugins.dra import ClaimProblem
 from devlet.runtime.cdi import names
 

@@ -11,9 +11,8 @@ from msgspec import structs
 
 from devlet.node.claims.holdings import Allocated, Holdings
 from devlet.node.claims.records import ClaimKey, DriverPart
-from devlet.objects.claim import DeviceResult
 from devlet.objects.identifiers import ClaimName, ClaimUID, DeviceIdentity, DeviceName, DriverName, PodUID, PoolName
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import DeviceResult, PreparedDevice
 from devlet.state.claim_encoder import Encoder
 from devlet.state.claim_entry import ClaimEntry, by_name
 

@@ -6,10 +6,10 @@ from msgspec import Struct
 
 from devlet.errors import NotPrepared
 from devlet.node.claims.wanted import Wanted
-from devlet.objects.claim import DeviceResult, ResourceClaim
 from devlet.objects.identifiers import ClaimUID, DriverName
-from devlet.objects.pod import Pod
-from devlet.objects.pod_claims import is_made_for, is_reserved_for
+from devlet.objects.pods.claims import is_made_for, is_reserved_for
+from devlet.objects.types.claim import DeviceResult, ResourceClaim
+from devlet.objects.types.pod import Pod
 
 __all__ = ["Usable", "check", "main", "results_of"]
 

@@ -6,10 +6,10 @@ from devlet.cluster.client import Cluster
 from devlet.errors import DevletError, NotFound
 from devlet.node.claims.records import ClaimKey
 from devlet.node.served import Served
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import RESOURCE_CLAIMS
+from devlet.objects.types.claim import ResourceClaim
 
 __all__ = ["ClaimReader"]
 

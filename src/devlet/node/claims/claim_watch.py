@@ -27,9 +27,9 @@ from devlet.kit.facts import facts
 from devlet.node.claims.records import ClaimKey
 from devlet.node.served import Served
 from devlet.objects.documents import Document
-from devlet.objects.field_selectors import escape
 from devlet.objects.identifiers import PodUID
 from devlet.objects.kinds import RESOURCE_CLAIMS
+from devlet.objects.selectors.fields import escape
 
 __all__ = ["ClaimWatch", "Settings"]
 

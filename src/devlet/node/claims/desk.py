@@ -12,9 +12,8 @@ from devlet.node.claims.book import Book
 from devlet.node.claims.problems import Problem
 from devlet.node.claims.progress import Progress
 from devlet.node.claims.records import ClaimKey
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import ClaimUID, DriverName, PodUID
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice, ResourceClaim
 from devlet.plugins.dra import ClaimProblem, ClaimRef, Service
 from devlet.state.checkpoint_file import GroupSaver
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from devlet.node.claims.health import Health
 from devlet.node.claims.reading import is_for
 from devlet.node.claims.records import ContainerClaim
-from devlet.objects.container import ResourceHealth, ResourceStatus
 from devlet.objects.identifiers import ContainerName, DeviceIdentity, DeviceName, DriverName, PoolName, ResourceName
-from devlet.objects.pod import Pod
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
+from devlet.objects.types.container import ResourceHealth, ResourceStatus
+from devlet.objects.types.pod import Pod
 
 __all__ = ["extended_resources", "statuses"]
 

@@ -12,9 +12,9 @@ from typing import TypeVar
 from msgspec import Struct
 
 from devlet.node.claims.records import ClaimKey
-from devlet.objects.claim import DeviceResult
-from devlet.objects.holding import Holding, holdings_of
+from devlet.objects.claims.overlaps import Holding, holdings_of
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
+from devlet.objects.types.claim import DeviceResult
 from devlet.state.claim_entry import ClaimEntry
 
 __all__ = ["Allocated", "Holdings"]

@@ -34,9 +34,9 @@ from devlet.node.claims.releasing import release
 from devlet.node.claims.tombstones import Tombstones
 from devlet.node.claims.unpreparing import unprepare
 from devlet.node.reports import Report
-from devlet.objects.container import Container
 from devlet.objects.identifiers import DeviceIdentity, PodUID
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container
+from devlet.objects.types.pod import Pod
 from devlet.state import claim_checkpoint
 from devlet.state.checkpoint_file import CheckpointFile, GroupSaver
 from devlet.state.claim_entry import ClaimEntry

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from devlet.node.claims.book import Book
 from devlet.node.claims.checks import Usable
 from devlet.node.claims.records import ClaimKey
-from devlet.objects.holding import Holding, holdings_of
+from devlet.objects.claims.overlaps import Holding, holdings_of
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 
 __all__ = ["Overlap", "foreign_cdi", "overlaps", "to_learn"]
 

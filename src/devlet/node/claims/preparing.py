@@ -21,8 +21,8 @@ from devlet.node.claims.records import ClaimKey, ClaimState
 from devlet.node.claims.unpreparing import let_go
 from devlet.node.claims.wanted import Wanted
 from devlet.objects.identifiers import DriverName, PodUID
-from devlet.objects.pod import Pod
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
+from devlet.objects.types.pod import Pod
 from devlet.plugins.dra import ClaimProblem
 
 __all__ = ["prepare"]

@@ -7,9 +7,9 @@ from devlet.node.claims.book import parts
 from devlet.node.claims.checks import main
 from devlet.node.claims.records import ClaimKey, ContainerClaim, DriverPart
 from devlet.node.claims.wanted import Wanted, requests
-from devlet.objects.container import Container
-from devlet.objects.pod import Pod
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
+from devlet.objects.types.container import Container
+from devlet.objects.types.pod import Pod
 from devlet.state.claim_entry import ClaimEntry
 
 __all__ = ["cdi_devices", "container_claims", "is_for"]

@@ -6,7 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from devlet.objects.identifiers import ClaimName, ClaimUID, DriverName, PodUID
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 
 __all__ = ["ClaimKey", "ClaimRecord", "ClaimState", "ContainerClaim", "Contested", "DriverPart", "PodWait"]
 

@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from devlet.errors import InvalidInput, NotFound
 from devlet.node.claims.records import ClaimKey
-from devlet.objects import pod_claims
-from devlet.objects.container import Container
 from devlet.objects.identifiers import ClaimName
 from devlet.objects.names import extended_resource_name
-from devlet.objects.pod import Pod, PodResourceClaim
-from devlet.objects.quantity import Quantity
+from devlet.objects.pods import claims as pod_claims
+from devlet.objects.types.container import Container
+from devlet.objects.types.pod import Pod, PodResourceClaim
+from devlet.objects.values.quantity import Quantity
 
 __all__ = ["Wanted", "keys", "known", "requests", "wanted"]
 

@@ -16,9 +16,9 @@ from devlet.node.devices.allocations import NO_NODE, Allocation, Allocations
 from devlet.node.devices.inventory import Inventory, Resource
 from devlet.node.devices.selection import Ask, Want, check_healthy, choose, still_allocated
 from devlet.node.topology.hints import Hint, Hints, Mask
-from devlet.objects.container import Container
 from devlet.objects.identifiers import ContainerName, DeviceID, ResourceName
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container
+from devlet.objects.types.pod import Pod
 from devlet.plugins.devices import Grant
 
 __all__ = ["Attempt", "Calls"]

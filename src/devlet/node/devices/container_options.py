@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from devlet.objects.edits import DeviceNode, Mount
 from devlet.objects.identifiers import ResourceName
+from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.plugins.devices import Grant
 
 __all__ = ["ContainerOptions", "merge"]

@@ -2,9 +2,9 @@
 
 from devlet.node.devices import limits
 from devlet.node.devices.allocations import NO_NODE, Allocation
-from devlet.objects.container import ContainerStatus
 from devlet.objects.identifiers import DeviceID, ResourceName
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import ContainerStatus
+from devlet.objects.types.pod import Pod
 
 __all__ = ["learned"]
 

@@ -6,11 +6,11 @@ resource, do not concern device plugins.
 
 from collections import Counter
 
-from devlet.objects.container import Container
 from devlet.objects.identifiers import ResourceName
-from devlet.objects.pod import Pod
-from devlet.objects.pod_requests import Claimed, claimed
-from devlet.objects.quantity import Quantity
+from devlet.objects.pods.requests import Claimed, claimed
+from devlet.objects.types.container import Container
+from devlet.objects.types.pod import Pod
+from devlet.objects.values.quantity import Quantity
 
 __all__ = ["claimed", "is_plain_init", "of_container", "of_pod"]
 

@@ -6,8 +6,8 @@ from devlet.node.devices.allocations import Allocation, Allocations
 from devlet.node.devices.inventory import UNKNOWN, Inventory, Resource
 from devlet.node.devices.order import in_order
 from devlet.node.devices.records import DeviceRecord, DeviceState, PluginRecord, PluginState
-from devlet.objects.container import ResourceHealth, ResourceStatus
 from devlet.objects.identifiers import DeviceID, ResourceName
+from devlet.objects.types.container import ResourceHealth, ResourceStatus
 
 __all__ = ["device_records", "plugin_records", "resource_statuses"]
 

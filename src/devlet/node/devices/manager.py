@@ -31,9 +31,9 @@ from devlet.node.devices.plugin_registry import PluginRegistry
 from devlet.node.devices.records import DeviceRecord, PluginRecord
 from devlet.node.devices.releases import Hooks, NoHooks, Releaser
 from devlet.node.reports import Report
-from devlet.objects.container import Container, ResourceStatus
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container, ResourceStatus
+from devlet.objects.types.pod import Pod
 from devlet.plugins import device_plugin
 from devlet.plugins.device_plugin import Offer
 from devlet.plugins.devices import Device, Grant

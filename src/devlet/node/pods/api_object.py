@@ -13,8 +13,8 @@ from devlet.node.pods import status
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.kinds import PODS
-from devlet.objects.meta import ObjectReference
-from devlet.objects.pod import Pod
+from devlet.objects.types.meta import ObjectReference
+from devlet.objects.types.pod import Pod
 
 __all__ = ["ApiObject", "PodObject", "reference"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from devlet.objects.documents import Document
-from devlet.objects.pod import Pod
+from devlet.objects.types.pod import Pod
 
 __all__ = ["Condition", "Facts", "conditions", "documents", "missing_gates"]
 

@@ -15,11 +15,11 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from devlet.node.devices.limits import is_plain_init
-from devlet.objects.container import Container, ContainerStateWaiting
 from devlet.objects.identifiers import ContainerName
-from devlet.objects.pod import Pod
-from devlet.objects.restarts import is_restarted
-from devlet.objects.timestamps import after, parse_time
+from devlet.objects.pods.restarts import is_restarted
+from devlet.objects.types.container import Container, ContainerStateWaiting
+from devlet.objects.types.pod import Pod
+from devlet.objects.values.timestamps import after, parse_time
 from devlet.runtime.containers import Run, lost
 
 __all__ = [

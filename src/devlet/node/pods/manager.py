@@ -29,8 +29,8 @@ from devlet.node.static_pods.pods import Changes, StaticPods, is_mirror
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName, PodUID
 from devlet.objects.kinds import PODS
-from devlet.objects.node import Node
-from devlet.objects.pod import Pod
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod
 from devlet.runtime.containers import Runtime
 
 __all__ = ["PodManager", "Settings"]

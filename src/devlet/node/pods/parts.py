@@ -15,9 +15,9 @@ from devlet.node.admission import Admission
 from devlet.node.claims.records import ClaimKey
 from devlet.node.devices.container_options import ContainerOptions
 from devlet.node.pods import lifecycle
-from devlet.objects.container import Container, ResourceStatus
 from devlet.objects.identifiers import ContainerName, PodUID, ResourceName
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container, ResourceStatus
+from devlet.objects.types.pod import Pod
 from devlet.runtime.containers import Runtime
 
 __all__ = ["ClaimHealth", "Claims", "Devices", "Parts", "Settings"]

@@ -16,12 +16,12 @@ from devlet.node.devices.inventory import UNKNOWN
 from devlet.node.devices.limits import is_plain_init
 from devlet.node.pods import conditions
 from devlet.node.rejection import Rejection
-from devlet.objects.container import Container, ContainerStateWaiting, ContainerStatus, ResourceStatus
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName
-from devlet.objects.pod import Pod
-from devlet.objects.qos import qos_class
-from devlet.objects.timestamps import format_time
+from devlet.objects.pods.qos import qos_class
+from devlet.objects.types.container import Container, ContainerStateWaiting, ContainerStatus, ResourceStatus
+from devlet.objects.types.pod import Pod
+from devlet.objects.values.timestamps import format_time
 from devlet.runtime.containers import Exit, Run
 
 __all__ = ["REJECTED", "Facts", "document", "patch", "phase_of", "rejected", "with_health"]

@@ -29,10 +29,10 @@ from devlet.node.pods.container_config import config
 from devlet.node.pods.lifecycle import CRASHING, CREATING, History, Plan, Start
 from devlet.node.pods.parts import Parts
 from devlet.node.rejection import Rejection
-from devlet.objects.container import ContainerStateWaiting
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName, ResourceName
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import ContainerStateWaiting
+from devlet.objects.types.pod import Pod
 from devlet.runtime.containers import Run
 
 __all__ = ["AWAITS_PLUGIN", "PodWorker", "Stage"]

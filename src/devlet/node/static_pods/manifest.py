@@ -17,15 +17,14 @@ from msgspec import Struct
 
 from devlet.errors import InvalidInput, InvalidObject
 from devlet.kit import yaml_depth
-from devlet.objects import api_references
-from devlet.objects.defaults import default
 from devlet.objects.documents import Document, copy
 from devlet.objects.identifiers import NodeName, PodUID
-from devlet.objects.schema import message_of
-from devlet.objects.shape import conform
-from devlet.objects.timestamps import format_time
-from devlet.objects.validation import Rules, validate_create
+from devlet.objects.kind_rules import Rules, default, validate_create
+from devlet.objects.pods import references as api_references
+from devlet.objects.schema.messages import message_of
+from devlet.objects.schema.shape import conform
 from devlet.objects.validation.pod import MIRROR_ANNOTATION
+from devlet.objects.values.timestamps import format_time
 
 __all__ = ["HASH", "MIRROR", "SEEN", "SOURCE", "Key", "StaticPod", "read"]
 

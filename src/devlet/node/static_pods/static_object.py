@@ -11,7 +11,7 @@ from devlet.node.pods.api_object import reference
 from devlet.node.static_pods.manifest import Key, StaticPod
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ContainerName
-from devlet.objects.pod import Pod
+from devlet.objects.types.pod import Pod
 
 __all__ = ["StaticObject"]
 

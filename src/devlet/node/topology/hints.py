@@ -9,8 +9,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from devlet.objects.container import Container
 from devlet.objects.identifiers import ResourceName
+from devlet.objects.types.container import Container
 
 __all__ = ["Hint", "Hints", "Mask", "Provider"]
 

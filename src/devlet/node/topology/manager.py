@@ -17,8 +17,8 @@ from devlet.node.topology.machine import Machine
 from devlet.node.topology.metrics import NUMA_NODE, TopologyMetrics, Uncounted
 from devlet.node.topology.options import MAX_NODES, PREFER_CLOSEST, Options, parse
 from devlet.node.topology.policies import Decision, Policy, decide
-from devlet.objects.container import Container
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container
+from devlet.objects.types.pod import Pod
 
 __all__ = ["NOT_ALIGNED", "Scope", "TopologyManager"]
 

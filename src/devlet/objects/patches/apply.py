@@ -22,7 +22,7 @@ from devlet.objects.patches.field_sets import Comparison, FieldSet, Tree, compar
 from devlet.objects.patches.limits import check_depth
 from devlet.objects.patches.managed_fields import APPLY, UPDATE, Entry, manageable
 from devlet.objects.patches.topology import Division, Topology, of
-from devlet.objects.schema import Message, message_of
+from devlet.objects.schema.messages import Message, message_of
 
 _BEFORE_FIRST_APPLY = "before-first-apply"
 

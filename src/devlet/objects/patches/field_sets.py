@@ -16,7 +16,7 @@ from devlet.errors import BadRequest
 from devlet.objects.documents import Document
 from devlet.objects.patches.limits import MAX_DEPTH
 from devlet.objects.patches.topology import Topology, of
-from devlet.objects.schema import Message
+from devlet.objects.schema.messages import Message
 
 Tree = Mapping[str, Any]  # never changed once it is part of a set
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from devlet.errors import BadRequest
 from devlet.objects.documents import Document
 from devlet.objects.patches.field_sets import EMPTY, Comparison, FieldSet, compare, parse
-from devlet.objects.schema import message_of
+from devlet.objects.schema.messages import message_of
 
 APPLY = "Apply"
 UPDATE = "Update"

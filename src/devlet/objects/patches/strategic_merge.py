@@ -20,7 +20,7 @@ from typing import Any
 from devlet.errors import BadRequest
 from devlet.objects.documents import Document
 from devlet.objects.patches.limits import check_depth
-from devlet.objects.schema import Field, Message
+from devlet.objects.schema.messages import Field, Message
 
 _PATCH = "$patch"
 _RETAIN = "$retainKeys"

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from devlet.objects.schema import Field, Message, message
+from devlet.objects.schema.messages import Field, Message, message
 
 _OBJECT_META = "k8s.io.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from devlet.errors import Cause, InvalidInput
-from devlet.objects.quantity import Quantity
 from devlet.objects.validation.field_errors import invalid
+from devlet.objects.values.quantity import Quantity
 
 
 def parse(value: Any) -> Quantity | None:

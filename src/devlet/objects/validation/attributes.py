@@ -8,8 +8,8 @@ from typing import Any
 
 from devlet.objects import names
 from devlet.objects.documents import Document
-from devlet.objects.semver import is_semver
 from devlet.objects.validation.field_errors import Causes, byte_length, invalid, name_errors, too_long
+from devlet.objects.values.semver import is_semver
 
 VALUE_MAX = 64
 

@@ -6,9 +6,9 @@ The causes about a range sit at the member that sets the bound and show the valu
 from typing import Any
 
 from devlet.objects.documents import Document
-from devlet.objects.quantity import Quantity
 from devlet.objects.validation.amounts import parse, unreadable
 from devlet.objects.validation.field_errors import Causes, duplicate, forbidden, invalid, required, too_many
+from devlet.objects.values.quantity import Quantity
 
 VALID_VALUES_MAX = 10
 

@@ -5,7 +5,6 @@ cpu and memory may be overcommitted; extended resources and huge pages may not, 
 
 from devlet.objects import names
 from devlet.objects.documents import Document
-from devlet.objects.quantity import Quantity
 from devlet.objects.validation.amounts import parse, unreadable
 from devlet.objects.validation.field_errors import (
     Causes,
@@ -15,6 +14,7 @@ from devlet.objects.validation.field_errors import (
     not_found,
     required,
 )
+from devlet.objects.values.quantity import Quantity
 
 DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from devlet.errors import InvalidInput
 from devlet.objects.documents import Document
-from devlet.objects.quantity import Quantity
-from devlet.objects.timestamps import parse_time
+from devlet.objects.values.quantity import Quantity
+from devlet.objects.values.timestamps import parse_time
 
 __all__ = ["CONTENT", "SERVED_CONTENT", "content", "same", "same_values"]
 

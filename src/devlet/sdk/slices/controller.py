@@ -29,8 +29,8 @@ from devlet.kit.clock import Clock
 from devlet.kit.parts import running
 from devlet.kit.work_queue import WorkQueue
 from devlet.objects.documents import Document
-from devlet.objects.field_selectors import escape
 from devlet.objects.kinds import NODES
+from devlet.objects.selectors.fields import escape
 from devlet.sdk.slices import taint_times
 from devlet.sdk.slices.comparing import content
 from devlet.sdk.slices.dropped import dropped

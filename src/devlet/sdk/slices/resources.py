@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from devlet.errors import Cause, InvalidInput
 from devlet.objects.documents import Document
-from devlet.objects.schema import message
-from devlet.objects.shape import conform
+from devlet.objects.schema.messages import message
+from devlet.objects.schema.shape import conform
 from devlet.objects.validation.counters import COUNTER_SETS_MAX
 from devlet.objects.validation.device import is_advanced
 from devlet.objects.validation.slice import ADVANCED_DEVICES_MAX, DEVICES_MAX

@@ -12,9 +12,9 @@ import yaml
 from devlet.errors import BadRequest, TooLarge, UnsupportedPatch
 from devlet.kit import json_yaml
 from devlet.kit.json_yaml import MAX_DUPLICATES
-from devlet.objects import kube_protobuf
 from devlet.objects.documents import Document, read_float
 from devlet.objects.patches.limits import MAX_OPERATIONS
+from devlet.objects.protobuf import envelope as kube_protobuf
 
 JSON = "application/json"
 YAML = "application/yaml"

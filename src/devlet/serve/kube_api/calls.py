@@ -12,7 +12,7 @@ from aiohttp import web
 from devlet.cluster.client import WriteOptions
 from devlet.cluster.store import guards
 from devlet.kit.heavy_work import HeavyWork
-from devlet.objects.kinds import Resource
+from devlet.objects.kinds import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
 from devlet.objects.statuses import failure
 from devlet.serve.kube_api import bodies, negotiation, options
 from devlet.serve.kube_api.answers import Rejected
@@ -26,7 +26,9 @@ _READ = 1 << 16
 BODY_TIMEOUT = 60.0  # seconds, as the reference allows a request
 MAX_WARNINGS = 64  # of one answer; some clients read no more than 100 headers
 
-_WITH_SELECTORS = frozenset(("DeviceClass", "ResourceClaim", "ResourceClaimTemplate"))
+_WITH_SELECTORS = frozenset(
+    resource.kind.key for resource in (DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES)
+)
 
 T = TypeVar("T")
 
@@ -75,7 +77,7 @@ class Call:
 
     def runner(self, size: int) -> guards.Run | None:
         """Return what runs the store's work on an object of `size` bytes; None if the event loop can do it."""
-        compiles = self.resource.kind.kind in _WITH_SELECTORS
+        compiles = self.resource.kind.key in _WITH_SELECTORS
         limit = bodies.INLINE_WITH_SELECTORS if compiles else bodies.INLINE
         return partial(self.heavy.run, self.user.name) if size > limit else None
 

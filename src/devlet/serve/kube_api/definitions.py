@@ -3,9 +3,9 @@
 from devlet.cluster.store.records import Record
 from devlet.cluster.store.store import Store
 from devlet.objects.custom_resources import DEFINITION, kind_of, version_of
-from devlet.objects.definition import is_schema
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource, group_of
+from devlet.objects.types.definition import is_schema
 
 _DEFINITIONS = Resource(DEFINITION, DEFINITION.storage_version)
 

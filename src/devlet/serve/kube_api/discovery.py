@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from devlet.errors import NotFound
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Catalogue, Kind, Resource, group_of
+from devlet.objects.views import VIEWS
 from devlet.serve.kube_api.paths import VIRTUAL, is_view
 
 __all__ = [
@@ -23,11 +24,13 @@ __all__ = [
     "group_versions",
     "resource_list",
     "served",
+    "subresource",
     "subresources",
     "verbs",
 ]
 
 _stability = re.compile(r"v([1-9][0-9]{0,8})(?:(alpha|beta)([1-9][0-9]{0,8}))?").fullmatch
+_VIEW_VERBS = {view.kind.key: view.verbs for view in VIEWS}
 _ALL = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
@@ -55,14 +58,18 @@ def verbs(kind: Kind) -> tuple[str, ...]:
     if VIRTUAL.stored(kind.key) is kind:
         return ("create",)
     if is_view(kind):
-        return ("delete", "get", "list") if kind.plural == "preparedclaims" else ("get", "list")
+        return _VIEW_VERBS[kind.key]
     if kind.key == "namespaces":  # each has to be emptied first
         return tuple(verb for verb in _ALL if verb != "deletecollection")
     return _ALL
 
 
 def subresources(kind: Kind) -> list[Subresource]:
-    return [_SUBRESOURCES.get(name, Subresource(name)) for name in sorted(kind.subresources)]
+    return [subresource(name) for name in sorted(kind.subresources)]
+
+
+def subresource(name: str) -> Subresource:
+    return _SUBRESOURCES.get(name, Subresource(name))
 
 
 def api_versions(address: str = "") -> Document:

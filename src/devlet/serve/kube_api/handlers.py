@@ -26,7 +26,7 @@ from devlet.errors import BadRequest, DevletError, UnsupportedPatch
 from devlet.kit.chance import random
 from devlet.objects.conversion import warning_for
 from devlet.objects.documents import Document
-from devlet.objects.shape import conform_kind
+from devlet.objects.schema.shape import conform_kind
 from devlet.objects.statuses import failure
 from devlet.serve.kube_api import answers, bodies, discovery, long_answers, options
 from devlet.serve.kube_api.answers import Rejected
@@ -125,7 +125,8 @@ class Handlers:
             raise method_not_allowed()
         kind, api_version = call.resource.kind.kind, call.resource.api_version
         if target.subresource:
-            kind, api_version = _SUBRESOURCE_KINDS.get(target.subresource, ("", ""))
+            below = discovery.subresource(target.subresource)
+            kind, api_version = below.kind, below.api_version or api_version
         blob = await call.body()
         if target.subresource:
             bodies.check_size(len(blob), bodies.MAX_UNSTORED_BODY)
@@ -252,9 +253,6 @@ class Handlers:
         else:
             shown = partial_metadata(document, version=form.version)
         return answers.document(shown, code=code, pretty=call.pretty)
-
-
-_SUBRESOURCE_KINDS = {"binding": ("Binding", "v1"), "eviction": ("Eviction", "policy/v1")}
 
 
 def _check_form(call: Call, *, is_list: bool) -> None:

@@ -3,8 +3,8 @@
 Whoever could refer to a secret or a claim in a pod of its own could read it: nodes read what their pods use.
 """
 
-from devlet.objects import api_references
 from devlet.objects.documents import Document
+from devlet.objects.pods import references as api_references
 from devlet.objects.subdocuments import mapping, mappings
 from devlet.objects.validation.pod import MIRROR_ANNOTATION
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from devlet.errors import BadRequest
-from devlet.objects import field_selectors
 from devlet.objects.documents import Document
 from devlet.objects.kinds import CONFIG_MAPS, NODES, PODS, RESOURCE_SLICES, SECRETS, Resource
-from devlet.objects.lease import NODE_LEASES
+from devlet.objects.selectors import fields as field_selectors
+from devlet.objects.types.core import NODE_LEASES
 from devlet.serve.kube_api.credentials import NODE_PREFIX, NODES_GROUP
 from devlet.serve.kube_api.pod_references import referenced
 from devlet.serve.kube_api.rbac import READ, Rule

@@ -11,9 +11,10 @@ from typing import Protocol
 from aiohttp import web
 
 from devlet.errors import BadRequest, Conflict, NotFound, NotPrepared
-from devlet.objects import field_selectors, label_selectors
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
+from devlet.objects.selectors import fields as field_selectors
+from devlet.objects.selectors import labels as label_selectors
 from devlet.objects.statuses import failure
 from devlet.serve.kube_api import answers
 from devlet.serve.kube_api.answers import Rejected

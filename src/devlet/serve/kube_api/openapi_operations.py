@@ -7,9 +7,9 @@ parameter `fieldValidation` (`create`, `apply`): without it, it does not let the
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from devlet.objects import schema
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource, group_of
+from devlet.objects.schema import messages as schema
 from devlet.serve.kube_api import discovery
 from devlet.serve.kube_api.openapi_schemas import DELETE_OPTIONS, PATCH, STATUS, component_name
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from devlet.objects.documents import Document
-from devlet.objects.protobuf_wire import DELIMITED, FIXED64, VARINT, delimited, tag, varint
+from devlet.objects.protobuf.wire import DELIMITED, FIXED64, VARINT, delimited, tag, varint
 
 __all__ = ["MEDIA_TYPE", "MEDIA_TYPES", "encode"]
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from devlet.objects import schema
 from devlet.objects.documents import Document
 from devlet.objects.kinds import group_of
+from devlet.objects.schema import messages as schema
 from devlet.serve.kube_api.openapi_words import words
 
 __all__ = [

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from devlet.objects import schema
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Catalogue, Resource
 from devlet.objects.release import KUBERNETES
+from devlet.objects.schema import messages as schema
 from devlet.serve.kube_api import discovery
 from devlet.serve.kube_api.openapi_custom import CustomSchema, custom_components
 from devlet.serve.kube_api.openapi_operations import Operation, operations

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from devlet.errors import BadRequest, NotFound
-from devlet.objects.kinds import VIEWS_GROUP, Catalogue, Kind, Resource
+from devlet.objects import views
+from devlet.objects.kinds import Catalogue, Kind, Resource
 
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 MAX_PATH = 4_096
@@ -29,16 +30,7 @@ VIRTUAL = Catalogue(
     )
 )
 
-# Made when they are asked for, and only read: what a node shows of itself.
-VIEWS = Catalogue(
-    (
-        Kind("Device", "devices", (f"{VIEWS_GROUP}/v1alpha1",), namespaced=False),
-        Kind("Plugin", "plugins", (f"{VIEWS_GROUP}/v1alpha1",), namespaced=False),
-        Kind("Holder", "holders", (f"{VIEWS_GROUP}/v1alpha1",)),
-        Kind("Driver", "drivers", (f"{VIEWS_GROUP}/v1alpha1",), namespaced=False),
-        Kind("PreparedClaim", "preparedclaims", (f"{VIEWS_GROUP}/v1alpha1",), short_names=("pclaims",)),
-    )
-)
+VIEWS = Catalogue(view.kind for view in views.VIEWS)
 
 
 class WithViews(Catalogue):

@@ -10,10 +10,10 @@ from typing import Any
 
 from devlet.errors import BadRequest, Cause, InvalidObject
 from devlet.objects.documents import Document
-from devlet.objects.field_selectors import escape
+from devlet.objects.selectors.fields import escape
 from devlet.objects.subdocuments import mapping, mappings
-from devlet.objects.timestamps import format_time
 from devlet.objects.validation.field_errors import invalid
+from devlet.objects.values.timestamps import format_time
 from devlet.serve.kube_api.authentication import Authenticator, Unauthorized
 from devlet.serve.kube_api.authorization import Authorizer
 from devlet.serve.kube_api.rbac import Rule

@@ -11,6 +11,8 @@ from typing import Literal
 from devlet.errors import BadRequest
 from devlet.objects.documents import Document
 from devlet.objects.kinds import BUILT_IN, Resource
+from devlet.objects.table_cells import Column, Printer
+from devlet.objects.views import VIEWS
 from devlet.serve.kube_api import (
     tables_core,
     tables_node,
@@ -18,11 +20,9 @@ from devlet.serve.kube_api import (
     tables_rbac,
     tables_resource,
     tables_storage,
-    tables_views,
     tables_workload,
 )
 from devlet.serve.kube_api.partial_metadata import partial_metadata
-from devlet.serve.kube_api.table_cells import Column, Printer
 from devlet.serve.kube_api.tables_custom import custom_printer
 
 __all__ = [
@@ -40,7 +40,7 @@ IncludeObject = Literal["Metadata", "Object", "None"]
 
 INCLUDE_OBJECT: tuple[IncludeObject, ...] = ("Metadata", "Object", "None")
 
-_PRINTERS = {
+_PRINTERS = {view.kind.key: view.printer for view in VIEWS} | {
     "clusterrolebindings.rbac.authorization.k8s.io": tables_rbac.ROLE_BINDINGS,
     "configmaps": tables_core.CONFIG_MAPS,
     "csidrivers.storage.k8s.io": tables_storage.CSI_DRIVERS,
@@ -48,20 +48,15 @@ _PRINTERS = {
     "customresourcedefinitions.apiextensions.k8s.io": tables_core.OTHERS,
     "daemonsets.apps": tables_workload.DAEMON_SETS,
     "deviceclasses.resource.k8s.io": tables_core.NAME_AND_AGE,
-    "devices.devlet.dev": tables_views.DEVICES,
     "devicetaintrules.resource.k8s.io": tables_resource.DEVICE_TAINT_RULES,
-    "drivers.devlet.dev": tables_views.DRIVERS,
     "events": tables_core.EVENTS,
-    "holders.devlet.dev": tables_views.HOLDERS,
     "leases.coordination.k8s.io": tables_core.LEASES,
     "namespaces": tables_core.NAMESPACES,
     "nodes": tables_node.NODES,
     "persistentvolumeclaims": tables_storage.PERSISTENT_VOLUME_CLAIMS,
     "persistentvolumes": tables_storage.PERSISTENT_VOLUMES,
-    "plugins.devlet.dev": tables_views.PLUGINS,
     "poddisruptionbudgets.policy": tables_workload.POD_DISRUPTION_BUDGETS,
     "pods": tables_pod.PODS,
-    "preparedclaims.devlet.dev": tables_views.PREPARED_CLAIMS,
     "priorityclasses.scheduling.k8s.io": tables_core.PRIORITY_CLASSES,
     "replicasets.apps": tables_workload.REPLICA_SETS,
     "replicationcontrollers": tables_workload.REPLICATION_CONTROLLERS,

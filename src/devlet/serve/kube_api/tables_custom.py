@@ -9,8 +9,7 @@ import msgspec
 
 from devlet.errors import InvalidInput
 from devlet.objects.documents import Document
-from devlet.serve.kube_api import json_path
-from devlet.serve.kube_api.table_cells import (
+from devlet.objects.table_cells import (
     NAME,
     Cell,
     Column,
@@ -22,6 +21,7 @@ from devlet.serve.kube_api.table_cells import (
     since,
     text,
 )
+from devlet.serve.kube_api import json_path
 
 __all__ = ["custom_printer"]
 

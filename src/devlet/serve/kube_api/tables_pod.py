@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from devlet.objects.documents import Document
-from devlet.serve.kube_api.table_cells import (
+from devlet.objects.table_cells import (
     AGE,
     NAME,
     NONE,

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from devlet.objects.documents import Document
-from devlet.serve.kube_api.table_cells import (
+from devlet.objects.table_cells import (
     AGE,
     NAME,
     Cell,

@@ -11,8 +11,8 @@ from devlet.errors import BadRequest, Cause, Conflict, InvalidObject
 from devlet.objects.documents import Document, copy
 from devlet.objects.kinds import NODES, PODS, SECRETS, Resource, group_of
 from devlet.objects.subdocuments import ensure, fill, mapping
-from devlet.objects.timestamps import format_time
 from devlet.objects.validation.field_errors import invalid
+from devlet.objects.values.timestamps import format_time
 from devlet.serve.kube_api.tokens import Binding, Reference, TokenIssuer
 
 __all__ = ["BoundReference", "answer", "bound_reference"]

@@ -8,7 +8,7 @@ from devlet.cluster.store.store import Store
 from devlet.errors import BadRequest, Forbidden
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, PODS
-from devlet.objects.shape import conform_kind
+from devlet.objects.schema.shape import conform_kind
 from devlet.serve.kube_api import answers, bodies, node_rules, reviews, token_requests
 from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.gate import Gate

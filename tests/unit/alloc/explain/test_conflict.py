@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from devlet.alloc.explain.conflict import smallest, wishes_of, with_only
 from devlet.alloc.problems import Problem
-from devlet.objects.claim import ResourceClaim
+from devlet.objects.types.claim import ResourceClaim
 
 Read = Callable[..., Problem]
 CLAIM = {"requests": ["r0 a", "r1 a", "r2 a"], "constraints": ["match a.example.com/x", "distinct a.example.com/y"]}

@@ -12,8 +12,8 @@ from devlet.alloc.features import Rules
 from devlet.alloc.problems import Problem, read_problem
 from devlet.alloc.search import Limits
 from devlet.errors import InvalidInput
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.node import Node
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.node import Node
 from tests.support.problems.generator import THEMES, mixed_problem
 
 SEEDS = [

@@ -9,8 +9,8 @@ from devlet.alloc.allocator import Allocator
 from devlet.alloc.explain import Explanation, explain
 from devlet.alloc.problems import Problem, read_problem
 from devlet.alloc.search import Limits
-from devlet.objects.claim import DeviceResult
 from devlet.objects.identifiers import DeviceName, PoolName
+from devlet.objects.types.claim import DeviceResult
 from tests.support.problems.generator import BENCH_DRIVER, bench_problem, symmetric_problem
 
 Read = Callable[..., Problem]

@@ -5,7 +5,7 @@ import msgspec
 from devlet.alloc.device_cel import DeviceInput
 from devlet.alloc.explain.hints import Names, similar, written
 from devlet.alloc.explain.parts import Missing
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
 
 
 def names(*devices: dict[str, str]) -> Names:

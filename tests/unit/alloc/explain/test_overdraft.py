@@ -9,7 +9,7 @@ import pytest
 from devlet.alloc.allocator import NoFit
 from devlet.alloc.explain.overdraft import Options, capacity_overdraft, counter_overdraft, left_beside
 from devlet.alloc.explain.standing import Scene
-from devlet.objects.quantity import NANO
+from devlet.objects.values.quantity import NANO
 
 Make = Callable[..., Scene]
 

@@ -8,7 +8,7 @@ from devlet.alloc.explain.parts import Missing, Part, deciding_part, shown, term
 from devlet.alloc.selectors import compile_selector
 from devlet.cel.program import Program
 from devlet.cel.values import NONE, Optional
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
 
 GPU = 'device.attributes["gpu.example.com"]'
 DEVICE = {

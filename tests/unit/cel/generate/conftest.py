@@ -11,9 +11,9 @@ from devlet.cel.parser import parse
 from devlet.cel.plan import Plan, plan
 from devlet.cel.types import BOOL, DYN, QUANTITY, STRING, map_of, object_type
 from devlet.cel.values import CelError, Optional
-from devlet.objects.quantity import Quantity
-from devlet.objects.semver import Semver
-from devlet.objects.semver import parse as version
+from devlet.objects.values.quantity import Quantity
+from devlet.objects.values.semver import Semver
+from devlet.objects.values.semver import parse as version
 
 D = "gpu.example.com"
 

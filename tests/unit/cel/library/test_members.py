@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from devlet.cel.library.members import is_equal, membership, same_plain_type
 from devlet.cel.operators import contains
 from devlet.cel.values import CostExceeded, Uint
-from devlet.objects.semver import parse
+from devlet.objects.values.semver import parse
 
 _VALUES = st.one_of(
     st.integers(-2, 2), st.booleans(), st.sampled_from(("", "a", "1")), st.floats(-2, 2), st.just(float("nan")),

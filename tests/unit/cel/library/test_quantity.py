@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 
 _NUMBERS = st.integers(-(10**12), 10**12)
 

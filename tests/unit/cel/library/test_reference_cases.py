@@ -12,7 +12,7 @@ from devlet.alloc.device_cel import DeviceInput, device_environment
 from devlet.cel.functions import UNBOUNDED
 from devlet.cel.program import compile
 from devlet.errors import InvalidSelector
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
 
 VECTORS = Path(__file__).parents[3] / "vectors" / "cel_libraries.json"
 LIBRARIES = "lists sets kube_lists includes two_variables quantity semver addresses url named_formats".split()

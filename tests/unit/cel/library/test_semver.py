@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from devlet.objects.semver import parse
+from devlet.objects.values.semver import parse
 
 
 def test_texts_become_versions(value: Callable[..., Any], error: Callable[..., str]) -> None:

@@ -13,8 +13,8 @@ from devlet.cel.program import compile
 from devlet.cel.types import STRING, Type, object_type, opaque
 from devlet.cel.values import CelError, Optional
 from devlet.errors import InvalidSelector
-from devlet.objects.quantity import Quantity
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
+from devlet.objects.values.quantity import Quantity
 
 VECTORS = Path(__file__).parents[3] / "vectors" / "cel_functions.jsonl"
 FUNCTIONS = {function.name: function for function in LIBRARY.functions}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from devlet.cel.library.string_format import format_text
 from devlet.cel.types import INT
 from devlet.cel.values import NONE, CelError, CostExceeded, Duration, Timestamp, Uint
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 
 NOT_A_STRING = (
     "error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, "

@@ -5,7 +5,7 @@ from devlet.cli.cel_input import Specimen
 from devlet.cli.cel_release import releases
 from devlet.cli.views.cel_result import lines, side_by_side
 from devlet.objects.documents import view
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
 
 D = 'device.attributes["gpu.example.com"]'
 

@@ -8,9 +8,9 @@ from devlet.cel.types import INT
 from devlet.cel.values import NONE, CelError, Duration, Optional, Timestamp, Uint
 from devlet.cli.views.cel_tree import documents, lines, value_text
 from devlet.objects.documents import view
-from devlet.objects.quantity import Quantity
-from devlet.objects.semver import parse
-from devlet.objects.slice import Device
+from devlet.objects.types.slice import Device
+from devlet.objects.values.quantity import Quantity
+from devlet.objects.values.semver import parse
 
 D = 'device.attributes["gpu.example.com"]'
 DEVICE = DeviceInput("gpu.example.com", view(Device, {"attributes": {"n": {"int": 3}, "s": {"string": "abc"}}}))

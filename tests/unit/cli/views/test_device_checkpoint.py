@@ -1,5 +1,5 @@
 from devlet.cli.views.device_checkpoint import document, table
-from devlet.objects.edits import DeviceNode, Mount
+from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.plugins import grants
 from devlet.plugins.devices import Grant
 from devlet.state.device_checkpoint import Checkpoint, Entry, Form

@@ -1,8 +1,8 @@
 from devlet.alloc.explain.report import Change, Conflict, Explanation, NodeReport, RequestReport, Verdict, VerdictKind
 from devlet.alloc.inventory import Holder
 from devlet.cli.views.explanation_document import document
-from devlet.objects.claim import DeviceResult
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
+from devlet.objects.types.claim import DeviceResult
 
 DEVICE = DeviceIdentity(DriverName("d"), PoolName("p"), DeviceName("x"))
 

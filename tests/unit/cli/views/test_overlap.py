@@ -1,7 +1,7 @@
 """Overlaps in words."""
 
 from devlet.cli.views import overlap
-from devlet.objects.overlaps import Overlap
+from devlet.objects.claims.overlaps import Overlap
 
 
 def test_each_overlap_is_a_sentence_and_what_to_do_follows_once() -> None:

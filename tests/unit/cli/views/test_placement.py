@@ -2,7 +2,7 @@ import msgspec
 
 from devlet.cli.simulation import Placement
 from devlet.cli.views.placement import lines
-from devlet.objects.claim import ResourceClaim
+from devlet.objects.types.claim import ResourceClaim
 
 
 def claim(*results: dict[str, object]) -> ResourceClaim:

@@ -5,8 +5,8 @@ import pytest
 from devlet.cluster.client import MergePatch, WriteOptions
 from devlet.cluster.store.store import Store, open_store
 from devlet.errors import Cause, Forbidden, InvalidObject, NotFound
+from devlet.objects.kind_rules import Rules
 from devlet.objects.kinds import CONFIG_MAPS, NAMESPACES, PODS, PRIORITY_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
-from devlet.objects.validation import Rules
 from tests.support.cluster_contract.specimens import CLAIMS_V1BETA1, claim, config_map, named, pod, resource_slice
 
 pytestmark = pytest.mark.anyio

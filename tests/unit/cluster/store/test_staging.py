@@ -10,8 +10,8 @@ from devlet.cluster.store.records import Record
 from devlet.cluster.store.staging import Staging, key_of
 from devlet.errors import AlreadyExists, BadRequest, Conflict, NotFound
 from devlet.objects.documents import Document
+from devlet.objects.kind_rules import Rules
 from devlet.objects.kinds import CONFIG_MAPS, NAMESPACES
-from devlet.objects.validation import Rules
 from devlet.testing.fake_clock import FakeClock
 
 pytestmark = pytest.mark.anyio

@@ -8,9 +8,9 @@ from devlet.cluster.client import DeleteOptions, MergePatch
 from devlet.control.reservations import FULL
 from devlet.errors import Conflict, Unavailable
 from devlet.kit.parts import running
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import NODES, PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
+from devlet.objects.types.claim import ResourceClaim
 from devlet.objects.validation.claim_status import RESERVED_FOR_MAX
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ import pytest
 from devlet.cluster.informer import Changed
 from devlet.control.claims.known_claims import KnownClaims
 from devlet.control.informers import Informers
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.claim_from_template import claim_from_template
+from devlet.objects.claims.from_template import claim_from_template
 from devlet.objects.documents import view
 from devlet.objects.kinds import RESOURCE_CLAIMS
-from devlet.objects.pod import Pod
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.pod import Pod
 
 if TYPE_CHECKING:
     from tests.unit.control.claims.conftest import World

@@ -4,7 +4,7 @@ import pytest
 
 from devlet.control.claims.metrics import ClaimMetrics
 from devlet.kit.metrics import Registry
-from devlet.objects.claim import DeviceRequest, DeviceSubRequest, ExactDeviceRequest
+from devlet.objects.types.claim import DeviceRequest, DeviceSubRequest, ExactDeviceRequest
 
 if TYPE_CHECKING:
     from tests.unit.control.claims.conftest import World

@@ -6,8 +6,8 @@ from devlet.cluster.client import DeleteOptions, MergePatch
 from devlet.control.claims.pod_fates import Fate, PodFates, is_done, may_start
 from devlet.control.informers import Informers
 from devlet.objects.kinds import PODS
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import Pod, PodResourceClaim, PodSpec, PodStatus
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.pod import Pod, PodResourceClaim, PodSpec, PodStatus
 
 if TYPE_CHECKING:
     from tests.unit.control.claims.conftest import World

@@ -3,10 +3,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from devlet.control.claims.pod_needs import is_surplus, missing, recorded_name, unreserved
-from devlet.objects.claim import AllocationResult, ConsumerReference, ResourceClaim, ResourceClaimStatus
-from devlet.objects.claim_from_template import ENTRY_ANNOTATION, EXTENDED_ANNOTATION
-from devlet.objects.meta import ObjectMeta, OwnerReference
-from devlet.objects.pod import (
+from devlet.objects.claims.from_template import ENTRY_ANNOTATION, EXTENDED_ANNOTATION
+from devlet.objects.types.claim import AllocationResult, ConsumerReference, ResourceClaim, ResourceClaimStatus
+from devlet.objects.types.meta import ObjectMeta, OwnerReference
+from devlet.objects.types.pod import (
     ExtendedResourceClaimStatus,
     Pod,
     PodResourceClaim,

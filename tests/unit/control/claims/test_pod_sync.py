@@ -11,10 +11,10 @@ from devlet.control.informers import Informers
 from devlet.errors import DevletError
 from devlet.kit.clock import SystemClock
 from devlet.kit.metrics import Registry
-from devlet.objects.claim_from_template import claim_from_template
+from devlet.objects.claims.from_template import claim_from_template
 from devlet.objects.documents import view
 from devlet.objects.kinds import PODS, RESOURCE_CLAIMS, Resource
-from devlet.objects.pod import Pod
+from devlet.objects.types.pod import Pod
 
 if TYPE_CHECKING:
     from tests.unit.control.claims.conftest import World

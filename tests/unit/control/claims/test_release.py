@@ -4,9 +4,9 @@ import pytest
 
 from devlet.control.claims.pod_fates import Fate
 from devlet.control.claims.release import Release, is_pod, owning_pod, plan
-from devlet.objects.claim import AllocationResult, ConsumerReference, ResourceClaim, ResourceClaimStatus
-from devlet.objects.claim_from_template import DELETE_PROTECTION
-from devlet.objects.meta import ObjectMeta, OwnerReference
+from devlet.objects.claims.from_template import DELETE_PROTECTION
+from devlet.objects.types.claim import AllocationResult, ConsumerReference, ResourceClaim, ResourceClaimStatus
+from devlet.objects.types.meta import ObjectMeta, OwnerReference
 
 OWNER = OwnerReference(api_version="v1", kind="Pod", name="owner", uid="owner", controller=True)
 MINE = (DELETE_PROTECTION,)

@@ -16,10 +16,10 @@ from devlet.errors import Conflict
 from devlet.kit.metrics import Registry
 from devlet.kit.parts import running
 from devlet.objects import kinds
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import Document, view
-from devlet.objects.pod import Pod
-from devlet.objects.timestamps import format_time
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.pod import Pod
+from devlet.objects.values.timestamps import format_time
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.waiting import until
 from tests.support.workloads import DRIVER, claim, pod

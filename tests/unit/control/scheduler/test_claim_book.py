@@ -11,10 +11,10 @@ from devlet.cluster.store.store import Store
 from devlet.control.scheduler.claim_book import ClaimBook
 from devlet.control.scheduler.devices import Devices
 from devlet.kit.parts import running
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import Document, view
 from devlet.objects.kinds import RESOURCE_CLAIMS
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.slice import ResourceSlice
 from devlet.testing.waiting import until
 from tests.support.workloads import DRIVER, claim, slice_of
 from tests.unit.control.conftest import World

@@ -12,9 +12,9 @@ from devlet.control.scheduler.claim_checks import (
     missing_class,
     resolve,
 )
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import Document, view
-from devlet.objects.pod import Pod
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.pod import Pod
 
 OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "pod-uid", "controller": True}
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,11 +6,11 @@ import anyio
 import pytest
 
 from devlet.control.scheduler.devices import Devices
-from devlet.objects.claim import DeviceResult
-from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import view
 from devlet.objects.identifiers import DeviceName, DriverName, PoolName
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.types.claim import DeviceResult
+from devlet.objects.types.device_class import DeviceClass
+from devlet.objects.types.slice import ResourceSlice
 from tests.support.workloads import DRIVER, device_class, slice_of
 
 pytestmark = pytest.mark.anyio

@@ -13,11 +13,11 @@ from devlet.control.scheduler.extended_resources import (
     provided,
     wanted,
 )
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ClaimName, DeviceClassName, ResourceName
-from devlet.objects.pod import Pod
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.device_class import DeviceClass
+from devlet.objects.types.pod import Pod
 from devlet.objects.validation.claim import check_spec
 
 GPU, NIC = ResourceName("example.com/gpu"), ResourceName("example.com/nic")

@@ -8,8 +8,8 @@ from devlet.control.scheduler import fit
 from devlet.control.scheduler.fit import NodeUse, NodeView, PodNeeds, lacking, mismatch, needs_of, node_view, score
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import PodUID, ResourceName
-from devlet.objects.node import Node
-from devlet.objects.pod import Pod
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod
 
 CPU, MEMORY, GPU = ResourceName("cpu"), ResourceName("memory"), ResourceName("vendor.com/gpu")
 ALLOCATABLE = {"cpu": "2", "memory": "1Gi", "ephemeral-storage": "1Gi", "pods": "3", GPU: "2"}

@@ -9,7 +9,7 @@ from devlet.errors import InvalidInput
 from devlet.objects import kinds
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName, PodUID
-from devlet.objects.pod import Pod
+from devlet.objects.types.pod import Pod
 from tests.support.workloads import node, pod
 from tests.unit.control.conftest import World
 

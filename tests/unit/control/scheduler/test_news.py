@@ -2,9 +2,9 @@ from typing import Any
 
 from devlet.cluster.informer import Changed
 from devlet.control.scheduler import news
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import Document, view
-from devlet.objects.pod import Pod
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.pod import Pod
 
 ALLOCATED: Document = {"allocation": {"devices": {"results": []}}}
 

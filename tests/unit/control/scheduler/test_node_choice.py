@@ -5,7 +5,7 @@ import pytest
 from devlet.control.scheduler.node_choice import of_pod
 from devlet.errors import InvalidInput
 from devlet.objects.documents import Document, view
-from devlet.objects.pod import Pod
+from devlet.objects.types.pod import Pod
 
 GIVEN = [
     {"key": f"node.kubernetes.io/{state}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}

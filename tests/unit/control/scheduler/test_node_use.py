@@ -2,8 +2,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.control.scheduler.node_use import NodeUse, presumed
-from devlet.objects.host_ports import Port
 from devlet.objects.identifiers import PodUID, ResourceName
+from devlet.objects.pods.host_ports import Port
 
 GPU = ResourceName("vendor.com/gpu")
 NAMES = [ResourceName("cpu"), ResourceName("memory"), GPU]

@@ -5,8 +5,8 @@ from devlet.control.scheduler.devices import Devices
 from devlet.control.scheduler.nodes import NodeTable
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName, PodUID
-from devlet.objects.node import Node
-from devlet.objects.pod import Pod
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod
 from tests.support.workloads import node, pod
 
 N1, N2, POD = NodeName("n1"), NodeName("n2"), PodUID("p")

@@ -15,9 +15,9 @@ from devlet.control.scheduler.metrics import SchedulerMetrics
 from devlet.control.scheduler.overlap_check import OverlapCheck
 from devlet.errors import Overlapping, Unavailable
 from devlet.kit.metrics import Registry
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import view
 from devlet.objects.kinds import RESOURCE_CLAIMS
+from devlet.objects.types.claim import ResourceClaim
 from tests.support.workloads import DRIVER, claim
 from tests.unit.control.conftest import World, Write, allocation_on
 

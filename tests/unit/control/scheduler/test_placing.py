@@ -10,14 +10,14 @@ from devlet.control.scheduler.nodes import NodeTable
 from devlet.control.scheduler.placing import Placer, obstacles
 from devlet.control.scheduler.subject import Subject, read_subject
 from devlet.control.search_time import SearchTime
-from devlet.objects.claim import ResourceClaim
-from devlet.objects.defaults import default
-from devlet.objects.device_class import DeviceClass
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName, PodUID
-from devlet.objects.node import Node
-from devlet.objects.pod import Pod
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.kind_rules import default
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.device_class import DeviceClass
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod
+from devlet.objects.types.slice import ResourceSlice
 from tests.support.workloads import DRIVER, claim, device_class, node, pod, slice_of, wish
 from tests.unit.control.conftest import allocation_on
 from tests.unit.control.scheduler.test_bad_input import hard

@@ -21,16 +21,16 @@ from devlet.control.search_time import SearchTime
 from devlet.errors import Conflict, DevletError, NotFound, Unavailable
 from devlet.kit.backoff import Backoff
 from devlet.objects import kinds
-from devlet.objects.claim import DeviceResult, ResourceClaim
-from devlet.objects.claim_nodes import is_usable_on
-from devlet.objects.device_class import DeviceClass
+from devlet.objects.claims.nodes import is_usable_on
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import NodeName, PodUID
 from devlet.objects.kinds import Resource
-from devlet.objects.node import Node
-from devlet.objects.pod import Pod
-from devlet.objects.pod_claims import claim_names
-from devlet.objects.slice import ResourceSlice
+from devlet.objects.pods.claims import claim_names
+from devlet.objects.types.claim import DeviceResult, ResourceClaim
+from devlet.objects.types.device_class import DeviceClass
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod
+from devlet.objects.types.slice import ResourceSlice
 from devlet.testing.waiting import until
 from tests.support.allocation.rules import IMPROVED, Given, Want, requests_of
 from tests.support.allocation.rules import World as RuleBook

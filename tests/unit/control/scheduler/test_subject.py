@@ -7,11 +7,11 @@ import pytest
 from devlet.control.scheduler import fit
 from devlet.control.scheduler.subject import Subject, read_subject
 from devlet.errors import InvalidInput
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import DeviceClassName, ResourceName
-from devlet.objects.node import Node
-from devlet.objects.pod import Pod
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.node import Node
+from devlet.objects.types.pod import Pod
 from tests.support.workloads import DRIVER, claim, node, pod
 from tests.unit.control.conftest import allocation_on
 from tests.unit.control.scheduler.test_placing import with_gpus

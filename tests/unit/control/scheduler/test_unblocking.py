@@ -10,7 +10,7 @@ from devlet.control.scheduler.settings import Settings
 from devlet.errors import Conflict, Forbidden
 from devlet.kit.backoff import Backoff
 from devlet.objects.documents import Document
-from devlet.objects.timestamps import format_time
+from devlet.objects.values.timestamps import format_time
 from tests.support.workloads import DRIVER, claim, device_class, node, pod, slice_of, wish
 from tests.unit.control.conftest import CLAIM_STATUS, World, Write, allocation_on, raises
 

@@ -19,7 +19,7 @@ from devlet.kit.parts import running
 from devlet.objects import kinds
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
-from devlet.objects.meta import ObjectReference
+from devlet.objects.types.meta import ObjectReference
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.waiting import deadline
 

@@ -10,7 +10,7 @@ from devlet.control.informers import Informers
 from devlet.control.taints.device_taints import DeviceTaints
 from devlet.objects import kinds
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
-from devlet.objects.taint_rule import DeviceTaintSelector
+from devlet.objects.types.taint_rule import DeviceTaintSelector
 
 if TYPE_CHECKING:
     from tests.unit.control.taints.conftest import World

@@ -7,10 +7,10 @@ import pytest
 
 from devlet.control.taints.device_taints import Taint
 from devlet.control.taints.evictions import eviction, tolerated_until
-from devlet.objects.claim import DeviceToleration, ResourceClaim
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import DeviceIdentity
-from devlet.objects.slice import DeviceTaint
+from devlet.objects.types.claim import DeviceToleration, ResourceClaim
+from devlet.objects.types.slice import DeviceTaint
 
 BEGIN = datetime(2025, 1, 1, tzinfo=UTC)
 

@@ -4,10 +4,10 @@ import pytest
 
 from devlet.cluster.informer import Changed
 from devlet.control.taints.holders import Holders
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import view
 from devlet.objects.identifiers import DeviceName, DriverName, PoolName
-from devlet.objects.taint_rule import DeviceTaintSelector
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.taint_rule import DeviceTaintSelector
 
 
 def claim(*devices: str) -> ResourceClaim:

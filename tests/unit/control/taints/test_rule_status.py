@@ -6,7 +6,7 @@ import pytest
 
 from devlet.control.taints.rule_status import Counts, is_final, next_condition
 from devlet.objects.documents import Document, view
-from devlet.objects.taint_rule import DeviceTaintRule
+from devlet.objects.types.taint_rule import DeviceTaintRule
 
 ONCE = "This information will not be updated again. Recreate the DeviceTaintRule to trigger an update."
 

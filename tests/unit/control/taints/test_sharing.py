@@ -4,9 +4,9 @@ import pytest
 
 from devlet.control.taints.device_taints import Taint
 from devlet.control.taints.sharing import blocking
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import Document, view
-from devlet.objects.slice import DeviceTaint
+from devlet.objects.types.claim import ResourceClaim
+from devlet.objects.types.slice import DeviceTaint
 
 
 def claim(*tolerations: Document) -> ResourceClaim:

@@ -9,7 +9,7 @@ from devlet.control.taints.device_taints import DeviceTaints
 from devlet.control.taints.rule_status import Counts
 from devlet.control.taints.usage import Usage
 from devlet.objects.identifiers import DeviceName
-from devlet.objects.taint_rule import DeviceTaintSelector
+from devlet.objects.types.taint_rule import DeviceTaintSelector
 
 if TYPE_CHECKING:
     from tests.unit.control.taints.conftest import World

@@ -5,7 +5,7 @@ from devlet.node.claims.answers import MAX_DEVICES, MAX_TEXT, checked
 from devlet.node.claims.checks import Usable, check
 from devlet.node.claims.wanted import Wanted
 from devlet.objects.identifiers import ShareID
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.dra import ClaimProblem
 from tests.support.claim_specimens import GPU, NIC, claim, device, key, pod
 

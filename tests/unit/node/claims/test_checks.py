@@ -3,8 +3,8 @@ import pytest
 from devlet.errors import NotPrepared
 from devlet.node.claims.checks import check, main
 from devlet.node.claims.wanted import Wanted
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.documents import view
+from devlet.objects.types.claim import ResourceClaim
 from tests.support.claim_specimens import GPU, NIC, claim, key, pod
 
 DIRECT = Wanted("gpu", key("claim"), must_be_owned=False)

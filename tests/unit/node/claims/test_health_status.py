@@ -3,10 +3,10 @@ import pytest
 from devlet.node.claims.health import Health
 from devlet.node.claims.health_status import extended_resources, statuses
 from devlet.node.claims.records import ClaimKey, ContainerClaim, DriverPart
-from devlet.objects.container import ResourceHealth, ResourceStatus
 from devlet.objects.identifiers import ClaimName, ContainerName, DeviceIdentity, DriverName, ResourceName
-from devlet.objects.pod import ExtendedResourceClaimStatus, ExtendedResourceMapping, Pod, PodStatus
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
+from devlet.objects.types.container import ResourceHealth, ResourceStatus
+from devlet.objects.types.pod import ExtendedResourceClaimStatus, ExtendedResourceMapping, Pod, PodStatus
 
 GPU, NIC = DriverName("gpu.example.com"), DriverName("nic.example.com")
 

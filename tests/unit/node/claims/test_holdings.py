@@ -1,7 +1,7 @@
 from devlet.node.claims.holdings import Holdings
-from devlet.objects.holding import Holding
+from devlet.objects.claims.overlaps import Holding
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 from devlet.state.claim_entry import ClaimEntry
 from tests.support.claim_specimens import GPU, NIC, claim, device, key
 

@@ -16,9 +16,8 @@ from devlet.node.claims.manager import CHECKPOINT, ClaimManager, Settings
 from devlet.node.claims.metrics import claims_in_use
 from devlet.node.claims.records import ClaimState
 from devlet.node.reports import Report
-from devlet.objects.claim import AllocationResult, DeviceAllocation, ResourceClaim
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, PodUID, PoolName
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import AllocationResult, DeviceAllocation, PreparedDevice, ResourceClaim
 from devlet.plugins.dra import Service
 from devlet.state import claim_checkpoint
 from devlet.state.checkpoint_file import CheckpointFile

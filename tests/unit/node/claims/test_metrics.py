@@ -6,7 +6,7 @@ from devlet.kit.metrics import OTHER, Registry
 from devlet.node.claims.metrics import ANY, PREPARE, UNPREPARE, ClaimMetrics, claims_in_use, contested_devices
 from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, Contested, DriverPart, PodWait
 from devlet.objects.identifiers import ClaimName, ClaimUID, DriverName, PodUID
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
 
 GPU, NIC = DriverName("gpu.example.com"), DriverName("nic.example.com")
 DEVICES = (PreparedDevice("pool", "d0"),)

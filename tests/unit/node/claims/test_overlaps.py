@@ -5,9 +5,8 @@ from devlet.node.claims.checks import Usable, check, results_of
 from devlet.node.claims.overlaps import foreign_cdi, overlaps, to_learn
 from devlet.node.claims.records import ClaimKey
 from devlet.node.claims.wanted import Wanted
-from devlet.objects.claim import ResourceClaim
 from devlet.objects.identifiers import PodUID
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice, ResourceClaim
 from tests.support.claim_specimens import GPU, NIC, claim, device, key, pod
 
 

@@ -3,8 +3,8 @@ import pytest
 from devlet.errors import NotPrepared
 from devlet.node.claims import reading
 from devlet.node.claims.wanted import wanted
-from devlet.objects.pod import Pod
-from devlet.objects.prepared import PreparedDevice
+from devlet.objects.types.claim import PreparedDevice
+from devlet.objects.types.pod import Pod
 from devlet.state.claim_entry import ClaimEntry
 from tests.support.claim_specimens import GPU, NIC, device, key, pod
 

@@ -3,7 +3,7 @@ import pytest
 from devlet.errors import InvalidInput, NotFound
 from devlet.node.claims.wanted import keys, requests, wanted
 from devlet.objects.documents import view
-from devlet.objects.pod import Pod
+from devlet.objects.types.pod import Pod
 from tests.support.claim_specimens import key, pod
 
 EXTENDED = {

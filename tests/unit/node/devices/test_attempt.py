@@ -12,10 +12,10 @@ from devlet.node.devices.attempt import Attempt
 from devlet.node.devices.inventory import Inventory, Moment
 from devlet.node.devices.selection import Ask
 from devlet.node.topology.hints import Hint
-from devlet.objects.container import Container, ResourceRequirements
 from devlet.objects.identifiers import ContainerName, DeviceID, ResourceName
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import ExtendedResourceClaimStatus, ExtendedResourceMapping, Pod, PodSpec, PodStatus
+from devlet.objects.types.container import Container, ResourceRequirements
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.pod import ExtendedResourceClaimStatus, ExtendedResourceMapping, Pod, PodSpec, PodStatus
 from devlet.plugins.device_plugin import Offer
 from devlet.plugins.devices import Device, Grant, Options
 

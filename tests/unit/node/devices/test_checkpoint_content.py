@@ -7,8 +7,8 @@ from devlet.errors import StateCorrupt
 from devlet.node.devices.allocations import NO_NODE, Allocation, Allocations
 from devlet.node.devices.checkpoint_content import CheckpointContent
 from devlet.node.devices.inventory import Inventory, Moment
-from devlet.objects.edits import DeviceNode, Mount
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
+from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.plugins.device_plugin import Offer
 from devlet.plugins.devices import Device, Grant, Options
 from devlet.state import device_checkpoint

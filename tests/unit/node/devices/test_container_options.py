@@ -5,8 +5,8 @@ from itertools import permutations
 import pytest
 
 from devlet.node.devices.container_options import ContainerOptions, merge
-from devlet.objects.edits import DeviceNode, Mount
 from devlet.objects.identifiers import ResourceName
+from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.plugins.devices import Grant
 
 GPU, NIC, TPU = (ResourceName(f"example.com/{name}") for name in ("gpu", "nic", "tpu"))

@@ -2,7 +2,8 @@ import pytest
 from msgspec.structs import replace
 
 from devlet.node.devices.learning import learned
-from devlet.objects.container import (
+from devlet.objects.identifiers import ContainerName
+from devlet.objects.types.container import (
     ContainerState,
     ContainerStateRunning,
     ContainerStateTerminated,
@@ -10,9 +11,8 @@ from devlet.objects.container import (
     ResourceHealth,
     ResourceStatus,
 )
-from devlet.objects.identifiers import ContainerName
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import ExtendedResourceClaimStatus, ExtendedResourceMapping, Pod, PodStatus
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.pod import ExtendedResourceClaimStatus, ExtendedResourceMapping, Pod, PodStatus
 
 HELD = ResourceStatus(name="vendor.com/gpu", resources=(ResourceHealth(resource_id="d1", health="Healthy"),))
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.node.devices import limits
-from devlet.objects.container import Container
 from devlet.objects.documents import view
 from devlet.objects.identifiers import ResourceName
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container
+from devlet.objects.types.pod import Pod
 
 GPU, NIC = ResourceName("example.com/gpu"), ResourceName("example.com/nic")
 

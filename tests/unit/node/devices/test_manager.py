@@ -16,7 +16,8 @@ from devlet.node.devices.manager import DeviceManager, Settings
 from devlet.node.devices.records import DeviceState, PluginState
 from devlet.node.devices.releases import Hooks, NoHooks, Release
 from devlet.node.reports import Report
-from devlet.objects.container import (
+from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
+from devlet.objects.types.container import (
     Container,
     ContainerState,
     ContainerStateRunning,
@@ -25,9 +26,8 @@ from devlet.objects.container import (
     ResourceRequirements,
     ResourceStatus,
 )
-from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.pod import Pod, PodSpec, PodStatus
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.pod import Pod, PodSpec, PodStatus
 from devlet.plugins import device_plugin
 from devlet.plugins.device_plugin import Offer
 from devlet.plugins.devices import Device, Options

@@ -23,13 +23,13 @@ from devlet.node.static_pods.directory import ManifestDirectory
 from devlet.node.static_pods.pods import StaticPods
 from devlet.node.topology.machine import simulated
 from devlet.node.topology.manager import TopologyManager
-from devlet.objects.container import Container, ResourceHealth, ResourceStatus
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName, NodeName, PodUID, ResourceName
 from devlet.objects.kinds import EVENTS, PODS
-from devlet.objects.meta import ObjectMeta
-from devlet.objects.node import Node, NodeSpec, NodeStatus, Taint
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container, ResourceHealth, ResourceStatus
+from devlet.objects.types.meta import ObjectMeta
+from devlet.objects.types.node import Node, NodeSpec, NodeStatus, Taint
+from devlet.objects.types.pod import Pod
 from devlet.plugins import device_plugin
 from devlet.plugins.device_plugin import Offer
 from devlet.plugins.dra_registry import DraRegistry

@@ -1,6 +1,6 @@
 from devlet.node.pods.conditions import Facts, conditions, documents, missing_gates
 from devlet.objects.documents import view
-from devlet.objects.pod import Pod
+from devlet.objects.types.pod import Pod
 
 
 def by_type(facts: Facts) -> dict[str, tuple[bool, str]]:

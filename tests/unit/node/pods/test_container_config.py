@@ -2,7 +2,7 @@ import pytest
 
 from devlet.node.devices.container_options import ContainerOptions
 from devlet.node.pods.container_config import config
-from devlet.objects.edits import DeviceNode, Mount
+from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.runtime.containers import Config
 
 

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 
 from devlet.node.pods.lifecycle import History, Plan, Settings, deadline, failed, outcome, own, plan, started, stopped
-from devlet.objects.container import ContainerStateWaiting
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ContainerName
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import ContainerStateWaiting
+from devlet.objects.types.pod import Pod
 from devlet.runtime.containers import Exit, Run, lost, reason_for
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)

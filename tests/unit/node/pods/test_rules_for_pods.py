@@ -11,7 +11,7 @@ from devlet.cluster.store.store import Store
 from devlet.node.pods.manager import Settings
 from devlet.objects.documents import Document
 from devlet.objects.kinds import PODS
-from devlet.objects.node import Taint
+from devlet.objects.types.node import Taint
 
 if TYPE_CHECKING:
     from tests.unit.node.pods.conftest import NodeHarness

@@ -12,7 +12,7 @@ from devlet.errors import NotFound, Unavailable
 from devlet.node.static_pods.manifest import HASH, MIRROR
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, PODS
-from devlet.objects.node import Taint
+from devlet.objects.types.node import Taint
 from devlet.testing.waiting import until
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import pytest
 from devlet.node.pods import status
 from devlet.node.pods.status import Facts, document, patch, phase_of, rejected
 from devlet.node.rejection import Rejection
-from devlet.objects.container import Container, ContainerStateWaiting, ResourceHealth, ResourceStatus
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ContainerName
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container, ContainerStateWaiting, ResourceHealth, ResourceStatus
+from devlet.objects.types.pod import Pod
 from devlet.runtime.containers import Exit, Run, lost
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)

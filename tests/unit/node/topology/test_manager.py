@@ -9,10 +9,10 @@ from devlet.node.rejection import Rejection
 from devlet.node.topology.hints import Hint, Hints, Mask
 from devlet.node.topology.machine import Machine, simulated
 from devlet.node.topology.manager import NOT_ALIGNED, TopologyManager
-from devlet.objects.container import Container
 from devlet.objects.documents import view
 from devlet.objects.identifiers import ResourceName
-from devlet.objects.pod import Pod
+from devlet.objects.types.container import Container
+from devlet.objects.types.pod import Pod
 from devlet.testing.fake_clock import FakeClock
 
 pytestmark = pytest.mark.anyio

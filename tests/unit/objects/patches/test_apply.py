@@ -10,7 +10,7 @@ from devlet.objects.documents import Document
 from devlet.objects.patches.apply import Applied, apply
 from devlet.objects.patches.field_sets import FieldSet, field_set, parse
 from devlet.objects.patches.managed_fields import updated
-from devlet.objects.schema import message_of
+from devlet.objects.schema.messages import message_of
 
 NOON, LATER = "2026-01-01T12:00:00Z", "2026-01-01T13:00:00Z"
 

@@ -9,7 +9,7 @@ from devlet.objects.documents import Document
 from devlet.objects.patches import field_sets
 from devlet.objects.patches.field_sets import EMPTY, FieldSet, compare, field_set, parse
 from devlet.objects.patches.topology import of
-from devlet.objects.schema import message_of
+from devlet.objects.schema.messages import message_of
 
 POD = message_of("v1", "Pod")
 CONFIG_MAP = message_of("v1", "ConfigMap")

@@ -9,7 +9,7 @@ from devlet.objects import documents
 from devlet.objects.documents import Document
 from devlet.objects.patches.field_sets import EMPTY, FieldSet, field_set, parse
 from devlet.objects.patches.managed_fields import MAX_SENT_ENTRIES, MAX_UPDATE_ENTRIES, decode, encode, stored, updated
-from devlet.objects.schema import message_of
+from devlet.objects.schema.messages import message_of
 
 NOON, LATER = "2026-01-01T12:00:00Z", "2026-01-01T13:00:00Z"
 

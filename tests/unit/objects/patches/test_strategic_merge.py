@@ -8,7 +8,7 @@ from devlet.errors import BadRequest
 from devlet.objects import documents
 from devlet.objects.documents import Document
 from devlet.objects.patches import strategic_merge
-from devlet.objects.schema import message, message_of
+from devlet.objects.schema.messages import message, message_of
 
 POD = message_of("v1", "Pod")
 

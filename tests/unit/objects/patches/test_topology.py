@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from devlet.objects.patches.topology import UNTYPED, Division, Topology, of
-from devlet.objects.schema import Field, Message, message_of
+from devlet.objects.schema.messages import Field, Message, message_of
 
 
 def at(kind: str, *path: str) -> Topology:

@@ -1,8 +1,8 @@
 import pytest
 
-from devlet.objects.quantity import Quantity
 from devlet.objects.validation import amounts
 from devlet.objects.validation.field_errors import invalid
+from devlet.objects.values.quantity import Quantity
 
 
 def test_a_quantity_is_read() -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from devlet.objects.validation import Rules, validate_create, validate_update
+from devlet.objects.kind_rules import Rules, validate_create, validate_update
 from devlet.objects.validation.custom_resource_definition import SCHEMA_OBJECTS_MAX
 from devlet.objects.validation.field_errors import too_many
 

@@ -1,6 +1,6 @@
 from typing import Any
 
-from devlet.objects.validation import Rules, validate_create
+from devlet.objects.kind_rules import Rules, validate_create
 from devlet.objects.validation.field_errors import too_many
 from devlet.objects.validation.role import WORDS_MAX
 

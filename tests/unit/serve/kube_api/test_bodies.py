@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.errors import BadRequest, DevletError, TooLarge
-from devlet.objects import kube_protobuf
+from devlet.objects.protobuf import envelope as kube_protobuf
 from devlet.serve.kube_api import bodies
 from devlet.serve.kube_api.bodies import UnknownFormat, decode, decode_patch
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from devlet.objects import kube_protobuf
+from devlet.objects.protobuf import envelope as kube_protobuf
 from devlet.serve.kube_api import bodies, calls
 from devlet.testing.waiting import deadline
 

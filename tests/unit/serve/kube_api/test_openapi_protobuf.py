@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from devlet.objects.protobuf_wire import members
+from devlet.objects.protobuf.wire import members
 from devlet.serve.kube_api.openapi_protobuf import encode
 
 PATH = "/api/v1/robots/{name}"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from devlet.objects import schema
+from devlet.objects.schema import messages as schema
 from devlet.serve.kube_api.openapi_schemas import (
     PATCH,
     V2,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from devlet.errors import BadRequest
 from devlet.objects.conversion import convert
 from devlet.objects.kinds import BUILT_IN, CONFIG_MAPS, Catalogue, Kind, Resource
-from devlet.objects.timestamps import parse_time
+from devlet.objects.values.timestamps import parse_time
 from devlet.serve.kube_api import paths
 from devlet.serve.kube_api.tables import include_object, printer, table, table_for_watch
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from devlet.objects.documents import Document
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 from tests.support.allocation.shorthand import problem
 from tests.support.allocation.supply import DeviceKey, Pool, counters_of, holdings, pools
 

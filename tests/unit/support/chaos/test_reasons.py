@@ -12,8 +12,8 @@ from devlet.cluster.store.store import Store, open_store
 from devlet.control.scheduler import fit
 from devlet.control.scheduler.settings import Settings
 from devlet.objects import kinds
-from devlet.objects.defaults import default
 from devlet.objects.documents import Document
+from devlet.objects.kind_rules import default
 from devlet.objects.kinds import Resource
 from devlet.testing import builders
 from devlet.testing.waiting import until

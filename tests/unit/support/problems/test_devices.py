@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from devlet.kit.dice import Dice
-from devlet.objects.quantity import Quantity
+from devlet.objects.values.quantity import Quantity
 from tests.support.problems.devices import LISTS, attributes, counter_set, device
 from tests.support.problems.generator import THEMES
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from devlet.errors import DevletError, NotFound
-from devlet.objects.claim_from_template import ENTRY_ANNOTATION
+from devlet.objects.claims.from_template import ENTRY_ANNOTATION
 from devlet.runtime.cdi.registry import edits
 from devlet.runtime.cdi.spec import Mount
 from devlet.sanity import sources

@@ -1,0 +1,36 @@
+"""Whether a container that has ended is started again.
+
+The first of its rules that speaks of the exit code counts, then its own restart policy, then the pod's. Of a rule's
+actions only Restart is known here; any other leaves it to the policies.
+"""
+
+from devlet.objects.types.container import Container, ContainerRestartRule
+from devlet.objects.types.pod import Pod
+
+__all__ = ["is_restarted"]
+
+
+def is_restarted(pod: Pod, container: Container, code: int) -> bool:
+    if container.restart_policy and _action(container, code) == "Restart":
+        return True
+    match container.restart_policy or pod.spec.restart_policy:
+        case "Never":
+            return False
+        case "OnFailure":
+            return code != 0
+    return True
+
+
+def _action(container: Container, code: int) -> str:
+    return next((rule.action for rule in container.restart_policy_rules if _speaks_of(rule, code)), "")
+
+
+def _speaks_of(rule: ContainerRestartRule, code: int) -> bool:
+    if rule.exit_codes is None:
+        return False
+    match rule.exit_codes.operator:
+        case "In":
+            return code in rule.exit_codes.values
+        case "NotIn":
+            return code not in rule.exit_codes.values
+    return False

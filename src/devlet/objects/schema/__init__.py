@@ -1,0 +1,1 @@
+"""The messages of the Kubernetes API, and documents brought into their shape."""

@@ -1,0 +1,1 @@
+"""Selectors of objects by label and by field, and of nodes."""

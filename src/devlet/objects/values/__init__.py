@@ -1,0 +1,1 @@
+"""Values that objects hold: quantities, versions and times."""

@@ -1,0 +1,132 @@
+"""The view `holders`: the pods that have devices, and what their containers get with them."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from devlet.objects.documents import Document
+from devlet.objects.kinds import Kind
+from devlet.objects.table_cells import Cell, documents_at, text, texts
+from devlet.objects.views.description import API_VERSION, NAMED, Part, Shown, Time, View, some
+
+
+class HolderSpec(Part, frozen=True):
+    """The pod."""
+
+    pod_uid: Annotated[str, "Its UID."]
+
+
+class HeldDevices(Part, frozen=True):
+    """Devices of one resource."""
+
+    resource: Annotated[str, "The resource name."]
+    ids: Annotated[list[str], "What their plugin calls them."]
+
+
+class HeldClaim(Part, frozen=True):
+    """A device of a claim."""
+
+    name: Annotated[str | None, "What the pod calls the claim; absent for the claim behind its extended resources."] = (
+        None
+    )
+    claim: Annotated[str | None, "The claim's own name."] = None
+    request: Annotated[
+        str | None, "The request of the claim that the container names; absent if it uses the whole claim."
+    ] = None
+    driver: Annotated[str | None, "The driver of the device."] = None
+    pool: Annotated[str | None, "The pool of the device; absent, as the fields below, until it is prepared."] = None
+    device: Annotated[str | None, "Its name in the pool."] = None
+    share_id: Annotated[str | None, "The share of it, if it is shared."] = None
+    cdi_devices: Annotated[list[str] | None, "The CDI devices by which the container gets it."] = None
+
+
+class Variable(Part, frozen=True):
+    """An environment variable."""
+
+    name: Annotated[str, "Its name."]
+    value: Annotated[str, "Its value."]
+
+
+class Mount(Part, frozen=True):
+    """A file or directory of the host."""
+
+    container_path: Annotated[str, "Its path in the container."]
+    host_path: Annotated[str, "Its path on the host."]
+    read_only: Annotated[bool, "The container cannot write it."]
+
+
+class DeviceNode(Part, frozen=True):
+    """A device node of the host."""
+
+    container_path: Annotated[str, "Its path in the container."]
+    host_path: Annotated[str, "Its path on the host."]
+    permissions: Annotated[str, "Some of r, w and m."]
+
+
+class Options(Part, frozen=True):
+    """What a container gets with its devices."""
+
+    env: Annotated[list[Variable] | None, "Environment variables."] = None
+    mounts: Annotated[list[Mount] | None, "Files and directories of the host."] = None
+    devices: Annotated[list[DeviceNode] | None, "Device nodes of the host."] = None
+    annotations: Annotated[dict[str, str] | None, "Annotations for the container runtime."] = None
+    cdi_devices: Annotated[list[str] | None, "Names of CDI devices."] = None
+    conflicts: Annotated[
+        list[str] | None, "What a plugin asked for and did not get, because another plugin had asked first."
+    ] = None
+
+
+class HeldContainer(Part, frozen=True):
+    """A container that has devices."""
+
+    name: Annotated[str, "The container's name."]
+    devices: Annotated[list[HeldDevices] | None, "Its devices of device plugins, by resource."] = None
+    claims: Annotated[list[HeldClaim] | None, "Its devices of claims."] = None
+    oci: Annotated[
+        dict[str, Any] | None,
+        "What devices add to the container's OCI runtime spec, with the edits of CDI devices.",
+    ] = None
+    notes: Annotated[list[str] | None, "What a container engine could not do as requested, and why."] = None
+    options: Annotated[Options | None, "What the container gets with its devices."] = None
+
+
+class HolderStatus(Part, frozen=True):
+    """The devices of the pod."""
+
+    phase: Annotated[str | None, "The pod's phase."] = None
+    since: Annotated[Time | None, "When it got the first of its devices; absent if that was before a restart."] = None
+    containers: Annotated[list[HeldContainer] | None, "The containers that have devices."] = None
+
+
+def _resources(holder: Document, _: datetime) -> Cell:
+    claims = [f"claim:{text(each, 'name') or text(each, 'claim')}" for each in _entries(holder, "claims")]
+    return ",".join(sorted({text(each, "resource") for each in _entries(holder, "devices")} | {*claims}))
+
+
+def _devices(holder: Document, _: datetime) -> Cell:
+    ids = [id for each in _entries(holder, "devices") for id in texts(each, "ids")]
+    prepared = [each for each in _entries(holder, "claims") if text(each, "device")]
+    return some(ids + ["/".join(text(each, key) for key in ("driver", "pool", "device")) for each in prepared])
+
+
+def _containers(holder: Document, _: datetime) -> Cell:
+    return ",".join(text(each, "name") for each in documents_at(holder, "status", "containers"))
+
+
+def _entries(holder: Document, key: str) -> list[Document]:
+    return [each for container in documents_at(holder, "status", "containers") for each in documents_at(container, key)]
+
+
+HOLDERS = View(
+    Kind("Holder", "holders", (API_VERSION,)),
+    "A pod that has devices on this node, of device plugins or of claims. Read only.",
+    HolderSpec,
+    HolderStatus,
+    (
+        NAMED,
+        Shown("Resource", _resources, "The resources of its devices; claim:NAME for the devices of a claim."),
+        Shown("Devices", _devices, "The devices, as their plugins call them; for a claim as DRIVER/POOL/NAME."),
+        Shown("Container", _containers, "The containers that have them."),
+        Shown("Since", "status.since", "How long it has had the first of them."),
+    ),
+    ("spec.podUID", "status.phase"),
+)
