@@ -241,7 +241,19 @@ def _claim_warnings(found: claim_checkpoint.Checkpoint) -> Iterator[str]:
             yield f"claim {claim.namespace}/{claim.name} with UID {claim.uid} will be dropped: a later one has its name"
         elif not claim.uid:
             yield f"claim {claim.namespace}/{claim.name} has no UID"
+    for claim in counted.values():
+        yield from _nameless(claim)
     yield from _held_twice(counted.values())
+
+
+def _nameless(claim: ClaimEntry) -> Iterator[str]:
+    """Devices without a pool or name. One that has neither, but CDI devices, comes from a version before 1.31."""
+    for driver, devices in (claim.drivers or {}).items():
+        for device in devices or ():
+            is_old = device.cdi_devices and not (device.pool or device.device)
+            if not (is_old or (device.pool and device.device)):
+                what = f"device {device.pool or '?'}/{device.device or '?'} of {driver or '?'}"
+                yield f"{what} of claim {claim.namespace}/{claim.name} has no name: it may be any device of the driver"
 
 
 def _held_twice(claims: Iterable[ClaimEntry]) -> Iterator[str]:

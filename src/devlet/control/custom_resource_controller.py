@@ -7,12 +7,14 @@ A definition that cannot be served is set aside, and the others are served.
 import logging
 
 import anyio
-from anyio.abc import TaskStatus
+from anyio.abc import TaskGroup, TaskStatus
 
 from devlet.cluster.client import Cluster, ListOptions, MergePatch
 from devlet.cluster.informer import Changed, Informer
 from devlet.cluster.quarantine import Quarantine
 from devlet.errors import Conflict, DevletError, InvalidInput, InvalidObject, NotFound
+from devlet.kit.backoff import Backoff
+from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.custom_resources import CLEANUP, DEFINITION, established, kind_of
@@ -22,7 +24,7 @@ from devlet.objects.kinds import Catalogue, Kind, Resource
 log = logging.getLogger(__name__)
 
 DEFINITIONS = Resource(DEFINITION, DEFINITION.storage_version)
-RETRY = 0.2  # seconds until objects that are being deleted are looked for again
+RETRY = Backoff(0.2, 5.0)  # between two looks at the objects of a definition that is being deleted
 
 
 class CustomResourceController:
@@ -37,6 +39,7 @@ class CustomResourceController:
             cluster, DEFINITIONS, lambda found: found, quarantine=quarantine
         )
         self._kinds: dict[str, Kind] = {}
+        self._emptying: set[str] = set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Ready when every kind that is defined is known."""
@@ -47,15 +50,17 @@ class CustomResourceController:
             async with self._definitions.changes() as changes:
                 task_status.started()
                 async for change in changes:
-                    await self._changed(change)
+                    await self._changed(change, tasks)
 
-    async def _changed(self, change: Changed[Document]) -> None:
+    async def _changed(self, change: Changed[Document], tasks: TaskGroup) -> None:
         name = change.key[1]
         try:
             if change.new is None:
                 self._withdraw(name)
             elif "deletionTimestamp" in change.new["metadata"]:
-                await self._clean_up(change.new)
+                if name not in self._emptying:
+                    self._emptying.add(name)
+                    tasks.start_soon(self._empty, name)
             else:
                 self._serve(change.new)
                 await self._settle(change.new)
@@ -113,12 +118,39 @@ class CustomResourceController:
         if definition.get("status") != status:
             await self._cluster.patch(DEFINITIONS, name, MergePatch({"status": status}), subresource="status")
 
-    async def _clean_up(self, definition: Document) -> None:
+    async def _empty(self, name: str) -> None:
+        """Delete the objects of a definition that is being deleted. The other definitions are handled in the meantime,
+        because an object may have finalizers that are never removed."""
+        try:
+            for delay in RETRY.delays(random.random):
+                definition = self._definitions.get(name)
+                if definition is None or "deletionTimestamp" not in definition["metadata"]:
+                    return
+                if await self._is_released(definition):
+                    return
+                await self._clock.sleep(delay)
+        finally:
+            self._emptying.discard(name)
+
+    async def _is_released(self, definition: Document) -> bool:
+        """Return False if it has to be tried again."""
+        try:
+            return await self._release(definition)
+        except DevletError as e:
+            log.warning("definition not emptied", extra=facts(resource=definition["metadata"]["name"], err=e))
+            return False
+        except Exception as e:  # the other definitions are still served
+            self._quarantine.add(DEFINITIONS, definition, e, handler=self._release.__qualname__)
+            return True
+
+    async def _release(self, definition: Document) -> bool:
+        """Remove our finalizer, and return True, if there are no objects left."""
         if (kind := self._kinds.get(definition["metadata"]["name"])) is not None:
             resource = Resource(kind, kind.storage_version)
-            while (await self._cluster.list(resource, options=ListOptions(limit=1))).items:
+            if (await self._cluster.list(resource, options=ListOptions(limit=1))).items:
                 await self._cluster.delete_collection(resource)
-                await self._clock.sleep(RETRY)
+                if (await self._cluster.list(resource, options=ListOptions(limit=1))).items:
+                    return False
         left = [f for f in definition["metadata"].get("finalizers") or () if f != CLEANUP]
         try:
             await self._cluster.patch(
@@ -126,3 +158,4 @@ class CustomResourceController:
             )
         except NotFound:
             pass
+        return True

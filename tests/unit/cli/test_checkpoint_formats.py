@@ -167,6 +167,22 @@ def test_a_verdict_on_claims_warns_of_a_device_that_two_of_them_have() -> None:
     )
 
 
+def test_a_verdict_on_claims_warns_of_a_device_without_a_name() -> None:
+    def claim(name: str, *devices: PreparedDevice) -> ClaimEntry:
+        return ClaimEntry(f"uid-{name}", name, "ns", None, {"d.io": devices})
+
+    whole = claim("a", PreparedDevice("p", "0"), PreparedDevice("", "", cdi_devices=("v.com/c=1",)))
+    damaged = claim("b", PreparedDevice("p", ""), PreparedDevice("", "d"), PreparedDevice("", ""))
+    assert CLAIMS.verify(claim_checkpoint.Encoder().encode([whole])).warnings == ()
+    verdict = CLAIMS.verify(claim_checkpoint.Encoder().encode([whole, damaged]))
+    assert [each.partition(" of claim ")[0] for each in verdict.warnings] == [
+        "device p/? of d.io",
+        "device ?/d of d.io",
+        "device ?/? of d.io",
+    ]
+    assert all(" of claim ns/b has no name" in each for each in verdict.warnings)
+
+
 def test_a_verdict_on_claims_of_an_old_kubelet_knows_their_cdi_devices() -> None:
     entries = [
         {"DriverName": "d.io", "ClaimUID": uid, "ClaimName": uid, "Namespace": "ns", "CDIDevices": ["v.com/c=1"]}

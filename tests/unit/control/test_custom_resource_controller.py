@@ -1,10 +1,11 @@
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from devlet.cluster.client import WatchOptions
+from devlet.cluster.client import MergePatch, WatchOptions
 from devlet.cluster.quarantine import Quarantine
 from devlet.cluster.store.store import Store, open_store
 from devlet.control.custom_resource_controller import DEFINITIONS, CustomResourceController
@@ -13,6 +14,7 @@ from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
 from devlet.objects.custom_resources import CLEANUP, DEFINITION
 from devlet.objects.kinds import BUILT_IN
+from devlet.testing import waiting
 from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
@@ -70,6 +72,27 @@ async def test_a_definition_takes_its_objects_along(root: Path) -> None:
                 await store.delete(DEFINITIONS, "widgets.example.com")
             with pytest.raises(NotFound):
                 await store.get(widgets, "w", "default")
+
+
+async def test_a_definition_whose_objects_cannot_be_deleted_does_not_hold_up_the_others(root: Path) -> None:
+    other = definition()
+    other["metadata"]["name"] = "gadgets.example.com"
+    other["spec"]["names"] = {"plural": "gadgets", "kind": "Gadget"}
+    async with open_store(root / "c.db", kinds=KINDS) as store:
+        async with running(CustomResourceController(store, store.catalogue, SystemClock()).run):
+            await store.create(DEFINITIONS, definition())
+            await until(store, established=True)
+            widgets = store.catalogue.resource("example.com/v1", "widgets")
+            await store.create(widgets, {"metadata": {"name": "w", "finalizers": ["example.com/x"]}}, "default")
+            await store.delete(DEFINITIONS, "widgets.example.com")
+            read = partial(store.get, widgets, "w", "default")
+            await waiting.until(read, lambda found: "deletionTimestamp" in found["metadata"])
+            await store.create(DEFINITIONS, other)
+            await waiting.until(partial(store.get, DEFINITIONS, "gadgets.example.com"), lambda found: "status" in found)
+            assert store.catalogue.resource("example.com/v1", "gadgets").kind.kind == "Gadget"
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(lambda: until(store, gone=True))
+                await store.patch(widgets, "w", MergePatch({"metadata": {"finalizers": None}}), "default")
 
 
 async def stored_as_it_is(store: Store, document: dict[str, Any]) -> None:

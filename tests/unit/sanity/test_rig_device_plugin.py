@@ -47,3 +47,7 @@ async def test_one_that_did_not_say_who_it_is_counts_only_if_nobody_did() -> Non
         known = Registration("pluginregistration", ("v1beta1",), "", "v.com/led", path, options, path)
         rig.kubelet.registrations.append(known)
         assert rig.registrations == [known]
+
+
+def test_a_refused_registration_may_be_repeated_after_30_seconds_as_by_nvidias_plugin() -> None:
+    assert Settings().refused > 30
