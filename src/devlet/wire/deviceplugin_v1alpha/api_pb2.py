@@ -4,60 +4,63 @@
 # source: devlet/wire/deviceplugin_v1alpha/api.proto
 # Protobuf Python Version: 6.31.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 6, 31, 1, "", "devlet/wire/deviceplugin_v1alpha/api.proto"
+    _runtime_version.Domain.PUBLIC,
+    6,
+    31,
+    1,
+    '',
+    'devlet/wire/deviceplugin_v1alpha/api.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n*devlet/wire/deviceplugin_v1alpha/api.proto\x12 devlet.wire.deviceplugin_v1alpha"K\n\x0fRegisterRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x15\n\rresource_name\x18\x03 \x01(\t"\x07\n\x05\x45mpty"Q\n\x14ListAndWatchResponse\x12\x39\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32(.devlet.wire.deviceplugin_v1alpha.Device"$\n\x06\x44\x65vice\x12\n\n\x02ID\x18\x01 \x01(\t\x12\x0e\n\x06health\x18\x02 \x01(\t"%\n\x0f\x41llocateRequest\x12\x12\n\ndevicesIDs\x18\x01 \x03(\t"]\n\x18\x41llocateResponseV1Alpha1\x12\x41\n\x04spec\x18\x01 \x03(\x0b\x32\x33.devlet.wire.deviceplugin_v1alpha.DeviceRuntimeSpec"\x91\x02\n\x11\x44\x65viceRuntimeSpec\x12\n\n\x02ID\x18\x01 \x01(\t\x12K\n\x04\x65nvs\x18\x02 \x03(\x0b\x32=.devlet.wire.deviceplugin_v1alpha.DeviceRuntimeSpec.EnvsEntry\x12\x37\n\x06mounts\x18\x03 \x03(\x0b\x32\'.devlet.wire.deviceplugin_v1alpha.Mount\x12=\n\x07\x64\x65vices\x18\x04 \x03(\x0b\x32,.devlet.wire.deviceplugin_v1alpha.DeviceSpec\x1a+\n\tEnvsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01"\x91\x03\n\x10\x41llocateResponse\x12J\n\x04\x65nvs\x18\x01 \x03(\x0b\x32<.devlet.wire.deviceplugin_v1alpha.AllocateResponse.EnvsEntry\x12\x37\n\x06mounts\x18\x02 \x03(\x0b\x32\'.devlet.wire.deviceplugin_v1alpha.Mount\x12=\n\x07\x64\x65vices\x18\x03 \x03(\x0b\x32,.devlet.wire.deviceplugin_v1alpha.DeviceSpec\x12X\n\x0b\x61nnotations\x18\x04 \x03(\x0b\x32\x43.devlet.wire.deviceplugin_v1alpha.AllocateResponse.AnnotationsEntry\x1a+\n\tEnvsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01"E\n\x05Mount\x12\x16\n\x0e\x63ontainer_path\x18\x01 \x01(\t\x12\x11\n\thost_path\x18\x02 \x01(\t\x12\x11\n\tread_only\x18\x03 \x01(\x08"L\n\nDeviceSpec\x12\x16\n\x0e\x63ontainer_path\x18\x01 \x01(\t\x12\x11\n\thost_path\x18\x02 \x01(\t\x12\x13\n\x0bpermissions\x18\x03 \x01(\tb\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*devlet/wire/deviceplugin_v1alpha/api.proto\x12 devlet.wire.deviceplugin_v1alpha\"K\n\x0fRegisterRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x15\n\rresource_name\x18\x03 \x01(\t\"\x07\n\x05\x45mpty\"Q\n\x14ListAndWatchResponse\x12\x39\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32(.devlet.wire.deviceplugin_v1alpha.Device\"$\n\x06\x44\x65vice\x12\n\n\x02ID\x18\x01 \x01(\t\x12\x0e\n\x06health\x18\x02 \x01(\t\"%\n\x0f\x41llocateRequest\x12\x12\n\ndevicesIDs\x18\x01 \x03(\t\"]\n\x18\x41llocateResponseV1Alpha1\x12\x41\n\x04spec\x18\x01 \x03(\x0b\x32\x33.devlet.wire.deviceplugin_v1alpha.DeviceRuntimeSpec\"\x91\x02\n\x11\x44\x65viceRuntimeSpec\x12\n\n\x02ID\x18\x01 \x01(\t\x12K\n\x04\x65nvs\x18\x02 \x03(\x0b\x32=.devlet.wire.deviceplugin_v1alpha.DeviceRuntimeSpec.EnvsEntry\x12\x37\n\x06mounts\x18\x03 \x03(\x0b\x32\'.devlet.wire.deviceplugin_v1alpha.Mount\x12=\n\x07\x64\x65vices\x18\x04 \x03(\x0b\x32,.devlet.wire.deviceplugin_v1alpha.DeviceSpec\x1a+\n\tEnvsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x91\x03\n\x10\x41llocateResponse\x12J\n\x04\x65nvs\x18\x01 \x03(\x0b\x32<.devlet.wire.deviceplugin_v1alpha.AllocateResponse.EnvsEntry\x12\x37\n\x06mounts\x18\x02 \x03(\x0b\x32\'.devlet.wire.deviceplugin_v1alpha.Mount\x12=\n\x07\x64\x65vices\x18\x03 \x03(\x0b\x32,.devlet.wire.deviceplugin_v1alpha.DeviceSpec\x12X\n\x0b\x61nnotations\x18\x04 \x03(\x0b\x32\x43.devlet.wire.deviceplugin_v1alpha.AllocateResponse.AnnotationsEntry\x1a+\n\tEnvsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"E\n\x05Mount\x12\x16\n\x0e\x63ontainer_path\x18\x01 \x01(\t\x12\x11\n\thost_path\x18\x02 \x01(\t\x12\x11\n\tread_only\x18\x03 \x01(\x08\"L\n\nDeviceSpec\x12\x16\n\x0e\x63ontainer_path\x18\x01 \x01(\t\x12\x11\n\thost_path\x18\x02 \x01(\t\x12\x13\n\x0bpermissions\x18\x03 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "devlet.wire.deviceplugin_v1alpha.api_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'devlet.wire.deviceplugin_v1alpha.api_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_DEVICERUNTIMESPEC_ENVSENTRY"]._loaded_options = None
-    _globals["_DEVICERUNTIMESPEC_ENVSENTRY"]._serialized_options = b"8\001"
-    _globals["_ALLOCATERESPONSE_ENVSENTRY"]._loaded_options = None
-    _globals["_ALLOCATERESPONSE_ENVSENTRY"]._serialized_options = b"8\001"
-    _globals["_ALLOCATERESPONSE_ANNOTATIONSENTRY"]._loaded_options = None
-    _globals["_ALLOCATERESPONSE_ANNOTATIONSENTRY"]._serialized_options = b"8\001"
-    _globals["_REGISTERREQUEST"]._serialized_start = 80
-    _globals["_REGISTERREQUEST"]._serialized_end = 155
-    _globals["_EMPTY"]._serialized_start = 157
-    _globals["_EMPTY"]._serialized_end = 164
-    _globals["_LISTANDWATCHRESPONSE"]._serialized_start = 166
-    _globals["_LISTANDWATCHRESPONSE"]._serialized_end = 247
-    _globals["_DEVICE"]._serialized_start = 249
-    _globals["_DEVICE"]._serialized_end = 285
-    _globals["_ALLOCATEREQUEST"]._serialized_start = 287
-    _globals["_ALLOCATEREQUEST"]._serialized_end = 324
-    _globals["_ALLOCATERESPONSEV1ALPHA1"]._serialized_start = 326
-    _globals["_ALLOCATERESPONSEV1ALPHA1"]._serialized_end = 419
-    _globals["_DEVICERUNTIMESPEC"]._serialized_start = 422
-    _globals["_DEVICERUNTIMESPEC"]._serialized_end = 695
-    _globals["_DEVICERUNTIMESPEC_ENVSENTRY"]._serialized_start = 652
-    _globals["_DEVICERUNTIMESPEC_ENVSENTRY"]._serialized_end = 695
-    _globals["_ALLOCATERESPONSE"]._serialized_start = 698
-    _globals["_ALLOCATERESPONSE"]._serialized_end = 1099
-    _globals["_ALLOCATERESPONSE_ENVSENTRY"]._serialized_start = 652
-    _globals["_ALLOCATERESPONSE_ENVSENTRY"]._serialized_end = 695
-    _globals["_ALLOCATERESPONSE_ANNOTATIONSENTRY"]._serialized_start = 1049
-    _globals["_ALLOCATERESPONSE_ANNOTATIONSENTRY"]._serialized_end = 1099
-    _globals["_MOUNT"]._serialized_start = 1101
-    _globals["_MOUNT"]._serialized_end = 1170
-    _globals["_DEVICESPEC"]._serialized_start = 1172
-    _globals["_DEVICESPEC"]._serialized_end = 1248
+  DESCRIPTOR._loaded_options = None
+  _globals['_DEVICERUNTIMESPEC_ENVSENTRY']._loaded_options = None
+  _globals['_DEVICERUNTIMESPEC_ENVSENTRY']._serialized_options = b'8\001'
+  _globals['_ALLOCATERESPONSE_ENVSENTRY']._loaded_options = None
+  _globals['_ALLOCATERESPONSE_ENVSENTRY']._serialized_options = b'8\001'
+  _globals['_ALLOCATERESPONSE_ANNOTATIONSENTRY']._loaded_options = None
+  _globals['_ALLOCATERESPONSE_ANNOTATIONSENTRY']._serialized_options = b'8\001'
+  _globals['_REGISTERREQUEST']._serialized_start=80
+  _globals['_REGISTERREQUEST']._serialized_end=155
+  _globals['_EMPTY']._serialized_start=157
+  _globals['_EMPTY']._serialized_end=164
+  _globals['_LISTANDWATCHRESPONSE']._serialized_start=166
+  _globals['_LISTANDWATCHRESPONSE']._serialized_end=247
+  _globals['_DEVICE']._serialized_start=249
+  _globals['_DEVICE']._serialized_end=285
+  _globals['_ALLOCATEREQUEST']._serialized_start=287
+  _globals['_ALLOCATEREQUEST']._serialized_end=324
+  _globals['_ALLOCATERESPONSEV1ALPHA1']._serialized_start=326
+  _globals['_ALLOCATERESPONSEV1ALPHA1']._serialized_end=419
+  _globals['_DEVICERUNTIMESPEC']._serialized_start=422
+  _globals['_DEVICERUNTIMESPEC']._serialized_end=695
+  _globals['_DEVICERUNTIMESPEC_ENVSENTRY']._serialized_start=652
+  _globals['_DEVICERUNTIMESPEC_ENVSENTRY']._serialized_end=695
+  _globals['_ALLOCATERESPONSE']._serialized_start=698
+  _globals['_ALLOCATERESPONSE']._serialized_end=1099
+  _globals['_ALLOCATERESPONSE_ENVSENTRY']._serialized_start=652
+  _globals['_ALLOCATERESPONSE_ENVSENTRY']._serialized_end=695
+  _globals['_ALLOCATERESPONSE_ANNOTATIONSENTRY']._serialized_start=1049
+  _globals['_ALLOCATERESPONSE_ANNOTATIONSENTRY']._serialized_end=1099
+  _globals['_MOUNT']._serialized_start=1101
+  _globals['_MOUNT']._serialized_end=1170
+  _globals['_DEVICESPEC']._serialized_start=1172
+  _globals['_DEVICESPEC']._serialized_end=1248
 # @@protoc_insertion_point(module_scope)

@@ -4,76 +4,79 @@
 # source: devlet/wire/deviceplugin_v1beta1/api.proto
 # Protobuf Python Version: 6.31.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 6, 31, 1, "", "devlet/wire/deviceplugin_v1beta1/api.proto"
+    _runtime_version.Domain.PUBLIC,
+    6,
+    31,
+    1,
+    '',
+    'devlet/wire/deviceplugin_v1beta1/api.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n*devlet/wire/deviceplugin_v1beta1/api.proto\x12 devlet.wire.deviceplugin_v1beta1"]\n\x13\x44\x65vicePluginOptions\x12\x1a\n\x12pre_start_required\x18\x01 \x01(\x08\x12*\n"get_preferred_allocation_available\x18\x02 \x01(\x08"\x93\x01\n\x0fRegisterRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x15\n\rresource_name\x18\x03 \x01(\t\x12\x46\n\x07options\x18\x04 \x01(\x0b\x32\x35.devlet.wire.deviceplugin_v1beta1.DevicePluginOptions"\x07\n\x05\x45mpty"Q\n\x14ListAndWatchResponse\x12\x39\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32(.devlet.wire.deviceplugin_v1beta1.Device"I\n\x0cTopologyInfo\x12\x39\n\x05nodes\x18\x01 \x03(\x0b\x32*.devlet.wire.deviceplugin_v1beta1.NUMANode"\x16\n\x08NUMANode\x12\n\n\x02ID\x18\x01 \x01(\x03"f\n\x06\x44\x65vice\x12\n\n\x02ID\x18\x01 \x01(\t\x12\x0e\n\x06health\x18\x02 \x01(\t\x12@\n\x08topology\x18\x03 \x01(\x0b\x32..devlet.wire.deviceplugin_v1beta1.TopologyInfo"/\n\x18PreStartContainerRequest\x12\x13\n\x0b\x64\x65vices_ids\x18\x01 \x03(\t"\x1b\n\x19PreStartContainerResponse"\x7f\n\x1aPreferredAllocationRequest\x12\x61\n\x12\x63ontainer_requests\x18\x01 \x03(\x0b\x32\x45.devlet.wire.deviceplugin_v1beta1.ContainerPreferredAllocationRequest"{\n#ContainerPreferredAllocationRequest\x12\x1b\n\x13\x61vailable_deviceIDs\x18\x01 \x03(\t\x12\x1e\n\x16must_include_deviceIDs\x18\x02 \x03(\t\x12\x17\n\x0f\x61llocation_size\x18\x03 \x01(\x05"\x82\x01\n\x1bPreferredAllocationResponse\x12\x63\n\x13\x63ontainer_responses\x18\x01 \x03(\x0b\x32\x46.devlet.wire.deviceplugin_v1beta1.ContainerPreferredAllocationResponse"9\n$ContainerPreferredAllocationResponse\x12\x11\n\tdeviceIDs\x18\x01 \x03(\t"i\n\x0f\x41llocateRequest\x12V\n\x12\x63ontainer_requests\x18\x01 \x03(\x0b\x32:.devlet.wire.deviceplugin_v1beta1.ContainerAllocateRequest"/\n\x18\x43ontainerAllocateRequest\x12\x13\n\x0b\x64\x65vices_ids\x18\x01 \x03(\t"\x19\n\tCDIDevice\x12\x0c\n\x04name\x18\x01 \x01(\t"l\n\x10\x41llocateResponse\x12X\n\x13\x63ontainer_responses\x18\x01 \x03(\x0b\x32;.devlet.wire.deviceplugin_v1beta1.ContainerAllocateResponse"\xee\x03\n\x19\x43ontainerAllocateResponse\x12S\n\x04\x65nvs\x18\x01 \x03(\x0b\x32\x45.devlet.wire.deviceplugin_v1beta1.ContainerAllocateResponse.EnvsEntry\x12\x37\n\x06mounts\x18\x02 \x03(\x0b\x32\'.devlet.wire.deviceplugin_v1beta1.Mount\x12=\n\x07\x64\x65vices\x18\x03 \x03(\x0b\x32,.devlet.wire.deviceplugin_v1beta1.DeviceSpec\x12\x61\n\x0b\x61nnotations\x18\x04 \x03(\x0b\x32L.devlet.wire.deviceplugin_v1beta1.ContainerAllocateResponse.AnnotationsEntry\x12@\n\x0b\x63\x64i_devices\x18\x05 \x03(\x0b\x32+.devlet.wire.deviceplugin_v1beta1.CDIDevice\x1a+\n\tEnvsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01"E\n\x05Mount\x12\x16\n\x0e\x63ontainer_path\x18\x01 \x01(\t\x12\x11\n\thost_path\x18\x02 \x01(\t\x12\x11\n\tread_only\x18\x03 \x01(\x08"L\n\nDeviceSpec\x12\x16\n\x0e\x63ontainer_path\x18\x01 \x01(\t\x12\x11\n\thost_path\x18\x02 \x01(\t\x12\x13\n\x0bpermissions\x18\x03 \x01(\tb\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*devlet/wire/deviceplugin_v1beta1/api.proto\x12 devlet.wire.deviceplugin_v1beta1\"]\n\x13\x44\x65vicePluginOptions\x12\x1a\n\x12pre_start_required\x18\x01 \x01(\x08\x12*\n\"get_preferred_allocation_available\x18\x02 \x01(\x08\"\x93\x01\n\x0fRegisterRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x15\n\rresource_name\x18\x03 \x01(\t\x12\x46\n\x07options\x18\x04 \x01(\x0b\x32\x35.devlet.wire.deviceplugin_v1beta1.DevicePluginOptions\"\x07\n\x05\x45mpty\"Q\n\x14ListAndWatchResponse\x12\x39\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32(.devlet.wire.deviceplugin_v1beta1.Device\"I\n\x0cTopologyInfo\x12\x39\n\x05nodes\x18\x01 \x03(\x0b\x32*.devlet.wire.deviceplugin_v1beta1.NUMANode\"\x16\n\x08NUMANode\x12\n\n\x02ID\x18\x01 \x01(\x03\"f\n\x06\x44\x65vice\x12\n\n\x02ID\x18\x01 \x01(\t\x12\x0e\n\x06health\x18\x02 \x01(\t\x12@\n\x08topology\x18\x03 \x01(\x0b\x32..devlet.wire.deviceplugin_v1beta1.TopologyInfo\"/\n\x18PreStartContainerRequest\x12\x13\n\x0b\x64\x65vices_ids\x18\x01 \x03(\t\"\x1b\n\x19PreStartContainerResponse\"\x7f\n\x1aPreferredAllocationRequest\x12\x61\n\x12\x63ontainer_requests\x18\x01 \x03(\x0b\x32\x45.devlet.wire.deviceplugin_v1beta1.ContainerPreferredAllocationRequest\"{\n#ContainerPreferredAllocationRequest\x12\x1b\n\x13\x61vailable_deviceIDs\x18\x01 \x03(\t\x12\x1e\n\x16must_include_deviceIDs\x18\x02 \x03(\t\x12\x17\n\x0f\x61llocation_size\x18\x03 \x01(\x05\"\x82\x01\n\x1bPreferredAllocationResponse\x12\x63\n\x13\x63ontainer_responses\x18\x01 \x03(\x0b\x32\x46.devlet.wire.deviceplugin_v1beta1.ContainerPreferredAllocationResponse\"9\n$ContainerPreferredAllocationResponse\x12\x11\n\tdeviceIDs\x18\x01 \x03(\t\"i\n\x0f\x41llocateRequest\x12V\n\x12\x63ontainer_requests\x18\x01 \x03(\x0b\x32:.devlet.wire.deviceplugin_v1beta1.ContainerAllocateRequest\"/\n\x18\x43ontainerAllocateRequest\x12\x13\n\x0b\x64\x65vices_ids\x18\x01 \x03(\t\"\x19\n\tCDIDevice\x12\x0c\n\x04name\x18\x01 \x01(\t\"l\n\x10\x41llocateResponse\x12X\n\x13\x63ontainer_responses\x18\x01 \x03(\x0b\x32;.devlet.wire.deviceplugin_v1beta1.ContainerAllocateResponse\"\xee\x03\n\x19\x43ontainerAllocateResponse\x12S\n\x04\x65nvs\x18\x01 \x03(\x0b\x32\x45.devlet.wire.deviceplugin_v1beta1.ContainerAllocateResponse.EnvsEntry\x12\x37\n\x06mounts\x18\x02 \x03(\x0b\x32\'.devlet.wire.deviceplugin_v1beta1.Mount\x12=\n\x07\x64\x65vices\x18\x03 \x03(\x0b\x32,.devlet.wire.deviceplugin_v1beta1.DeviceSpec\x12\x61\n\x0b\x61nnotations\x18\x04 \x03(\x0b\x32L.devlet.wire.deviceplugin_v1beta1.ContainerAllocateResponse.AnnotationsEntry\x12@\n\x0b\x63\x64i_devices\x18\x05 \x03(\x0b\x32+.devlet.wire.deviceplugin_v1beta1.CDIDevice\x1a+\n\tEnvsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"E\n\x05Mount\x12\x16\n\x0e\x63ontainer_path\x18\x01 \x01(\t\x12\x11\n\thost_path\x18\x02 \x01(\t\x12\x11\n\tread_only\x18\x03 \x01(\x08\"L\n\nDeviceSpec\x12\x16\n\x0e\x63ontainer_path\x18\x01 \x01(\t\x12\x11\n\thost_path\x18\x02 \x01(\t\x12\x13\n\x0bpermissions\x18\x03 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "devlet.wire.deviceplugin_v1beta1.api_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'devlet.wire.deviceplugin_v1beta1.api_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_CONTAINERALLOCATERESPONSE_ENVSENTRY"]._loaded_options = None
-    _globals["_CONTAINERALLOCATERESPONSE_ENVSENTRY"]._serialized_options = b"8\001"
-    _globals["_CONTAINERALLOCATERESPONSE_ANNOTATIONSENTRY"]._loaded_options = None
-    _globals["_CONTAINERALLOCATERESPONSE_ANNOTATIONSENTRY"]._serialized_options = b"8\001"
-    _globals["_DEVICEPLUGINOPTIONS"]._serialized_start = 80
-    _globals["_DEVICEPLUGINOPTIONS"]._serialized_end = 173
-    _globals["_REGISTERREQUEST"]._serialized_start = 176
-    _globals["_REGISTERREQUEST"]._serialized_end = 323
-    _globals["_EMPTY"]._serialized_start = 325
-    _globals["_EMPTY"]._serialized_end = 332
-    _globals["_LISTANDWATCHRESPONSE"]._serialized_start = 334
-    _globals["_LISTANDWATCHRESPONSE"]._serialized_end = 415
-    _globals["_TOPOLOGYINFO"]._serialized_start = 417
-    _globals["_TOPOLOGYINFO"]._serialized_end = 490
-    _globals["_NUMANODE"]._serialized_start = 492
-    _globals["_NUMANODE"]._serialized_end = 514
-    _globals["_DEVICE"]._serialized_start = 516
-    _globals["_DEVICE"]._serialized_end = 618
-    _globals["_PRESTARTCONTAINERREQUEST"]._serialized_start = 620
-    _globals["_PRESTARTCONTAINERREQUEST"]._serialized_end = 667
-    _globals["_PRESTARTCONTAINERRESPONSE"]._serialized_start = 669
-    _globals["_PRESTARTCONTAINERRESPONSE"]._serialized_end = 696
-    _globals["_PREFERREDALLOCATIONREQUEST"]._serialized_start = 698
-    _globals["_PREFERREDALLOCATIONREQUEST"]._serialized_end = 825
-    _globals["_CONTAINERPREFERREDALLOCATIONREQUEST"]._serialized_start = 827
-    _globals["_CONTAINERPREFERREDALLOCATIONREQUEST"]._serialized_end = 950
-    _globals["_PREFERREDALLOCATIONRESPONSE"]._serialized_start = 953
-    _globals["_PREFERREDALLOCATIONRESPONSE"]._serialized_end = 1083
-    _globals["_CONTAINERPREFERREDALLOCATIONRESPONSE"]._serialized_start = 1085
-    _globals["_CONTAINERPREFERREDALLOCATIONRESPONSE"]._serialized_end = 1142
-    _globals["_ALLOCATEREQUEST"]._serialized_start = 1144
-    _globals["_ALLOCATEREQUEST"]._serialized_end = 1249
-    _globals["_CONTAINERALLOCATEREQUEST"]._serialized_start = 1251
-    _globals["_CONTAINERALLOCATEREQUEST"]._serialized_end = 1298
-    _globals["_CDIDEVICE"]._serialized_start = 1300
-    _globals["_CDIDEVICE"]._serialized_end = 1325
-    _globals["_ALLOCATERESPONSE"]._serialized_start = 1327
-    _globals["_ALLOCATERESPONSE"]._serialized_end = 1435
-    _globals["_CONTAINERALLOCATERESPONSE"]._serialized_start = 1438
-    _globals["_CONTAINERALLOCATERESPONSE"]._serialized_end = 1932
-    _globals["_CONTAINERALLOCATERESPONSE_ENVSENTRY"]._serialized_start = 1837
-    _globals["_CONTAINERALLOCATERESPONSE_ENVSENTRY"]._serialized_end = 1880
-    _globals["_CONTAINERALLOCATERESPONSE_ANNOTATIONSENTRY"]._serialized_start = 1882
-    _globals["_CONTAINERALLOCATERESPONSE_ANNOTATIONSENTRY"]._serialized_end = 1932
-    _globals["_MOUNT"]._serialized_start = 1934
-    _globals["_MOUNT"]._serialized_end = 2003
-    _globals["_DEVICESPEC"]._serialized_start = 2005
-    _globals["_DEVICESPEC"]._serialized_end = 2081
+  DESCRIPTOR._loaded_options = None
+  _globals['_CONTAINERALLOCATERESPONSE_ENVSENTRY']._loaded_options = None
+  _globals['_CONTAINERALLOCATERESPONSE_ENVSENTRY']._serialized_options = b'8\001'
+  _globals['_CONTAINERALLOCATERESPONSE_ANNOTATIONSENTRY']._loaded_options = None
+  _globals['_CONTAINERALLOCATERESPONSE_ANNOTATIONSENTRY']._serialized_options = b'8\001'
+  _globals['_DEVICEPLUGINOPTIONS']._serialized_start=80
+  _globals['_DEVICEPLUGINOPTIONS']._serialized_end=173
+  _globals['_REGISTERREQUEST']._serialized_start=176
+  _globals['_REGISTERREQUEST']._serialized_end=323
+  _globals['_EMPTY']._serialized_start=325
+  _globals['_EMPTY']._serialized_end=332
+  _globals['_LISTANDWATCHRESPONSE']._serialized_start=334
+  _globals['_LISTANDWATCHRESPONSE']._serialized_end=415
+  _globals['_TOPOLOGYINFO']._serialized_start=417
+  _globals['_TOPOLOGYINFO']._serialized_end=490
+  _globals['_NUMANODE']._serialized_start=492
+  _globals['_NUMANODE']._serialized_end=514
+  _globals['_DEVICE']._serialized_start=516
+  _globals['_DEVICE']._serialized_end=618
+  _globals['_PRESTARTCONTAINERREQUEST']._serialized_start=620
+  _globals['_PRESTARTCONTAINERREQUEST']._serialized_end=667
+  _globals['_PRESTARTCONTAINERRESPONSE']._serialized_start=669
+  _globals['_PRESTARTCONTAINERRESPONSE']._serialized_end=696
+  _globals['_PREFERREDALLOCATIONREQUEST']._serialized_start=698
+  _globals['_PREFERREDALLOCATIONREQUEST']._serialized_end=825
+  _globals['_CONTAINERPREFERREDALLOCATIONREQUEST']._serialized_start=827
+  _globals['_CONTAINERPREFERREDALLOCATIONREQUEST']._serialized_end=950
+  _globals['_PREFERREDALLOCATIONRESPONSE']._serialized_start=953
+  _globals['_PREFERREDALLOCATIONRESPONSE']._serialized_end=1083
+  _globals['_CONTAINERPREFERREDALLOCATIONRESPONSE']._serialized_start=1085
+  _globals['_CONTAINERPREFERREDALLOCATIONRESPONSE']._serialized_end=1142
+  _globals['_ALLOCATEREQUEST']._serialized_start=1144
+  _globals['_ALLOCATEREQUEST']._serialized_end=1249
+  _globals['_CONTAINERALLOCATEREQUEST']._serialized_start=1251
+  _globals['_CONTAINERALLOCATEREQUEST']._serialized_end=1298
+  _globals['_CDIDEVICE']._serialized_start=1300
+  _globals['_CDIDEVICE']._serialized_end=1325
+  _globals['_ALLOCATERESPONSE']._serialized_start=1327
+  _globals['_ALLOCATERESPONSE']._serialized_end=1435
+  _globals['_CONTAINERALLOCATERESPONSE']._serialized_start=1438
+  _globals['_CONTAINERALLOCATERESPONSE']._serialized_end=1932
+  _globals['_CONTAINERALLOCATERESPONSE_ENVSENTRY']._serialized_start=1837
+  _globals['_CONTAINERALLOCATERESPONSE_ENVSENTRY']._serialized_end=1880
+  _globals['_CONTAINERALLOCATERESPONSE_ANNOTATIONSENTRY']._serialized_start=1882
+  _globals['_CONTAINERALLOCATERESPONSE_ANNOTATIONSENTRY']._serialized_end=1932
+  _globals['_MOUNT']._serialized_start=1934
+  _globals['_MOUNT']._serialized_end=2003
+  _globals['_DEVICESPEC']._serialized_start=2005
+  _globals['_DEVICESPEC']._serialized_end=2081
 # @@protoc_insertion_point(module_scope)

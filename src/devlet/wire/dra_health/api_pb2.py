@@ -4,38 +4,41 @@
 # source: devlet/wire/dra_health/api.proto
 # Protobuf Python Version: 6.31.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 6, 31, 1, "", "devlet/wire/dra_health/api.proto"
+    _runtime_version.Domain.PUBLIC,
+    6,
+    31,
+    1,
+    '',
+    'devlet/wire/dra_health/api.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n devlet/wire/dra_health/api.proto\x12\x16\x64\x65vlet.wire.dra_health"\x1b\n\x19NodeWatchResourcesRequest"S\n\x1aNodeWatchResourcesResponse\x12\x35\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32$.devlet.wire.dra_health.DeviceHealth"\xd0\x01\n\x0c\x44\x65viceHealth\x12\x38\n\x06\x64\x65vice\x18\x01 \x01(\x0b\x32(.devlet.wire.dra_health.DeviceIdentifier\x12\x34\n\x06health\x18\x02 \x01(\x0e\x32$.devlet.wire.dra_health.HealthStatus\x12\x19\n\x11last_updated_time\x18\x03 \x01(\x03\x12$\n\x1chealth_check_timeout_seconds\x18\x04 \x01(\x03\x12\x0f\n\x07message\x18\x05 \x01(\t":\n\x10\x44\x65viceIdentifier\x12\x11\n\tpool_name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x02 \x01(\t*7\n\x0cHealthStatus\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0b\n\x07HEALTHY\x10\x01\x12\r\n\tUNHEALTHY\x10\x02\x62\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n devlet/wire/dra_health/api.proto\x12\x16\x64\x65vlet.wire.dra_health\"\x1b\n\x19NodeWatchResourcesRequest\"S\n\x1aNodeWatchResourcesResponse\x12\x35\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32$.devlet.wire.dra_health.DeviceHealth\"\xd0\x01\n\x0c\x44\x65viceHealth\x12\x38\n\x06\x64\x65vice\x18\x01 \x01(\x0b\x32(.devlet.wire.dra_health.DeviceIdentifier\x12\x34\n\x06health\x18\x02 \x01(\x0e\x32$.devlet.wire.dra_health.HealthStatus\x12\x19\n\x11last_updated_time\x18\x03 \x01(\x03\x12$\n\x1chealth_check_timeout_seconds\x18\x04 \x01(\x03\x12\x0f\n\x07message\x18\x05 \x01(\t\":\n\x10\x44\x65viceIdentifier\x12\x11\n\tpool_name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x02 \x01(\t*7\n\x0cHealthStatus\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0b\n\x07HEALTHY\x10\x01\x12\r\n\tUNHEALTHY\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "devlet.wire.dra_health.api_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'devlet.wire.dra_health.api_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_HEALTHSTATUS"]._serialized_start = 445
-    _globals["_HEALTHSTATUS"]._serialized_end = 500
-    _globals["_NODEWATCHRESOURCESREQUEST"]._serialized_start = 60
-    _globals["_NODEWATCHRESOURCESREQUEST"]._serialized_end = 87
-    _globals["_NODEWATCHRESOURCESRESPONSE"]._serialized_start = 89
-    _globals["_NODEWATCHRESOURCESRESPONSE"]._serialized_end = 172
-    _globals["_DEVICEHEALTH"]._serialized_start = 175
-    _globals["_DEVICEHEALTH"]._serialized_end = 383
-    _globals["_DEVICEIDENTIFIER"]._serialized_start = 385
-    _globals["_DEVICEIDENTIFIER"]._serialized_end = 443
+  DESCRIPTOR._loaded_options = None
+  _globals['_HEALTHSTATUS']._serialized_start=445
+  _globals['_HEALTHSTATUS']._serialized_end=500
+  _globals['_NODEWATCHRESOURCESREQUEST']._serialized_start=60
+  _globals['_NODEWATCHRESOURCESREQUEST']._serialized_end=87
+  _globals['_NODEWATCHRESOURCESRESPONSE']._serialized_start=89
+  _globals['_NODEWATCHRESOURCESRESPONSE']._serialized_end=172
+  _globals['_DEVICEHEALTH']._serialized_start=175
+  _globals['_DEVICEHEALTH']._serialized_end=383
+  _globals['_DEVICEIDENTIFIER']._serialized_start=385
+  _globals['_DEVICEIDENTIFIER']._serialized_end=443
 # @@protoc_insertion_point(module_scope)

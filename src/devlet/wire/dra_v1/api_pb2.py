@@ -4,52 +4,55 @@
 # source: devlet/wire/dra_v1/api.proto
 # Protobuf Python Version: 6.31.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 6, 31, 1, "", "devlet/wire/dra_v1/api.proto"
+    _runtime_version.Domain.PUBLIC,
+    6,
+    31,
+    1,
+    '',
+    'devlet/wire/dra_v1/api.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n\x1c\x64\x65vlet/wire/dra_v1/api.proto\x12\x12\x64\x65vlet.wire.dra_v1"5\n\x05\x43laim\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t"H\n\x1bNodePrepareResourcesRequest\x12)\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x19.devlet.wire.dra_v1.Claim"\xcc\x01\n\x1cNodePrepareResourcesResponse\x12L\n\x06\x63laims\x18\x01 \x03(\x0b\x32<.devlet.wire.dra_v1.NodePrepareResourcesResponse.ClaimsEntry\x1a^\n\x0b\x43laimsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12>\n\x05value\x18\x02 \x01(\x0b\x32/.devlet.wire.dra_v1.NodePrepareResourceResponse:\x02\x38\x01"Y\n\x1bNodePrepareResourceResponse\x12+\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x1a.devlet.wire.dra_v1.Device\x12\r\n\x05\x65rror\x18\x02 \x01(\t"\x83\x01\n\x06\x44\x65vice\x12\x15\n\rrequest_names\x18\x01 \x03(\t\x12\x11\n\tpool_name\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x03 \x01(\t\x12\x16\n\x0e\x63\x64i_device_ids\x18\x04 \x03(\t\x12\x15\n\x08share_id\x18\x05 \x01(\tH\x00\x88\x01\x01\x42\x0b\n\t_share_id"J\n\x1dNodeUnprepareResourcesRequest\x12)\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x19.devlet.wire.dra_v1.Claim"\xd2\x01\n\x1eNodeUnprepareResourcesResponse\x12N\n\x06\x63laims\x18\x01 \x03(\x0b\x32>.devlet.wire.dra_v1.NodeUnprepareResourcesResponse.ClaimsEntry\x1a`\n\x0b\x43laimsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12@\n\x05value\x18\x02 \x01(\x0b\x32\x31.devlet.wire.dra_v1.NodeUnprepareResourceResponse:\x02\x38\x01".\n\x1dNodeUnprepareResourceResponse\x12\r\n\x05\x65rror\x18\x01 \x01(\tb\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x64\x65vlet/wire/dra_v1/api.proto\x12\x12\x64\x65vlet.wire.dra_v1\"5\n\x05\x43laim\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\"H\n\x1bNodePrepareResourcesRequest\x12)\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x19.devlet.wire.dra_v1.Claim\"\xcc\x01\n\x1cNodePrepareResourcesResponse\x12L\n\x06\x63laims\x18\x01 \x03(\x0b\x32<.devlet.wire.dra_v1.NodePrepareResourcesResponse.ClaimsEntry\x1a^\n\x0b\x43laimsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12>\n\x05value\x18\x02 \x01(\x0b\x32/.devlet.wire.dra_v1.NodePrepareResourceResponse:\x02\x38\x01\"Y\n\x1bNodePrepareResourceResponse\x12+\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x1a.devlet.wire.dra_v1.Device\x12\r\n\x05\x65rror\x18\x02 \x01(\t\"\x83\x01\n\x06\x44\x65vice\x12\x15\n\rrequest_names\x18\x01 \x03(\t\x12\x11\n\tpool_name\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x03 \x01(\t\x12\x16\n\x0e\x63\x64i_device_ids\x18\x04 \x03(\t\x12\x15\n\x08share_id\x18\x05 \x01(\tH\x00\x88\x01\x01\x42\x0b\n\t_share_id\"J\n\x1dNodeUnprepareResourcesRequest\x12)\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x19.devlet.wire.dra_v1.Claim\"\xd2\x01\n\x1eNodeUnprepareResourcesResponse\x12N\n\x06\x63laims\x18\x01 \x03(\x0b\x32>.devlet.wire.dra_v1.NodeUnprepareResourcesResponse.ClaimsEntry\x1a`\n\x0b\x43laimsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12@\n\x05value\x18\x02 \x01(\x0b\x32\x31.devlet.wire.dra_v1.NodeUnprepareResourceResponse:\x02\x38\x01\".\n\x1dNodeUnprepareResourceResponse\x12\r\n\x05\x65rror\x18\x01 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "devlet.wire.dra_v1.api_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'devlet.wire.dra_v1.api_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._loaded_options = None
-    _globals["_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_options = b"8\001"
-    _globals["_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._loaded_options = None
-    _globals["_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_options = b"8\001"
-    _globals["_CLAIM"]._serialized_start = 52
-    _globals["_CLAIM"]._serialized_end = 105
-    _globals["_NODEPREPARERESOURCESREQUEST"]._serialized_start = 107
-    _globals["_NODEPREPARERESOURCESREQUEST"]._serialized_end = 179
-    _globals["_NODEPREPARERESOURCESRESPONSE"]._serialized_start = 182
-    _globals["_NODEPREPARERESOURCESRESPONSE"]._serialized_end = 386
-    _globals["_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_start = 292
-    _globals["_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_end = 386
-    _globals["_NODEPREPARERESOURCERESPONSE"]._serialized_start = 388
-    _globals["_NODEPREPARERESOURCERESPONSE"]._serialized_end = 477
-    _globals["_DEVICE"]._serialized_start = 480
-    _globals["_DEVICE"]._serialized_end = 611
-    _globals["_NODEUNPREPARERESOURCESREQUEST"]._serialized_start = 613
-    _globals["_NODEUNPREPARERESOURCESREQUEST"]._serialized_end = 687
-    _globals["_NODEUNPREPARERESOURCESRESPONSE"]._serialized_start = 690
-    _globals["_NODEUNPREPARERESOURCESRESPONSE"]._serialized_end = 900
-    _globals["_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_start = 804
-    _globals["_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_end = 900
-    _globals["_NODEUNPREPARERESOURCERESPONSE"]._serialized_start = 902
-    _globals["_NODEUNPREPARERESOURCERESPONSE"]._serialized_end = 948
+  DESCRIPTOR._loaded_options = None
+  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._loaded_options = None
+  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_options = b'8\001'
+  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._loaded_options = None
+  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_options = b'8\001'
+  _globals['_CLAIM']._serialized_start=52
+  _globals['_CLAIM']._serialized_end=105
+  _globals['_NODEPREPARERESOURCESREQUEST']._serialized_start=107
+  _globals['_NODEPREPARERESOURCESREQUEST']._serialized_end=179
+  _globals['_NODEPREPARERESOURCESRESPONSE']._serialized_start=182
+  _globals['_NODEPREPARERESOURCESRESPONSE']._serialized_end=386
+  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_start=292
+  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_end=386
+  _globals['_NODEPREPARERESOURCERESPONSE']._serialized_start=388
+  _globals['_NODEPREPARERESOURCERESPONSE']._serialized_end=477
+  _globals['_DEVICE']._serialized_start=480
+  _globals['_DEVICE']._serialized_end=611
+  _globals['_NODEUNPREPARERESOURCESREQUEST']._serialized_start=613
+  _globals['_NODEUNPREPARERESOURCESREQUEST']._serialized_end=687
+  _globals['_NODEUNPREPARERESOURCESRESPONSE']._serialized_start=690
+  _globals['_NODEUNPREPARERESOURCESRESPONSE']._serialized_end=900
+  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_start=804
+  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_end=900
+  _globals['_NODEUNPREPARERESOURCERESPONSE']._serialized_start=902
+  _globals['_NODEUNPREPARERESOURCERESPONSE']._serialized_end=948
 # @@protoc_insertion_point(module_scope)

@@ -4,36 +4,39 @@
 # source: devlet/wire/dra_v1alpha1/api.proto
 # Protobuf Python Version: 6.31.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 6, 31, 1, "", "devlet/wire/dra_v1alpha1/api.proto"
+    _runtime_version.Domain.PUBLIC,
+    6,
+    31,
+    1,
+    '',
+    'devlet/wire/dra_v1alpha1/api.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n"devlet/wire/dra_v1alpha1/api.proto\x12\x18\x64\x65vlet.wire.dra_v1alpha1"o\n\x1aNodePrepareResourceRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x11\n\tclaim_uid\x18\x02 \x01(\t\x12\x12\n\nclaim_name\x18\x03 \x01(\t\x12\x17\n\x0fresource_handle\x18\x04 \x01(\t"2\n\x1bNodePrepareResourceResponse\x12\x13\n\x0b\x63\x64i_devices\x18\x01 \x03(\t"m\n\x1cNodeUnprepareResourceRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x11\n\tclaim_uid\x18\x02 \x01(\t\x12\x12\n\nclaim_name\x18\x03 \x01(\t\x12\x13\n\x0b\x63\x64i_devices\x18\x04 \x03(\t"\x1f\n\x1dNodeUnprepareResourceResponseb\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"devlet/wire/dra_v1alpha1/api.proto\x12\x18\x64\x65vlet.wire.dra_v1alpha1\"o\n\x1aNodePrepareResourceRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x11\n\tclaim_uid\x18\x02 \x01(\t\x12\x12\n\nclaim_name\x18\x03 \x01(\t\x12\x17\n\x0fresource_handle\x18\x04 \x01(\t\"2\n\x1bNodePrepareResourceResponse\x12\x13\n\x0b\x63\x64i_devices\x18\x01 \x03(\t\"m\n\x1cNodeUnprepareResourceRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x11\n\tclaim_uid\x18\x02 \x01(\t\x12\x12\n\nclaim_name\x18\x03 \x01(\t\x12\x13\n\x0b\x63\x64i_devices\x18\x04 \x03(\t\"\x1f\n\x1dNodeUnprepareResourceResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "devlet.wire.dra_v1alpha1.api_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'devlet.wire.dra_v1alpha1.api_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_NODEPREPARERESOURCEREQUEST"]._serialized_start = 64
-    _globals["_NODEPREPARERESOURCEREQUEST"]._serialized_end = 175
-    _globals["_NODEPREPARERESOURCERESPONSE"]._serialized_start = 177
-    _globals["_NODEPREPARERESOURCERESPONSE"]._serialized_end = 227
-    _globals["_NODEUNPREPARERESOURCEREQUEST"]._serialized_start = 229
-    _globals["_NODEUNPREPARERESOURCEREQUEST"]._serialized_end = 338
-    _globals["_NODEUNPREPARERESOURCERESPONSE"]._serialized_start = 340
-    _globals["_NODEUNPREPARERESOURCERESPONSE"]._serialized_end = 371
+  DESCRIPTOR._loaded_options = None
+  _globals['_NODEPREPARERESOURCEREQUEST']._serialized_start=64
+  _globals['_NODEPREPARERESOURCEREQUEST']._serialized_end=175
+  _globals['_NODEPREPARERESOURCERESPONSE']._serialized_start=177
+  _globals['_NODEPREPARERESOURCERESPONSE']._serialized_end=227
+  _globals['_NODEUNPREPARERESOURCEREQUEST']._serialized_start=229
+  _globals['_NODEUNPREPARERESOURCEREQUEST']._serialized_end=338
+  _globals['_NODEUNPREPARERESOURCERESPONSE']._serialized_start=340
+  _globals['_NODEUNPREPARERESOURCERESPONSE']._serialized_end=371
 # @@protoc_insertion_point(module_scope)

@@ -4,50 +4,53 @@
 # source: devlet/wire/dra_v1alpha3/api.proto
 # Protobuf Python Version: 6.31.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 6, 31, 1, "", "devlet/wire/dra_v1alpha3/api.proto"
+    _runtime_version.Domain.PUBLIC,
+    6,
+    31,
+    1,
+    '',
+    'devlet/wire/dra_v1alpha3/api.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n"devlet/wire/dra_v1alpha3/api.proto\x12\x18\x64\x65vlet.wire.dra_v1alpha3"N\n\x05\x43laim\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x17\n\x0fresource_handle\x18\x04 \x01(\t"N\n\x1bNodePrepareResourcesRequest\x12/\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x1f.devlet.wire.dra_v1alpha3.Claim"\xd8\x01\n\x1cNodePrepareResourcesResponse\x12R\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x42.devlet.wire.dra_v1alpha3.NodePrepareResourcesResponse.ClaimsEntry\x1a\x64\n\x0b\x43laimsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x44\n\x05value\x18\x02 \x01(\x0b\x32\x35.devlet.wire.dra_v1alpha3.NodePrepareResourceResponse:\x02\x38\x01"A\n\x1bNodePrepareResourceResponse\x12\x13\n\x0b\x63\x64i_devices\x18\x01 \x03(\t\x12\r\n\x05\x65rror\x18\x02 \x01(\t"P\n\x1dNodeUnprepareResourcesRequest\x12/\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x1f.devlet.wire.dra_v1alpha3.Claim"\xde\x01\n\x1eNodeUnprepareResourcesResponse\x12T\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x44.devlet.wire.dra_v1alpha3.NodeUnprepareResourcesResponse.ClaimsEntry\x1a\x66\n\x0b\x43laimsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x46\n\x05value\x18\x02 \x01(\x0b\x32\x37.devlet.wire.dra_v1alpha3.NodeUnprepareResourceResponse:\x02\x38\x01".\n\x1dNodeUnprepareResourceResponse\x12\r\n\x05\x65rror\x18\x01 \x01(\tb\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"devlet/wire/dra_v1alpha3/api.proto\x12\x18\x64\x65vlet.wire.dra_v1alpha3\"N\n\x05\x43laim\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x17\n\x0fresource_handle\x18\x04 \x01(\t\"N\n\x1bNodePrepareResourcesRequest\x12/\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x1f.devlet.wire.dra_v1alpha3.Claim\"\xd8\x01\n\x1cNodePrepareResourcesResponse\x12R\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x42.devlet.wire.dra_v1alpha3.NodePrepareResourcesResponse.ClaimsEntry\x1a\x64\n\x0b\x43laimsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x44\n\x05value\x18\x02 \x01(\x0b\x32\x35.devlet.wire.dra_v1alpha3.NodePrepareResourceResponse:\x02\x38\x01\"A\n\x1bNodePrepareResourceResponse\x12\x13\n\x0b\x63\x64i_devices\x18\x01 \x03(\t\x12\r\n\x05\x65rror\x18\x02 \x01(\t\"P\n\x1dNodeUnprepareResourcesRequest\x12/\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x1f.devlet.wire.dra_v1alpha3.Claim\"\xde\x01\n\x1eNodeUnprepareResourcesResponse\x12T\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x44.devlet.wire.dra_v1alpha3.NodeUnprepareResourcesResponse.ClaimsEntry\x1a\x66\n\x0b\x43laimsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x46\n\x05value\x18\x02 \x01(\x0b\x32\x37.devlet.wire.dra_v1alpha3.NodeUnprepareResourceResponse:\x02\x38\x01\".\n\x1dNodeUnprepareResourceResponse\x12\r\n\x05\x65rror\x18\x01 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "devlet.wire.dra_v1alpha3.api_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'devlet.wire.dra_v1alpha3.api_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._loaded_options = None
-    _globals["_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_options = b"8\001"
-    _globals["_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._loaded_options = None
-    _globals["_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_options = b"8\001"
-    _globals["_CLAIM"]._serialized_start = 64
-    _globals["_CLAIM"]._serialized_end = 142
-    _globals["_NODEPREPARERESOURCESREQUEST"]._serialized_start = 144
-    _globals["_NODEPREPARERESOURCESREQUEST"]._serialized_end = 222
-    _globals["_NODEPREPARERESOURCESRESPONSE"]._serialized_start = 225
-    _globals["_NODEPREPARERESOURCESRESPONSE"]._serialized_end = 441
-    _globals["_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_start = 341
-    _globals["_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_end = 441
-    _globals["_NODEPREPARERESOURCERESPONSE"]._serialized_start = 443
-    _globals["_NODEPREPARERESOURCERESPONSE"]._serialized_end = 508
-    _globals["_NODEUNPREPARERESOURCESREQUEST"]._serialized_start = 510
-    _globals["_NODEUNPREPARERESOURCESREQUEST"]._serialized_end = 590
-    _globals["_NODEUNPREPARERESOURCESRESPONSE"]._serialized_start = 593
-    _globals["_NODEUNPREPARERESOURCESRESPONSE"]._serialized_end = 815
-    _globals["_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_start = 713
-    _globals["_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_end = 815
-    _globals["_NODEUNPREPARERESOURCERESPONSE"]._serialized_start = 817
-    _globals["_NODEUNPREPARERESOURCERESPONSE"]._serialized_end = 863
+  DESCRIPTOR._loaded_options = None
+  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._loaded_options = None
+  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_options = b'8\001'
+  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._loaded_options = None
+  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_options = b'8\001'
+  _globals['_CLAIM']._serialized_start=64
+  _globals['_CLAIM']._serialized_end=142
+  _globals['_NODEPREPARERESOURCESREQUEST']._serialized_start=144
+  _globals['_NODEPREPARERESOURCESREQUEST']._serialized_end=222
+  _globals['_NODEPREPARERESOURCESRESPONSE']._serialized_start=225
+  _globals['_NODEPREPARERESOURCESRESPONSE']._serialized_end=441
+  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_start=341
+  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_end=441
+  _globals['_NODEPREPARERESOURCERESPONSE']._serialized_start=443
+  _globals['_NODEPREPARERESOURCERESPONSE']._serialized_end=508
+  _globals['_NODEUNPREPARERESOURCESREQUEST']._serialized_start=510
+  _globals['_NODEUNPREPARERESOURCESREQUEST']._serialized_end=590
+  _globals['_NODEUNPREPARERESOURCESRESPONSE']._serialized_start=593
+  _globals['_NODEUNPREPARERESOURCESRESPONSE']._serialized_end=815
+  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_start=713
+  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_end=815
+  _globals['_NODEUNPREPARERESOURCERESPONSE']._serialized_start=817
+  _globals['_NODEUNPREPARERESOURCERESPONSE']._serialized_end=863
 # @@protoc_insertion_point(module_scope)

@@ -4,52 +4,55 @@
 # source: devlet/wire/dra_v1beta1/api.proto
 # Protobuf Python Version: 6.31.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 6, 31, 1, "", "devlet/wire/dra_v1beta1/api.proto"
+    _runtime_version.Domain.PUBLIC,
+    6,
+    31,
+    1,
+    '',
+    'devlet/wire/dra_v1beta1/api.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n!devlet/wire/dra_v1beta1/api.proto\x12\x17\x64\x65vlet.wire.dra_v1beta1"5\n\x05\x43laim\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t"M\n\x1bNodePrepareResourcesRequest\x12.\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x1e.devlet.wire.dra_v1beta1.Claim"\xd6\x01\n\x1cNodePrepareResourcesResponse\x12Q\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x41.devlet.wire.dra_v1beta1.NodePrepareResourcesResponse.ClaimsEntry\x1a\x63\n\x0b\x43laimsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x43\n\x05value\x18\x02 \x01(\x0b\x32\x34.devlet.wire.dra_v1beta1.NodePrepareResourceResponse:\x02\x38\x01"^\n\x1bNodePrepareResourceResponse\x12\x30\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x1f.devlet.wire.dra_v1beta1.Device\x12\r\n\x05\x65rror\x18\x02 \x01(\t"_\n\x06\x44\x65vice\x12\x15\n\rrequest_names\x18\x01 \x03(\t\x12\x11\n\tpool_name\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x03 \x01(\t\x12\x16\n\x0e\x63\x64i_device_ids\x18\x04 \x03(\t"O\n\x1dNodeUnprepareResourcesRequest\x12.\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x1e.devlet.wire.dra_v1beta1.Claim"\xdc\x01\n\x1eNodeUnprepareResourcesResponse\x12S\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x43.devlet.wire.dra_v1beta1.NodeUnprepareResourcesResponse.ClaimsEntry\x1a\x65\n\x0b\x43laimsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x45\n\x05value\x18\x02 \x01(\x0b\x32\x36.devlet.wire.dra_v1beta1.NodeUnprepareResourceResponse:\x02\x38\x01".\n\x1dNodeUnprepareResourceResponse\x12\r\n\x05\x65rror\x18\x01 \x01(\tb\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!devlet/wire/dra_v1beta1/api.proto\x12\x17\x64\x65vlet.wire.dra_v1beta1\"5\n\x05\x43laim\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\"M\n\x1bNodePrepareResourcesRequest\x12.\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x1e.devlet.wire.dra_v1beta1.Claim\"\xd6\x01\n\x1cNodePrepareResourcesResponse\x12Q\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x41.devlet.wire.dra_v1beta1.NodePrepareResourcesResponse.ClaimsEntry\x1a\x63\n\x0b\x43laimsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x43\n\x05value\x18\x02 \x01(\x0b\x32\x34.devlet.wire.dra_v1beta1.NodePrepareResourceResponse:\x02\x38\x01\"^\n\x1bNodePrepareResourceResponse\x12\x30\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x1f.devlet.wire.dra_v1beta1.Device\x12\r\n\x05\x65rror\x18\x02 \x01(\t\"_\n\x06\x44\x65vice\x12\x15\n\rrequest_names\x18\x01 \x03(\t\x12\x11\n\tpool_name\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x03 \x01(\t\x12\x16\n\x0e\x63\x64i_device_ids\x18\x04 \x03(\t\"O\n\x1dNodeUnprepareResourcesRequest\x12.\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x1e.devlet.wire.dra_v1beta1.Claim\"\xdc\x01\n\x1eNodeUnprepareResourcesResponse\x12S\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x43.devlet.wire.dra_v1beta1.NodeUnprepareResourcesResponse.ClaimsEntry\x1a\x65\n\x0b\x43laimsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x45\n\x05value\x18\x02 \x01(\x0b\x32\x36.devlet.wire.dra_v1beta1.NodeUnprepareResourceResponse:\x02\x38\x01\".\n\x1dNodeUnprepareResourceResponse\x12\r\n\x05\x65rror\x18\x01 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "devlet.wire.dra_v1beta1.api_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'devlet.wire.dra_v1beta1.api_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._loaded_options = None
-    _globals["_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_options = b"8\001"
-    _globals["_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._loaded_options = None
-    _globals["_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_options = b"8\001"
-    _globals["_CLAIM"]._serialized_start = 62
-    _globals["_CLAIM"]._serialized_end = 115
-    _globals["_NODEPREPARERESOURCESREQUEST"]._serialized_start = 117
-    _globals["_NODEPREPARERESOURCESREQUEST"]._serialized_end = 194
-    _globals["_NODEPREPARERESOURCESRESPONSE"]._serialized_start = 197
-    _globals["_NODEPREPARERESOURCESRESPONSE"]._serialized_end = 411
-    _globals["_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_start = 312
-    _globals["_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_end = 411
-    _globals["_NODEPREPARERESOURCERESPONSE"]._serialized_start = 413
-    _globals["_NODEPREPARERESOURCERESPONSE"]._serialized_end = 507
-    _globals["_DEVICE"]._serialized_start = 509
-    _globals["_DEVICE"]._serialized_end = 604
-    _globals["_NODEUNPREPARERESOURCESREQUEST"]._serialized_start = 606
-    _globals["_NODEUNPREPARERESOURCESREQUEST"]._serialized_end = 685
-    _globals["_NODEUNPREPARERESOURCESRESPONSE"]._serialized_start = 688
-    _globals["_NODEUNPREPARERESOURCESRESPONSE"]._serialized_end = 908
-    _globals["_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_start = 807
-    _globals["_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY"]._serialized_end = 908
-    _globals["_NODEUNPREPARERESOURCERESPONSE"]._serialized_start = 910
-    _globals["_NODEUNPREPARERESOURCERESPONSE"]._serialized_end = 956
+  DESCRIPTOR._loaded_options = None
+  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._loaded_options = None
+  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_options = b'8\001'
+  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._loaded_options = None
+  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_options = b'8\001'
+  _globals['_CLAIM']._serialized_start=62
+  _globals['_CLAIM']._serialized_end=115
+  _globals['_NODEPREPARERESOURCESREQUEST']._serialized_start=117
+  _globals['_NODEPREPARERESOURCESREQUEST']._serialized_end=194
+  _globals['_NODEPREPARERESOURCESRESPONSE']._serialized_start=197
+  _globals['_NODEPREPARERESOURCESRESPONSE']._serialized_end=411
+  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_start=312
+  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_end=411
+  _globals['_NODEPREPARERESOURCERESPONSE']._serialized_start=413
+  _globals['_NODEPREPARERESOURCERESPONSE']._serialized_end=507
+  _globals['_DEVICE']._serialized_start=509
+  _globals['_DEVICE']._serialized_end=604
+  _globals['_NODEUNPREPARERESOURCESREQUEST']._serialized_start=606
+  _globals['_NODEUNPREPARERESOURCESREQUEST']._serialized_end=685
+  _globals['_NODEUNPREPARERESOURCESRESPONSE']._serialized_start=688
+  _globals['_NODEUNPREPARERESOURCESRESPONSE']._serialized_end=908
+  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_start=807
+  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_end=908
+  _globals['_NODEUNPREPARERESOURCERESPONSE']._serialized_start=910
+  _globals['_NODEUNPREPARERESOURCERESPONSE']._serialized_end=956
 # @@protoc_insertion_point(module_scope)

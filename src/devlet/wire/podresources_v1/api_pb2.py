@@ -4,58 +4,61 @@
 # source: devlet/wire/podresources_v1/api.proto
 # Protobuf Python Version: 6.31.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 6, 31, 1, "", "devlet/wire/podresources_v1/api.proto"
+    _runtime_version.Domain.PUBLIC,
+    6,
+    31,
+    1,
+    '',
+    'devlet/wire/podresources_v1/api.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n%devlet/wire/podresources_v1/api.proto\x12\x1b\x64\x65vlet.wire.podresources_v1"\x1d\n\x1b\x41llocatableResourcesRequest"\xad\x01\n\x1c\x41llocatableResourcesResponse\x12>\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32-.devlet.wire.podresources_v1.ContainerDevices\x12\x0f\n\x07\x63pu_ids\x18\x02 \x03(\x03\x12<\n\x06memory\x18\x03 \x03(\x0b\x32,.devlet.wire.podresources_v1.ContainerMemory"\x19\n\x17ListPodResourcesRequest"\\\n\x18ListPodResourcesResponse\x12@\n\rpod_resources\x18\x01 \x03(\x0b\x32).devlet.wire.podresources_v1.PodResources"A\n\x16GetPodResourcesRequest\x12\x10\n\x08pod_name\x18\x01 \x01(\t\x12\x15\n\rpod_namespace\x18\x02 \x01(\t"[\n\x17GetPodResourcesResponse\x12@\n\rpod_resources\x18\x01 \x01(\x0b\x32).devlet.wire.podresources_v1.PodResources"t\n\x0cPodResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12\x43\n\ncontainers\x18\x03 \x03(\x0b\x32/.devlet.wire.podresources_v1.ContainerResources"\xfa\x01\n\x12\x43ontainerResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12>\n\x07\x64\x65vices\x18\x02 \x03(\x0b\x32-.devlet.wire.podresources_v1.ContainerDevices\x12\x0f\n\x07\x63pu_ids\x18\x03 \x03(\x03\x12<\n\x06memory\x18\x04 \x03(\x0b\x32,.devlet.wire.podresources_v1.ContainerMemory\x12G\n\x11\x64ynamic_resources\x18\x05 \x03(\x0b\x32,.devlet.wire.podresources_v1.DynamicResource"q\n\x0f\x43ontainerMemory\x12\x13\n\x0bmemory_type\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x04\x12;\n\x08topology\x18\x03 \x01(\x0b\x32).devlet.wire.podresources_v1.TopologyInfo"z\n\x10\x43ontainerDevices\x12\x15\n\rresource_name\x18\x01 \x01(\t\x12\x12\n\ndevice_ids\x18\x02 \x03(\t\x12;\n\x08topology\x18\x03 \x01(\x0b\x32).devlet.wire.podresources_v1.TopologyInfo"D\n\x0cTopologyInfo\x12\x34\n\x05nodes\x18\x01 \x03(\x0b\x32%.devlet.wire.podresources_v1.NUMANode"\x16\n\x08NUMANode\x12\n\n\x02ID\x18\x01 \x01(\x03"\x89\x01\n\x0f\x44ynamicResource\x12\x12\n\nclaim_name\x18\x02 \x01(\t\x12\x17\n\x0f\x63laim_namespace\x18\x03 \x01(\t\x12\x43\n\x0f\x63laim_resources\x18\x04 \x03(\x0b\x32*.devlet.wire.podresources_v1.ClaimResourceJ\x04\x08\x01\x10\x02"\xad\x01\n\rClaimResource\x12;\n\x0b\x63\x64i_devices\x18\x01 \x03(\x0b\x32&.devlet.wire.podresources_v1.CDIDevice\x12\x13\n\x0b\x64river_name\x18\x02 \x01(\t\x12\x11\n\tpool_name\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x04 \x01(\t\x12\x15\n\x08share_id\x18\x05 \x01(\tH\x00\x88\x01\x01\x42\x0b\n\t_share_id"\x19\n\tCDIDevice\x12\x0c\n\x04name\x18\x01 \x01(\tb\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%devlet/wire/podresources_v1/api.proto\x12\x1b\x64\x65vlet.wire.podresources_v1\"\x1d\n\x1b\x41llocatableResourcesRequest\"\xad\x01\n\x1c\x41llocatableResourcesResponse\x12>\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32-.devlet.wire.podresources_v1.ContainerDevices\x12\x0f\n\x07\x63pu_ids\x18\x02 \x03(\x03\x12<\n\x06memory\x18\x03 \x03(\x0b\x32,.devlet.wire.podresources_v1.ContainerMemory\"\x19\n\x17ListPodResourcesRequest\"\\\n\x18ListPodResourcesResponse\x12@\n\rpod_resources\x18\x01 \x03(\x0b\x32).devlet.wire.podresources_v1.PodResources\"A\n\x16GetPodResourcesRequest\x12\x10\n\x08pod_name\x18\x01 \x01(\t\x12\x15\n\rpod_namespace\x18\x02 \x01(\t\"[\n\x17GetPodResourcesResponse\x12@\n\rpod_resources\x18\x01 \x01(\x0b\x32).devlet.wire.podresources_v1.PodResources\"t\n\x0cPodResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12\x43\n\ncontainers\x18\x03 \x03(\x0b\x32/.devlet.wire.podresources_v1.ContainerResources\"\xfa\x01\n\x12\x43ontainerResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12>\n\x07\x64\x65vices\x18\x02 \x03(\x0b\x32-.devlet.wire.podresources_v1.ContainerDevices\x12\x0f\n\x07\x63pu_ids\x18\x03 \x03(\x03\x12<\n\x06memory\x18\x04 \x03(\x0b\x32,.devlet.wire.podresources_v1.ContainerMemory\x12G\n\x11\x64ynamic_resources\x18\x05 \x03(\x0b\x32,.devlet.wire.podresources_v1.DynamicResource\"q\n\x0f\x43ontainerMemory\x12\x13\n\x0bmemory_type\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x04\x12;\n\x08topology\x18\x03 \x01(\x0b\x32).devlet.wire.podresources_v1.TopologyInfo\"z\n\x10\x43ontainerDevices\x12\x15\n\rresource_name\x18\x01 \x01(\t\x12\x12\n\ndevice_ids\x18\x02 \x03(\t\x12;\n\x08topology\x18\x03 \x01(\x0b\x32).devlet.wire.podresources_v1.TopologyInfo\"D\n\x0cTopologyInfo\x12\x34\n\x05nodes\x18\x01 \x03(\x0b\x32%.devlet.wire.podresources_v1.NUMANode\"\x16\n\x08NUMANode\x12\n\n\x02ID\x18\x01 \x01(\x03\"\x89\x01\n\x0f\x44ynamicResource\x12\x12\n\nclaim_name\x18\x02 \x01(\t\x12\x17\n\x0f\x63laim_namespace\x18\x03 \x01(\t\x12\x43\n\x0f\x63laim_resources\x18\x04 \x03(\x0b\x32*.devlet.wire.podresources_v1.ClaimResourceJ\x04\x08\x01\x10\x02\"\xad\x01\n\rClaimResource\x12;\n\x0b\x63\x64i_devices\x18\x01 \x03(\x0b\x32&.devlet.wire.podresources_v1.CDIDevice\x12\x13\n\x0b\x64river_name\x18\x02 \x01(\t\x12\x11\n\tpool_name\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65vice_name\x18\x04 \x01(\t\x12\x15\n\x08share_id\x18\x05 \x01(\tH\x00\x88\x01\x01\x42\x0b\n\t_share_id\"\x19\n\tCDIDevice\x12\x0c\n\x04name\x18\x01 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "devlet.wire.podresources_v1.api_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'devlet.wire.podresources_v1.api_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_ALLOCATABLERESOURCESREQUEST"]._serialized_start = 70
-    _globals["_ALLOCATABLERESOURCESREQUEST"]._serialized_end = 99
-    _globals["_ALLOCATABLERESOURCESRESPONSE"]._serialized_start = 102
-    _globals["_ALLOCATABLERESOURCESRESPONSE"]._serialized_end = 275
-    _globals["_LISTPODRESOURCESREQUEST"]._serialized_start = 277
-    _globals["_LISTPODRESOURCESREQUEST"]._serialized_end = 302
-    _globals["_LISTPODRESOURCESRESPONSE"]._serialized_start = 304
-    _globals["_LISTPODRESOURCESRESPONSE"]._serialized_end = 396
-    _globals["_GETPODRESOURCESREQUEST"]._serialized_start = 398
-    _globals["_GETPODRESOURCESREQUEST"]._serialized_end = 463
-    _globals["_GETPODRESOURCESRESPONSE"]._serialized_start = 465
-    _globals["_GETPODRESOURCESRESPONSE"]._serialized_end = 556
-    _globals["_PODRESOURCES"]._serialized_start = 558
-    _globals["_PODRESOURCES"]._serialized_end = 674
-    _globals["_CONTAINERRESOURCES"]._serialized_start = 677
-    _globals["_CONTAINERRESOURCES"]._serialized_end = 927
-    _globals["_CONTAINERMEMORY"]._serialized_start = 929
-    _globals["_CONTAINERMEMORY"]._serialized_end = 1042
-    _globals["_CONTAINERDEVICES"]._serialized_start = 1044
-    _globals["_CONTAINERDEVICES"]._serialized_end = 1166
-    _globals["_TOPOLOGYINFO"]._serialized_start = 1168
-    _globals["_TOPOLOGYINFO"]._serialized_end = 1236
-    _globals["_NUMANODE"]._serialized_start = 1238
-    _globals["_NUMANODE"]._serialized_end = 1260
-    _globals["_DYNAMICRESOURCE"]._serialized_start = 1263
-    _globals["_DYNAMICRESOURCE"]._serialized_end = 1400
-    _globals["_CLAIMRESOURCE"]._serialized_start = 1403
-    _globals["_CLAIMRESOURCE"]._serialized_end = 1576
-    _globals["_CDIDEVICE"]._serialized_start = 1578
-    _globals["_CDIDEVICE"]._serialized_end = 1603
+  DESCRIPTOR._loaded_options = None
+  _globals['_ALLOCATABLERESOURCESREQUEST']._serialized_start=70
+  _globals['_ALLOCATABLERESOURCESREQUEST']._serialized_end=99
+  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_start=102
+  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_end=275
+  _globals['_LISTPODRESOURCESREQUEST']._serialized_start=277
+  _globals['_LISTPODRESOURCESREQUEST']._serialized_end=302
+  _globals['_LISTPODRESOURCESRESPONSE']._serialized_start=304
+  _globals['_LISTPODRESOURCESRESPONSE']._serialized_end=396
+  _globals['_GETPODRESOURCESREQUEST']._serialized_start=398
+  _globals['_GETPODRESOURCESREQUEST']._serialized_end=463
+  _globals['_GETPODRESOURCESRESPONSE']._serialized_start=465
+  _globals['_GETPODRESOURCESRESPONSE']._serialized_end=556
+  _globals['_PODRESOURCES']._serialized_start=558
+  _globals['_PODRESOURCES']._serialized_end=674
+  _globals['_CONTAINERRESOURCES']._serialized_start=677
+  _globals['_CONTAINERRESOURCES']._serialized_end=927
+  _globals['_CONTAINERMEMORY']._serialized_start=929
+  _globals['_CONTAINERMEMORY']._serialized_end=1042
+  _globals['_CONTAINERDEVICES']._serialized_start=1044
+  _globals['_CONTAINERDEVICES']._serialized_end=1166
+  _globals['_TOPOLOGYINFO']._serialized_start=1168
+  _globals['_TOPOLOGYINFO']._serialized_end=1236
+  _globals['_NUMANODE']._serialized_start=1238
+  _globals['_NUMANODE']._serialized_end=1260
+  _globals['_DYNAMICRESOURCE']._serialized_start=1263
+  _globals['_DYNAMICRESOURCE']._serialized_end=1400
+  _globals['_CLAIMRESOURCE']._serialized_start=1403
+  _globals['_CLAIMRESOURCE']._serialized_end=1576
+  _globals['_CDIDEVICE']._serialized_start=1578
+  _globals['_CDIDEVICE']._serialized_end=1603
 # @@protoc_insertion_point(module_scope)

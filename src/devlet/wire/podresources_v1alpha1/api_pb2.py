@@ -4,38 +4,41 @@
 # source: devlet/wire/podresources_v1alpha1/api.proto
 # Protobuf Python Version: 6.31.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 6, 31, 1, "", "devlet/wire/podresources_v1alpha1/api.proto"
+    _runtime_version.Domain.PUBLIC,
+    6,
+    31,
+    1,
+    '',
+    'devlet/wire/podresources_v1alpha1/api.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n+devlet/wire/podresources_v1alpha1/api.proto\x12!devlet.wire.podresources_v1alpha1"\x19\n\x17ListPodResourcesRequest"b\n\x18ListPodResourcesResponse\x12\x46\n\rpod_resources\x18\x01 \x03(\x0b\x32/.devlet.wire.podresources_v1alpha1.PodResources"z\n\x0cPodResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12I\n\ncontainers\x18\x03 \x03(\x0b\x32\x35.devlet.wire.podresources_v1alpha1.ContainerResources"h\n\x12\x43ontainerResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x44\n\x07\x64\x65vices\x18\x02 \x03(\x0b\x32\x33.devlet.wire.podresources_v1alpha1.ContainerDevices"=\n\x10\x43ontainerDevices\x12\x15\n\rresource_name\x18\x01 \x01(\t\x12\x12\n\ndevice_ids\x18\x02 \x03(\tb\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+devlet/wire/podresources_v1alpha1/api.proto\x12!devlet.wire.podresources_v1alpha1\"\x19\n\x17ListPodResourcesRequest\"b\n\x18ListPodResourcesResponse\x12\x46\n\rpod_resources\x18\x01 \x03(\x0b\x32/.devlet.wire.podresources_v1alpha1.PodResources\"z\n\x0cPodResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12I\n\ncontainers\x18\x03 \x03(\x0b\x32\x35.devlet.wire.podresources_v1alpha1.ContainerResources\"h\n\x12\x43ontainerResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x44\n\x07\x64\x65vices\x18\x02 \x03(\x0b\x32\x33.devlet.wire.podresources_v1alpha1.ContainerDevices\"=\n\x10\x43ontainerDevices\x12\x15\n\rresource_name\x18\x01 \x01(\t\x12\x12\n\ndevice_ids\x18\x02 \x03(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "devlet.wire.podresources_v1alpha1.api_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'devlet.wire.podresources_v1alpha1.api_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_LISTPODRESOURCESREQUEST"]._serialized_start = 82
-    _globals["_LISTPODRESOURCESREQUEST"]._serialized_end = 107
-    _globals["_LISTPODRESOURCESRESPONSE"]._serialized_start = 109
-    _globals["_LISTPODRESOURCESRESPONSE"]._serialized_end = 207
-    _globals["_PODRESOURCES"]._serialized_start = 209
-    _globals["_PODRESOURCES"]._serialized_end = 331
-    _globals["_CONTAINERRESOURCES"]._serialized_start = 333
-    _globals["_CONTAINERRESOURCES"]._serialized_end = 437
-    _globals["_CONTAINERDEVICES"]._serialized_start = 439
-    _globals["_CONTAINERDEVICES"]._serialized_end = 500
+  DESCRIPTOR._loaded_options = None
+  _globals['_LISTPODRESOURCESREQUEST']._serialized_start=82
+  _globals['_LISTPODRESOURCESREQUEST']._serialized_end=107
+  _globals['_LISTPODRESOURCESRESPONSE']._serialized_start=109
+  _globals['_LISTPODRESOURCESRESPONSE']._serialized_end=207
+  _globals['_PODRESOURCES']._serialized_start=209
+  _globals['_PODRESOURCES']._serialized_end=331
+  _globals['_CONTAINERRESOURCES']._serialized_start=333
+  _globals['_CONTAINERRESOURCES']._serialized_end=437
+  _globals['_CONTAINERDEVICES']._serialized_start=439
+  _globals['_CONTAINERDEVICES']._serialized_end=500
 # @@protoc_insertion_point(module_scope)
