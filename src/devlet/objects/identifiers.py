@@ -18,6 +18,7 @@ __all__ = [
     "DeviceName",
     "DriverName",
     "NodeName",
+    "ObjectKey",
     "PodName",
     "PodUID",
     "PoolName",
@@ -39,6 +40,7 @@ PoolName = NewType("PoolName", str)
 DeviceName = NewType("DeviceName", str)
 ShareID = NewType("ShareID", str)
 RequestRef = NewType("RequestRef", str)  # a request of a claim, or `request/subrequest`
+ObjectKey = tuple[str, str]  # namespace (empty for objects without one) and name
 ResourceName = NewType("ResourceName", str)  # as in limits: `cpu`, `gpu.example.com/gpu`
 DeviceID = NewType("DeviceID", str)  # as a device plugin calls its devices
 
