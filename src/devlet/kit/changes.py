@@ -12,8 +12,8 @@ class Changes:
         ...                       # look at what may change, and await other things
         await changes.after(seen)
 
-    The wait returns at once if there was a change since `seen` was read, so no change is missed, and a task that is slow
-    sees several changes as one.
+    The wait returns at once if there was a change since `seen` was read, so no change is missed. A task that is
+    slow sees several changes as one.
     """
 
     __slots__ = ("_next", "version")
