@@ -13,16 +13,7 @@ from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
 from devlet.testing.grpc_loop import GrpcLoop
 from devlet.testing.waiting import until
 from tests.support.claim_node import ClaimNode, claim_pod, given
-
-
-def fill(path: Path) -> None:
-    with path.open("wb", buffering=0) as file:
-        for size in (4096, 1):
-            try:
-                while file.write(bytes(size)):
-                    pass
-            except OSError:
-                continue
+from tests.support.small_disk import fill
 
 
 async def story(root: Path, beside: Path) -> dict[str, Any]:

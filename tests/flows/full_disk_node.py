@@ -12,17 +12,9 @@ from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.grpc_loop import GrpcLoop
 from devlet.testing.node_process import NodeProcess, pod
 from devlet.testing.waiting import until
+from tests.support.small_disk import fill
 
 GPU = "vendor.com/gpu"
-
-
-def fill(path: Path) -> None:
-    with path.open("wb", buffering=0) as file:
-        try:
-            while file.write(bytes(4096)):
-                pass
-        except OSError:
-            return
 
 
 async def story(root: Path) -> dict[str, Any]:

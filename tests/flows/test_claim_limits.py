@@ -17,7 +17,7 @@ from devlet.state.claim_encoder import Encoder
 from devlet.state.claim_entry import ClaimEntry
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
 from tests.support.claim_node import ClaimNode, claim_pod, given
-from tests.support.small_disk import in_mount_namespace
+from tests.support.small_disk import in_mount_namespace, on_small_disk
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
@@ -83,10 +83,9 @@ def test_on_a_full_disk_claims_are_neither_prepared_nor_forgotten_until_there_is
     small, beside = root / "r", root / "b"
     for directory in (small, beside):
         directory.mkdir(mode=0o700)
-    script = 'mount -t tmpfs -o size=1m,mode=700 tmpfs "$1" && exec "$2" "$3" "$1" "$4"'
     story = ["-m", "tests.flows.full_disk_claims"]
-    arguments = ["sh", "-c", script, "sh", str(small), sys.executable, *story, str(beside)]
-    run = subprocess.run([*(in_mount_namespace() or []), *arguments], capture_output=True, timeout=120)
+    command = on_small_disk(small, "1m", [sys.executable, *story, str(small), str(beside)])
+    run = subprocess.run(command, capture_output=True, timeout=300)
     assert run.returncode == 0, run.stderr.decode()
     full = f"{small / CHECKPOINT} cannot be written: No space left on device"
     assert json.loads(run.stdout) == {

@@ -22,7 +22,7 @@ from devlet.plugins.devices import Device, Options
 from devlet.testing.fake_device_plugin import NO_RESPONSE, FakeDevicePlugin, large_answer
 from devlet.testing.node_process import NodeProcess, devices_in_status, pod
 from devlet.testing.waiting import until
-from tests.support.small_disk import in_mount_namespace
+from tests.support.small_disk import in_mount_namespace, on_small_disk
 
 pytestmark = [pytest.mark.anyio]
 
@@ -443,10 +443,9 @@ async def test_a_wrong_list_is_said_of_the_plugin_and_takes_nothing_from_anybody
 def test_on_a_full_disk_pods_with_devices_wait_and_nothing_is_lost(root: Path) -> None:
     plugins = root / "device-plugins"
     plugins.mkdir(mode=0o700)
-    script = 'mount -t tmpfs -o size=256k,mode=700 tmpfs "$1/device-plugins" && exec "$2" "$3" "$1"'
-    story = Path(__file__).with_name("full_disk_node.py")
-    command = [*(in_mount_namespace() or []), "sh", "-c", script, "sh", str(root), sys.executable, str(story)]
-    run = subprocess.run(command, capture_output=True, timeout=120)
+    story = ["-m", "tests.flows.full_disk_node"]
+    command = on_small_disk(plugins, "256k", [sys.executable, *story, str(root)])
+    run = subprocess.run(command, capture_output=True, timeout=300)
     assert run.returncode == 0, run.stderr.decode()
     checkpoint = plugins / "kubelet_internal_checkpoint"
     assert json.loads(run.stdout) == {

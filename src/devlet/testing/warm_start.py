@@ -45,9 +45,10 @@ _PR_SET_PDEATHSIG = 1
 
 async def start(argv: Sequence[str], log: int, env: Mapping[str, str], cwd: Path | None) -> "ForkedProcess":
     """Start `python -m MODULE …` or `python FILE …`. Both outputs go to the file descriptor `log`."""
-    status = _ask(argv, [_nothing(), log, log], env, cwd)
-    await anyio.wait_readable(status)
-    return ForkedProcess(_pid(status), status)
+    with _ask(argv, [_nothing(), log, log], env, cwd) as status:
+        with anyio.CancelScope(shield=True):  # the caller can end the process only once it has its pid
+            await anyio.wait_readable(status)
+        return ForkedProcess(_pid(status), status.detach())
 
 
 def run(
@@ -83,7 +84,11 @@ def _ask(argv: Sequence[str], files: Sequence[int], env: Mapping[str, str], cwd:
     request = json.dumps({"argv": argv[1:], "env": dict(env), "cwd": str(cwd or os.getcwd())}).encode()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
-        socket.send_fds(_forker(), [request], [*files, theirs.fileno()])
+        try:
+            socket.send_fds(_forker(), [request], [*files, theirs.fileno()])
+        except BaseException:
+            ours.close()
+            raise
     return ours
 
 
@@ -102,10 +107,11 @@ def _pid(status: socket.socket) -> int:
 class ForkedProcess:
     """A process that was started by a fork. Its exit status comes from the process that forked it."""
 
-    def __init__(self, pid: int, status: socket.socket) -> None:
+    def __init__(self, pid: int, status: int) -> None:
+        """`status` is the file descriptor that the exit status comes from. This object closes it."""
         self.pid = pid
         self._status = status
-        self._status.setblocking(False)
+        os.set_blocking(status, False)
         self._returncode: int | None = None
         self._waiting = anyio.Lock()
 
@@ -113,8 +119,8 @@ class ForkedProcess:
     def returncode(self) -> int | None:
         if self._returncode is None:
             with suppress(BlockingIOError):
-                self._returncode = int(self._status.recv(_MAX_STATUS) or -signal.SIGKILL)
-                self._status.close()
+                self._returncode = int(os.read(self._status, _MAX_STATUS) or -signal.SIGKILL)
+                os.close(self._status)
         return self._returncode
 
     def send_signal(self, number: signal.Signals) -> None:
@@ -129,7 +135,8 @@ class ForkedProcess:
                 await anyio.wait_readable(self._status)
 
     def __del__(self) -> None:
-        self._status.close()
+        if self._returncode is None:  # not a socket object, which warns if the collector gets to it first
+            os.close(self._status)
 
 
 @cache

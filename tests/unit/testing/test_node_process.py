@@ -69,5 +69,5 @@ async def test_a_reboot_leaves_another_boot_id(root: Path) -> None:
 def test_a_pod_has_its_limits_and_the_annotations_of_the_runtime() -> None:
     document = pod("p", {GPU: 2}, restart="Never", run_for="1s", exit_code="3")
     assert document["metadata"]["annotations"] == {"devlet.dev/run-for": "1s", "devlet.dev/exit-code": "3"}
-    assert document["spec"]["containers"][0]["resources"] == {"limits": {GPU: "2"}}
+    assert document["spec"]["containers"][0]["resources"] == {"requests": {GPU: "2"}, "limits": {GPU: "2"}}
     assert devices_in_status(document) == {}

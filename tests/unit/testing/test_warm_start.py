@@ -1,8 +1,12 @@
+import gc
+import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+import anyio
 import pytest
 
 from devlet.kit.processes import line, process
@@ -74,6 +78,29 @@ async def test_a_process_that_is_killed_reports_the_signal(program: Path) -> Non
         with deadline():
             assert await running.wait() == -signal.SIGKILL
         running.send_signal(signal.SIGTERM)  # its pid may belong to another process by now
+
+
+async def test_a_start_that_is_cancelled_returns_the_process_so_that_the_caller_can_end_it(program: Path) -> None:
+    with (program / "log").open("wb") as log, anyio.CancelScope() as scope:
+        scope.cancel()
+        running = await warm_start.start(command("wait"), log.fileno(), {}, program)
+    assert running.returncode is None
+    running.send_signal(signal.SIGKILL)
+    with deadline():
+        assert await running.wait() == -signal.SIGKILL
+
+
+async def test_a_process_that_nobody_waited_for_is_collected_without_a_warning(program: Path) -> None:
+    with (program / "log").open("wb") as log:
+        running = await warm_start.start(command("wait"), log.fileno(), {}, program)
+    os.kill(running.pid, signal.SIGKILL)
+    cycle: list[object] = [running]
+    cycle.append(cycle)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del running, cycle
+        gc.collect()
+    assert [str(each.message) for each in caught if "socket" in str(each.message)] == []
 
 
 async def test_a_command_that_is_not_a_python_module_is_refused(tmp_path: Path) -> None:
