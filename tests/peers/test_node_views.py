@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_type_hints
 
 import anyio
 import pytest
@@ -19,6 +19,7 @@ from devlet.node.views import device_documents, plugin_documents
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ClaimName, ContainerName, DeviceID, DriverName, PodUID, ResourceName
 from devlet.objects.kinds import BUILT_IN
+from devlet.objects.views.device import DeviceStatus
 from devlet.plugins.dra import DriverRecord, Service
 from tests.support.peers.kube_programs import kube_controller_manager
 
@@ -127,6 +128,7 @@ async def test_the_controllers_of_kubernetes_leave_them_alone(peers: "Peers", ku
 
 async def test_kubectl_explains_them_and_can_change_nothing(kubectl: Kubectl) -> None:
     code, text = await kubectl("explain", "devices.status.holder")
-    assert (code, "Who has it." in text) == (0, True)
+    description, *_ = get_type_hints(DeviceStatus, include_extras=True)["holder"].__metadata__
+    assert (code, description in text) == (0, True)
     code, text = await kubectl("delete", "device", "g0")
     assert (code, "MethodNotAllowed" in text) == (1, True)
