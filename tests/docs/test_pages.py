@@ -52,5 +52,5 @@ def test_every_dependency_has_its_reason() -> None:
     groups = project["dependency-groups"]
     texts = [*project["project"]["dependencies"], *groups["build"], *(t for t in groups["dev"] if isinstance(t, str))]
     names = {match[0] for text in texts if (match := re.match(r"[A-Za-z0-9-]+", text))}
-    page = (ROOT / "docs" / "dependencies.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "dependencies.md").read_text()
     assert {name for name in names if f"`{name}`" not in page} == set()

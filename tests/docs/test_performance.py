@@ -35,46 +35,46 @@ def loaded(script: str) -> ModuleType:
 
 def test_every_script_that_make_bench_runs_is_on_the_page() -> None:
     scripts = [path.name for path in sorted((ROOT / "bench").glob("*.py")) if not path.name.startswith("_")]
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "performance.md").read_text()
     assert scripts and [name for name in scripts if f"bench/{name}" not in page] == []
 
 
 def test_every_measure_of_the_store_is_on_the_page() -> None:
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "performance.md").read_text()
     shown = [measure.what for measure in loaded("store").measures(1000, 100)]
     assert [what for what in shown if what not in page] == []
 
 
 def test_every_measure_of_the_api_is_on_the_page() -> None:
-    page, api = (ROOT / "docs" / "performance.md").read_text(), loaded("api")
+    page, api = (ROOT / "docs" / "contributing" / "performance.md").read_text(), loaded("api")
     shown = [api.START, api.IDLE_MEMORY, api.PEAK_MEMORY, *(measure.what for measure in api.measures(1000, (10, 100)))]
     assert [what for what in shown if what not in page] == []
 
 
 def test_every_measure_of_admission_is_on_the_page() -> None:
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "performance.md").read_text()
     shown = [measure.what for measure in loaded("admission").measures(256)]
     assert [what for what in shown if what not in page] == []
 
 
 def test_every_measure_of_preparing_claims_is_on_the_page() -> None:
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "performance.md").read_text()
     shown = [measure.how for measure in loaded("prepare").measures(256)]
     assert [how for how in shown if how not in page] == []
 
 
 def test_every_measure_of_a_node_for_a_test_is_on_the_page() -> None:
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "performance.md").read_text()
     assert [what for what in loaded("fixture").MEASURES if what not in page] == []
 
 
 def test_every_measure_of_a_node_over_time_is_on_the_page() -> None:
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "performance.md").read_text()
     assert [what for what in loaded("churn").MEASURES if what not in page] == []
 
 
 def test_every_workload_of_scheduling_is_on_the_page_and_has_its_bars() -> None:
-    page, schedule = (ROOT / "docs" / "performance.md").read_text(), loaded("schedule")
+    page, schedule = (ROOT / "docs" / "contributing" / "performance.md").read_text(), loaded("schedule")
     assert [workload.name for workload in schedule.FULL if workload.name not in page] == []
     rows = {workload.row(system) for workload in schedule.FULL for system in schedule.SYSTEMS}
     assert set(schedule.BARS) == rows
