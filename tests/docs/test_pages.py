@@ -1,4 +1,4 @@
-"""The pages of the project name only what exists: files, doors of the Makefile, rooms."""
+"""The pages of the project name only what exists: files, headings, commands of the Makefile, packages."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
-DOORS = ["demo", "test", "check", "peers", "test-peers", "bench"]
+COMMANDS = ["demo", "test", "check", "peers", "test-peers", "bench"]
 
 
 def targets() -> set[str]:
@@ -21,16 +21,29 @@ def test_a_link_leads_to_a_file(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_link_to_a_heading_leads_to_one(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?://|mailto:)([^)#\s]*)#([^)\s]+)\)", page.read_text())
+    assert [(link, title) for link, title in links if title not in anchors(page.parent / link if link else page)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_a_make_command_on_a_page_is_a_target(page: Path) -> None:
     named = set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", page.read_text(), re.MULTILINE))
     assert named - targets() == set()
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_a_door_is_explained_to_contributors(door: str) -> None:
-    assert door in targets()
-    assert f"`make {door}" in (ROOT / "CONTRIBUTING.md").read_text()
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_make_command_is_explained_to_contributors(command: str) -> None:
+    assert command in targets()
+    assert f"`make {command}" in (ROOT / "CONTRIBUTING.md").read_text()
 
 
 def test_the_architecture_page_lists_the_layers_that_are_checked() -> None:

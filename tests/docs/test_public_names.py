@@ -1,4 +1,4 @@
-"""What a public package lists at its door is what it holds."""
+"""The `__all__` of a public package lists what the package has."""
 
 import ast
 from importlib import import_module, util
