@@ -54,10 +54,10 @@ def test_the_architecture_page_lists_the_layers_that_are_checked() -> None:
     assert page[start : start + len(layers)] == layers
 
 
-def test_every_room_is_on_the_architecture_page() -> None:
-    rooms = {init.parent.name for init in (ROOT / "src" / "devlet").glob("*/__init__.py")}
+def test_every_package_is_on_the_architecture_page() -> None:
+    packages = {init.parent.name for init in (ROOT / "src" / "devlet").glob("*/__init__.py")}
     page = (ROOT / "docs" / "architecture.md").read_text()
-    assert {room for room in rooms if not re.search(rf"^  {room}/ ", page, re.MULTILINE)} == set()
+    assert {name for name in packages if not re.search(rf"^  {name}/ ", page, re.MULTILINE)} == set()
 
 
 def test_every_dependency_has_its_reason() -> None:
