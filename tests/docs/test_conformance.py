@@ -22,7 +22,7 @@ def marked() -> set[str]:
 
 
 def ids(source: str) -> Iterator[str]:
-    """The arguments of `pytest.mark.spec(…)`, wherever it is written."""
+    """Yield the arguments of every `pytest.mark.spec(…)`."""
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="mark"), attr="spec"), args=args):

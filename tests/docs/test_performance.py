@@ -1,4 +1,4 @@
-"""The benchmarks run, and the page about them shows what they show."""
+"""The benchmarks run, and docs/contributing/performance.md shows every measure."""
 
 import importlib.util
 import json
@@ -80,7 +80,7 @@ def test_every_workload_of_scheduling_is_on_the_page_and_has_its_bars() -> None:
     assert set(schedule.BARS) == rows
 
 
-def test_what_is_kept_of_a_rate_is_that_with_the_most_in_place_to_that_with_the_fewest() -> None:
+def test_the_kept_share_of_a_rate_compares_the_most_pods_in_place_with_the_fewest() -> None:
     admission = loaded("admission")
     rates = {10: [50.0, 60.0, 70.0], 0: [100.0, 200.0], 5: [1.0]}
     rows = {admission.Measure(n, 64, 1): admission.Row("", "/s", runs={"devlet": runs}) for n, runs in rates.items()}
@@ -100,7 +100,7 @@ def test_the_store_benchmark_runs_without_etcd(only: str, root: Path) -> None:
 
 
 def need(*programs: str) -> None:
-    """Where the programs are expected, their absence is a failure."""
+    """Skip the test if a program is not built, or fail it where the programs are required."""
     missing = [name for name in programs if not (PEERS / name).is_file()]
     if missing and (os.environ.get("CI") or os.environ.get("DEVLET_PEERS") == "required"):
         pytest.fail(f"{', '.join(missing)} not built: run `make peers`", pytrace=False)

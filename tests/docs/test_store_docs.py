@@ -1,3 +1,5 @@
+"""The example of docs/store.md prints what the page says."""
+
 import re
 import subprocess
 import sys
