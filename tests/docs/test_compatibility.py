@@ -20,7 +20,7 @@ def row(entry: dict[str, str]) -> str:
 
 
 def shown(reference: str, embedded: str) -> tuple[str, str]:
-    """Return the cells for both servers. Long lists show only the names that the other side lacks; pipes are escaped."""
+    """Return both cells, with pipes escaped. Long lists show only the names that the other side lacks."""
     ours, theirs = embedded.split(), reference.split()
     if len(theirs) > 20:
         more, own = missing(theirs, ours), missing(ours, theirs)

@@ -1,4 +1,4 @@
-"""docs/contributing/peers.md lists the programs and shows an example that runs. These tests need none of the programs."""
+"""docs/contributing/peers.md lists the programs and shows an example that runs. Needs none of the programs."""
 
 import re
 from pathlib import Path
