@@ -1,4 +1,4 @@
-"""What the tests of several pages do."""
+"""Fixtures for the tests of several pages."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def passed(root: Path) -> Callable[[Mapping[str, str]], str]:
-    """What pytest prints of a project with these files, which passes as users run it."""
+    """Run pytest on a project with these files as users do, assert that it passes, and return its output."""
 
     def run(files: Mapping[str, str]) -> str:
         for name, content in files.items():

@@ -18,7 +18,7 @@ CODE = (ROOT / "src" / "devlet" / "alloc" / "features.py").read_text()
 
 
 def steps() -> list[tuple[str, str]]:
-    """Commands, and what they print."""
+    """Return each command with its expected output."""
     blocks = "".join(re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL))
     return [(first, rest) for first, _, rest in (part.partition("\n") for part in re.split(r"(?m)^\$ ", blocks)[1:])]
 
@@ -51,7 +51,7 @@ def test_every_mode_is_described() -> None:
     assert set(re.findall(r"`([\w-]+)`:", row)) == set(MODES)
 
 
-def test_the_feature_that_is_named_exists() -> None:
+def test_the_feature_on_the_page_exists() -> None:
     (row,) = re.findall(r"^\| `features` \| (.*) \|$", PAGE, re.MULTILINE)
     named = re.findall(r'"-(\w+)"', row)
     assert named and set(named) <= set(Features.names())

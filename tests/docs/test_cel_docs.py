@@ -11,7 +11,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "cel.md").read_text()
 
 
 def transcript() -> list[tuple[str, str]]:
-    """Commands, and what they print."""
+    """Return each command with its expected output."""
     blocks = "".join(re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL))
     return [(first, rest) for first, _, rest in (part.partition("\n") for part in blocks.split("$ ")[1:])]
 

@@ -12,7 +12,7 @@ TIME = re.compile(r"\d{8}T\d{6}Z")
 
 
 def transcript() -> list[tuple[str, str]]:
-    """Commands, and what they print."""
+    """Return each command with its expected output."""
     blocks = "".join(re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL))
     return [(first, rest) for first, _, rest in (part.partition("\n") for part in blocks.split("$ ")[1:])]
 

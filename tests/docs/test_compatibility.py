@@ -20,7 +20,7 @@ def row(entry: dict[str, str]) -> str:
 
 
 def shown(reference: str, embedded: str) -> tuple[str, str]:
-    """Long lists of names are shown by what only one side has; a pipe would end the cell."""
+    """Return both cells, with pipes escaped. Long lists show only the names that the other side lacks."""
     ours, theirs = embedded.split(), reference.split()
     if len(theirs) > 20:
         more, own = missing(theirs, ours), missing(ours, theirs)
@@ -65,7 +65,7 @@ def test_the_table_of_releases_is_what_make_skew_recorded() -> None:
 
 
 def test_every_item_of_the_checklist_is_in_the_suite() -> None:
-    """1 to 81; the later ones run other programs, and have tests of their own."""
+    """Items 1 to 81. The later ones run other programs and have separate tests."""
     sources = "\n".join(path.read_text() for path in SUITE.glob("test_*.py"))
     asserted = {int(number) for number in re.findall(r'spec\("KA-10\.(\d+)"\)', sources)}
     assert sorted(set(range(1, 82)) - asserted) == []

@@ -1,4 +1,4 @@
-"""Every item of docs/conformance.md is asserted by a test, and every test names an item that exists."""
+"""Every item of docs/contributing/conformance.md is asserted by a test, and every test names an item that exists."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def listed() -> list[str]:
-    page = (ROOT / "docs" / "conformance.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "conformance.md").read_text()
     return re.findall(r"^\| ([A-Z]{2}-\S+) \|", page, re.MULTILINE)
 
 
@@ -22,7 +22,7 @@ def marked() -> set[str]:
 
 
 def ids(source: str) -> Iterator[str]:
-    """The arguments of `pytest.mark.spec(…)`, wherever it is written."""
+    """Yield the arguments of every `pytest.mark.spec(…)`."""
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="mark"), attr="spec"), args=args):

@@ -1,4 +1,4 @@
-"""The examples on devices, claims, scheduling and CDI, typed in as a reader would, print what the page says."""
+"""The examples on devices, claims, scheduling and CDI print what the page says, typed as a reader would type them."""
 
 import os
 import re
@@ -30,7 +30,7 @@ def section(page: str, title: str) -> str:
 
 
 def steps(page: str, title: str) -> list[tuple[str, str]]:
-    """(command, what it prints) of all console blocks of a section."""
+    """Return each command in the console blocks of a section, with its expected output."""
     typed = "\n".join(re.findall(r"```console\n(.*?)```", section(page, title), re.DOTALL))
     pieces = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", typed, re.MULTILINE)
     return [(command, output.rstrip("\n")) for command, output in pieces]
@@ -42,7 +42,7 @@ def write_files(folder: Path, text: str) -> None:
 
 
 class Terminal:
-    """In a folder of its own, which is the page's /tmp/dv1 too."""
+    """A shell in its own folder, which also stands for the page's /tmp/dv1."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder = folder
@@ -89,13 +89,13 @@ class Terminal:
 
 
 def timeless(text: str) -> str:
-    """Ages differ from run to run, and with them the width of the last column."""
+    """Replace all ages by 1s: they differ from run to run, and with them the width of the last column."""
     in_line = re.sub(r"\b\d+s(?= {2})", lambda found: f"{'1s':<{len(found[0])}}", text)
     return re.sub(r"\b\d+s$", "1s", in_line, flags=re.MULTILINE)
 
 
 def anonymous(text: str) -> str:
-    """The names of claims that were made for pods end in five random characters."""
+    """Replace the five random characters at the end of the names of claims from templates."""
     return re.sub(r"\b(\w+-gpu)-[a-z0-9]{5}\b", r"\1-xxxxx", text)
 
 

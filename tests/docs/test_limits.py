@@ -1,4 +1,4 @@
-"""The page on limits has the figures that the code has."""
+"""docs/limits.md has the same figures as the code."""
 
 import re
 from importlib import import_module
@@ -13,7 +13,7 @@ ROWS = re.findall(r"^\| (.+?) \| ([0-9,]+)(?: (\w+))? \| .+ \| `([\w.]+)` \|$", 
 
 
 def value_of(name: str) -> Any:
-    """Of a constant, or of a setting by default."""
+    """Return the value of a constant, or the default of a setting."""
     module, _, constant = name.rpartition(".")
     try:
         return getattr(import_module(module), constant)

@@ -1,4 +1,4 @@
-"""The pages of the project name only what exists: files, doors of the Makefile, rooms."""
+"""The pages of the project name only what exists: files, headings, commands of the Makefile, packages."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
-DOORS = ["demo", "test", "check", "peers", "test-peers", "bench"]
+COMMANDS = ["demo", "test", "check", "peers", "test-peers", "bench"]
 
 
 def targets() -> set[str]:
@@ -21,16 +21,29 @@ def test_a_link_leads_to_a_file(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_link_to_a_heading_leads_to_one(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?://|mailto:)([^)#\s]*)#([^)\s]+)\)", page.read_text())
+    assert [(link, title) for link, title in links if title not in anchors(page.parent / link if link else page)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_a_make_command_on_a_page_is_a_target(page: Path) -> None:
     named = set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", page.read_text(), re.MULTILINE))
     assert named - targets() == set()
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_a_door_is_explained_to_contributors(door: str) -> None:
-    assert door in targets()
-    assert f"`make {door}" in (ROOT / "CONTRIBUTING.md").read_text()
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_make_command_is_explained_to_contributors(command: str) -> None:
+    assert command in targets()
+    assert f"`make {command}" in (ROOT / "CONTRIBUTING.md").read_text()
 
 
 def test_the_architecture_page_lists_the_layers_that_are_checked() -> None:
@@ -41,10 +54,10 @@ def test_the_architecture_page_lists_the_layers_that_are_checked() -> None:
     assert page[start : start + len(layers)] == layers
 
 
-def test_every_room_is_on_the_architecture_page() -> None:
-    rooms = {init.parent.name for init in (ROOT / "src" / "devlet").glob("*/__init__.py")}
+def test_every_package_is_on_the_architecture_page() -> None:
+    packages = {init.parent.name for init in (ROOT / "src" / "devlet").glob("*/__init__.py")}
     page = (ROOT / "docs" / "architecture.md").read_text()
-    assert {room for room in rooms if not re.search(rf"^  {room}/ ", page, re.MULTILINE)} == set()
+    assert {name for name in packages if not re.search(rf"^  {name}/ ", page, re.MULTILINE)} == set()
 
 
 def test_every_dependency_has_its_reason() -> None:
@@ -52,5 +65,5 @@ def test_every_dependency_has_its_reason() -> None:
     groups = project["dependency-groups"]
     texts = [*project["project"]["dependencies"], *groups["build"], *(t for t in groups["dev"] if isinstance(t, str))]
     names = {match[0] for text in texts if (match := re.match(r"[A-Za-z0-9-]+", text))}
-    page = (ROOT / "docs" / "dependencies.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "dependencies.md").read_text()
     assert {name for name in names if f"`{name}`" not in page} == set()

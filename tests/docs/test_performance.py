@@ -1,4 +1,4 @@
-"""The benchmarks run, and the page about them shows what they show."""
+"""The benchmarks run, and docs/contributing/performance.md shows every measure."""
 
 import importlib.util
 import json
@@ -35,52 +35,52 @@ def loaded(script: str) -> ModuleType:
 
 def test_every_script_that_make_bench_runs_is_on_the_page() -> None:
     scripts = [path.name for path in sorted((ROOT / "bench").glob("*.py")) if not path.name.startswith("_")]
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "performance.md").read_text()
     assert scripts and [name for name in scripts if f"bench/{name}" not in page] == []
 
 
 def test_every_measure_of_the_store_is_on_the_page() -> None:
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "performance.md").read_text()
     shown = [measure.what for measure in loaded("store").measures(1000, 100)]
     assert [what for what in shown if what not in page] == []
 
 
 def test_every_measure_of_the_api_is_on_the_page() -> None:
-    page, api = (ROOT / "docs" / "performance.md").read_text(), loaded("api")
+    page, api = (ROOT / "docs" / "contributing" / "performance.md").read_text(), loaded("api")
     shown = [api.START, api.IDLE_MEMORY, api.PEAK_MEMORY, *(measure.what for measure in api.measures(1000, (10, 100)))]
     assert [what for what in shown if what not in page] == []
 
 
 def test_every_measure_of_admission_is_on_the_page() -> None:
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "performance.md").read_text()
     shown = [measure.what for measure in loaded("admission").measures(256)]
     assert [what for what in shown if what not in page] == []
 
 
 def test_every_measure_of_preparing_claims_is_on_the_page() -> None:
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "performance.md").read_text()
     shown = [measure.how for measure in loaded("prepare").measures(256)]
     assert [how for how in shown if how not in page] == []
 
 
 def test_every_measure_of_a_node_for_a_test_is_on_the_page() -> None:
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "performance.md").read_text()
     assert [what for what in loaded("fixture").MEASURES if what not in page] == []
 
 
 def test_every_measure_of_a_node_over_time_is_on_the_page() -> None:
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "performance.md").read_text()
     assert [what for what in loaded("churn").MEASURES if what not in page] == []
 
 
 def test_every_workload_of_scheduling_is_on_the_page_and_has_its_bars() -> None:
-    page, schedule = (ROOT / "docs" / "performance.md").read_text(), loaded("schedule")
+    page, schedule = (ROOT / "docs" / "contributing" / "performance.md").read_text(), loaded("schedule")
     assert [workload.name for workload in schedule.FULL if workload.name not in page] == []
     rows = {workload.row(system) for workload in schedule.FULL for system in schedule.SYSTEMS}
     assert set(schedule.BARS) == rows
 
 
-def test_what_is_kept_of_a_rate_is_that_with_the_most_in_place_to_that_with_the_fewest() -> None:
+def test_the_kept_share_of_a_rate_compares_the_most_pods_in_place_with_the_fewest() -> None:
     admission = loaded("admission")
     rates = {10: [50.0, 60.0, 70.0], 0: [100.0, 200.0], 5: [1.0]}
     rows = {admission.Measure(n, 64, 1): admission.Row("", "/s", runs={"devlet": runs}) for n, runs in rates.items()}
@@ -100,7 +100,7 @@ def test_the_store_benchmark_runs_without_etcd(only: str, root: Path) -> None:
 
 
 def need(*programs: str) -> None:
-    """Where the programs are expected, their absence is a failure."""
+    """Skip the test if a program is not built, or fail it where the programs are required."""
     missing = [name for name in programs if not (PEERS / name).is_file()]
     if missing and (os.environ.get("CI") or os.environ.get("DEVLET_PEERS") == "required"):
         pytest.fail(f"{', '.join(missing)} not built: run `make peers`", pytrace=False)

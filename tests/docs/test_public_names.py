@@ -1,4 +1,4 @@
-"""What a public package lists at its door is what it holds."""
+"""The `__all__` of a public package lists what the package has."""
 
 import ast
 from importlib import import_module, util
@@ -11,7 +11,7 @@ PUBLIC = ["devlet.alloc", "devlet.cluster.client", "devlet.objects", "devlet.sdk
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_a_public_package_lists_what_it_holds(name: str) -> None:
+def test_a_public_package_lists_its_names(name: str) -> None:
     listed = getattr(import_module(name), "__all__", [])
     assert sorted(listed) == sorted(held(name))
 
@@ -28,12 +28,12 @@ def test_every_listed_name_can_be_imported(name: str) -> None:
     assert [each for each in getattr(package, "__all__", []) if not hasattr(package, each)] == []
 
 
-def test_names_that_are_imported_when_they_are_used_are_held() -> None:
+def test_lazily_imported_names_count() -> None:
     source = "if TYPE_CHECKING:\n  from devlet.testing import builders\n  from devlet.testing.node import Node"
     assert names(source, "devlet.testing") == {"builders", "Node"}
 
 
-def test_a_private_name_and_a_foreign_import_are_not_held() -> None:
+def test_private_names_and_foreign_imports_do_not_count() -> None:
     source = "from os import path\nfrom devlet.sdk.slices import Slices\n_own = 1\nOPEN = 2\ndef f() -> None: ..."
     assert names(source, "devlet.sdk") == {"Slices", "OPEN", "f"}
 
@@ -45,7 +45,7 @@ def held(package: str) -> set[str]:
 
 
 def names(source: str, package: str) -> set[str]:
-    """Names defined at the top, and those that a package takes from its own modules."""
+    """Return the names defined at the top level, and those that a package imports from its own modules."""
     found: set[str] = set()
     body = list(ast.parse(source).body)
     lazy = [node.body for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]

@@ -1,3 +1,5 @@
+"""The example of docs/store.md prints what the page says."""
+
 import re
 import subprocess
 import sys
@@ -8,7 +10,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 
 def test_the_example_of_the_store_page_prints_what_the_page_says() -> None:
     page = PAGE.read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    expected = re.findall(r"```text\n(.*?)```", page, re.DOTALL)[0]  # the first one follows the example
+    ((code, expected),) = re.findall(r"```python\n(.*?)```\n\nIt prints\n\n```text\n(.*?)```", page, re.DOTALL)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, expected), done.stderr

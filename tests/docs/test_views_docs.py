@@ -1,4 +1,4 @@
-"""The page on the views of a node has the columns and fields that the views have."""
+"""docs/views.md has the same columns and fields as the views."""
 
 import re
 from collections.abc import Iterator, Sequence

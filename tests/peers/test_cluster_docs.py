@@ -1,4 +1,4 @@
-"""The examples of docs/cluster.md run, one after the other. What runs on is started, and stopped at the end."""
+"""The examples of docs/cluster.md run, one after the other. Programs that keep running are stopped at the end."""
 
 import re
 import shutil
@@ -40,8 +40,8 @@ async def cluster(peers: "Peers") -> AsyncIterator[ControlPlane]:
 
 
 @pytest.fixture(scope="module")
-def desk(peers: "Peers") -> Iterator[Path]:
-    """A directory as the reader has it: with `deploy`, and the programs on the PATH."""
+def folder(peers: "Peers") -> Iterator[Path]:
+    """Return a directory like the reader's, with `deploy`, and with the programs on the PATH."""
     path = Path(tempfile.mkdtemp(prefix="dv"))
     (path / "deploy").symlink_to(PROJECT / "deploy")
     (path / "bin").mkdir()
@@ -53,10 +53,10 @@ def desk(peers: "Peers") -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
-async def test_the_examples_run(cluster: ControlPlane, desk: Path, root: Path, number: int) -> None:
+async def test_the_examples_run(cluster: ControlPlane, folder: Path, root: Path, number: int) -> None:
     environment = {
-        "PATH": f"{desk / 'bin'}:/usr/local/bin:/usr/bin:/bin",
-        "HOME": str(desk),
+        "PATH": f"{folder / 'bin'}:/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(folder),
         "KUBECONFIG": str(cluster.kubeconfig),
         "PYTHONPATH": str(PROJECT / "src"),
     }
@@ -68,10 +68,10 @@ async def test_the_examples_run(cluster: ControlPlane, desk: Path, root: Path, n
                 command[-1] = f"exec {command[-1]}"
                 logs.append(root / f"{index}.log")
                 ready = line(r"devlet( control)? is ready: ")
-                program = process(command, log=logs[-1], ready=ready, env=environment, cwd=desk)
+                program = process(command, log=logs[-1], ready=ready, env=environment, cwd=folder)
                 await programs.enter_async_context(program)
             else:
-                done = await anyio.run_process(command, env=environment, cwd=desk, check=False)
+                done = await anyio.run_process(command, env=environment, cwd=folder, check=False)
                 assert done.returncode == 0, f"{text}: {done.stderr.decode()}"
         for log in logs:
             assert "forbidden" not in log.read_text().lower()

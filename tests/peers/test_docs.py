@@ -1,4 +1,4 @@
-"""docs/peers.md says what is true. Needs none of the programs."""
+"""docs/contributing/peers.md lists the programs and shows an example that runs. Needs none of the programs."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from tests.peers.conftest import Peers
 
 PROJECT = Path(__file__).resolve().parents[2]
-PAGE = (PROJECT / "docs" / "peers.md").read_text()
+PAGE = (PROJECT / "docs" / "contributing" / "peers.md").read_text()
 
 
 def test_the_example_is_one_that_runs() -> None:

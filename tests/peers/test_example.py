@@ -1,4 +1,4 @@
-"""The example of docs/peers.md."""
+"""The example of docs/contributing/peers.md."""
 
 import json
 from pathlib import Path

@@ -86,7 +86,7 @@ CODES: list[tuple[str, str, Make]] = [
     ("an attribute of a device is a list", "resourceslices", with_device(attributes={"a": {"ints": [1, 2]}})),
     ("a selector calls includes()", "deviceclasses", with_expression),
     (
-        "an object is invalid whose kind devlet keeps for others and does not act on",
+        "an object is invalid, and devlet stores its kind only for other programs",
         "persistentvolumeclaims",
         lambda site: {"metadata": {"name": "pvc"}, "spec": {}},
     ),
@@ -129,7 +129,8 @@ async def test_causes_name_the_field_in_the_version_of_the_request(site: "Site")
     answer = site.server.request("POST", "/apis/resource.k8s.io/v1beta1/resourceslices" + DRY_RUN, old)
     assert answer.summary == "422 Invalid"
     site.server.differs(
-        "an object of an old version is invalid in a field that the newest has elsewhere", answer.causes[0]["field"]
+        "an object of an old version is invalid in a field that has a different path in the newest version",
+        answer.causes[0]["field"],
     )
 
 
@@ -154,12 +155,12 @@ async def test_binding_to_something_else_than_a_node_is_invalid(site: "Site") ->
     binding = {"metadata": {"name": "p1"}, "target": {"kind": "Pod", "name": "x"}}
     answer = site.create("pods", binding, "p1", "binding")
     assert 'target.kind: Unsupported value: "Pod"' in answer.document["message"]
-    site.server.differs("a pod is bound to something that is no node", answer.summary)
+    site.server.differs("a pod is bound to something that is not a node", answer.summary)
 
 
 async def test_a_watch_from_nonsense_is_the_clients_mistake(site: "Site") -> None:
     answer = site.get("configmaps", query="?watch=true&resourceVersion=abc")
-    site.server.differs("a watch begins at a resourceVersion that is no number", answer.summary)
+    site.server.differs("a watch begins at a resourceVersion that is not a number", answer.summary)
 
 
 async def test_a_cause_is_told_once(site: "Site") -> None:
@@ -208,7 +209,7 @@ async def test_a_pod_that_goes_at_once_is_one_event(site: "Site") -> None:
 
 async def test_the_server_has_no_service(site: "Site") -> None:
     answer = site.server.request("GET", "/api/v1/namespaces/default/services/kubernetes")
-    site.server.differs("somebody looks for the server's own service", str(answer.code))
+    site.server.differs("a client looks for the server's own service", str(answer.code))
 
 
 async def test_old_paths_of_watches_are_not_served(site: "Site") -> None:
@@ -229,8 +230,8 @@ async def test_only_core_resources_about_devices_are_served(site: "Site") -> Non
 @pytest.mark.parametrize(
     ("when", "accept"),
     [
-        ("a client prefers protobuf and takes JSON", "application/vnd.kubernetes.protobuf,application/json"),
-        ("a client takes nothing but protobuf", "application/vnd.kubernetes.protobuf"),
+        ("a client prefers protobuf and accepts JSON", "application/vnd.kubernetes.protobuf,application/json"),
+        ("a client accepts only protobuf", "application/vnd.kubernetes.protobuf"),
     ],
 )
 async def test_answers_are_json(site: "Site", when: str, accept: str) -> None:

@@ -155,7 +155,7 @@ async def test_a_path_that_means_nothing_is_answered_in_plain_text(site: "Site",
             JSON_PATCH,
         ),
         (
-            "one object is read at a resourceVersion that is no number",
+            "one object is read at a resourceVersion that is not a number",
             "GET",
             "/configmaps/a?resourceVersion=abc",
             b"",
