@@ -4,7 +4,7 @@ import pytest
 
 from devlet.control.claims.claim_sync import ClaimSync
 from devlet.control.claims.known_claims import KnownClaims
-from devlet.control.claims.pod_fates import PodFates
+from devlet.control.claims.pod_outcomes import PodOutcomes
 from devlet.errors import Conflict
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_CLAIMS, Resource
@@ -19,8 +19,8 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 
 def sync_of(world: "World") -> ClaimSync:
     cluster: Any = world.watched
-    fates = PodFates(cluster, world.informers.pods, 10)
-    return ClaimSync(cluster, world.informers, fates, KnownClaims(world.informers.claims))
+    outcomes = PodOutcomes(cluster, world.informers.pods, 10)
+    return ClaimSync(cluster, world.informers, outcomes, KnownClaims(world.informers.claims))
 
 
 async def needs_work(world: "World", name: str) -> bool:

@@ -40,7 +40,6 @@ class Desk:
         book = ClaimBook(self.informers.claims, Devices())
         metrics = SchedulerMetrics(self.registry)
         self.conditions = BindingConditions(book, self.recorder, metrics, self.clock, 600.0)
-        self.informers.claims.on_change(lambda change: self.conditions.changed(change.key))
         self.outcome: list[str] = []
 
     async def wait(self, *claims: ResourceClaim) -> None:

@@ -38,7 +38,7 @@ class Desk:
         devices = Devices()
         self.book = ClaimBook(self.informers.claims, devices)
         metrics = SchedulerMetrics(self.registry)
-        self.check = OverlapCheck(self.informers.claims, devices.ledger, metrics, patience)
+        self.check = OverlapCheck(self.book, devices.ledger, metrics, patience)
 
     async def keep_back(self, write: Write) -> None:
         if write.what == "watch resourceclaims":

@@ -25,9 +25,9 @@ async def test_a_pod_that_waits_has_its_turn_when_what_it_waits_for_happens() ->
     queue = PodQueue()
     queue.put(A)
     queue.wait(await queue.pop(), Wake.DEVICES)
-    queue.happened(Wake.ROOM)
+    queue.changed(Wake.CAPACITY)
     assert queue.ready == 0
-    queue.happened(Wake.DEVICES)
+    queue.changed(Wake.DEVICES)
     assert await queue.pop() == A
 
 
@@ -35,10 +35,10 @@ async def test_what_happens_while_a_pod_is_tried_is_not_missed() -> None:
     queue = PodQueue()
     queue.put(A)
     assert await queue.pop() == A
-    queue.happened(Wake.NODES)
+    queue.changed(Wake.NODES)
     queue.wait(A, Wake.NODES)
     assert await queue.pop() == A
-    queue.happened(Wake.NODES)
+    queue.changed(Wake.NODES)
     queue.wait(A, Wake.DEVICES)
     assert queue.ready == 0
 
@@ -48,7 +48,7 @@ async def test_a_pod_that_is_woken_is_in_its_old_place() -> None:
     queue.put(A)
     queue.wait(await queue.pop(), Wake.DEVICES)
     queue.put(B)
-    queue.happened(Wake.DEVICES)
+    queue.changed(Wake.DEVICES)
     assert [await queue.pop(), await queue.pop()] == [A, B]
 
 
@@ -60,7 +60,7 @@ async def test_a_pod_that_is_removed_has_no_turn() -> None:
     assert await queue.pop() == B
     queue.remove(B)
     queue.wait(B, Wake.ANYTHING)
-    queue.happened(Wake.ANYTHING)
+    queue.changed(Wake.ANYTHING)
     assert len(queue) == 0 and queue.ready == 0
 
 
@@ -101,15 +101,15 @@ class Machine(RuleBasedStateMachine):
             assert popped in self.known and popped not in self.tried
             self.tried.add(popped)
 
-    @rule(pod=st.sampled_from([A, B, C]), for_=st.sampled_from([Wake.ITSELF, Wake.ROOM, Wake.ANYTHING]))
-    def wait(self, pod: PodUID, for_: Wake) -> None:
+    @rule(pod=st.sampled_from([A, B, C]), wake_on=st.sampled_from([Wake.ITSELF, Wake.CAPACITY, Wake.ANYTHING]))
+    def wait(self, pod: PodUID, wake_on: Wake) -> None:
         if pod in self.tried:
-            self.queue.wait(pod, for_)
+            self.queue.wait(pod, wake_on)
             self.tried.discard(pod)
 
-    @rule(what=st.sampled_from([Wake.ROOM, Wake.DEVICES]))
-    def happened(self, what: Wake) -> None:
-        self.queue.happened(what)
+    @rule(what=st.sampled_from([Wake.CAPACITY, Wake.DEVICES]))
+    def changed(self, what: Wake) -> None:
+        self.queue.changed(what)
 
     @rule(pod=st.sampled_from([A, B, C]))
     def remove(self, pod: PodUID) -> None:
@@ -130,7 +130,7 @@ async def test_a_pod_that_is_parked_has_its_turn_when_something_happens_to_itsel
     queue = PodQueue()
     queue.park(A)
     queue.put(B)
-    queue.happened(Wake.ANYTHING)
+    queue.changed(Wake.ANYTHING)
     assert await queue.pop() == B
     queue.wake(A)
     assert await queue.pop() == A

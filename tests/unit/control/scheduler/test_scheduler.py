@@ -2,13 +2,10 @@
 
 import pytest
 
-from devlet.cluster.client import MergePatch
 from devlet.objects import kinds
 from devlet.objects.documents import Document
-from devlet.objects.identifiers import DriverName
-from devlet.objects.node_drivers import ANNOTATION, NodeDriver, encode
 from devlet.testing.waiting import until
-from tests.support.workloads import DRIVER, claim, device_class, node, pod, slice_of, template, wish
+from tests.support.workloads import claim, device_class, node, pod, slice_of, template, wish
 from tests.unit.control.conftest import World
 
 pytestmark = pytest.mark.anyio
@@ -229,84 +226,3 @@ async def test_a_claim_whose_device_was_tainted_is_not_shared_by_further_pods(wo
         assert "sick" in await world.told("second", "resourceclaim shared cannot be shared")
         await world.change(slice_of("n1", 1, generation=3))
         assert await world.bound("second") == {"second": "n1"}
-
-
-# Drivers that are gone from their node
-
-
-def announcing(name: str, *, gone: bool) -> Document:
-    """A node that says whether its driver is registered."""
-    since = "2026-05-01T12:00:00Z"
-    driver = NodeDriver(DriverName(DRIVER), **({"gone_since": since} if gone else {"registered_since": since}))
-    found = node(name)
-    return {**found, "metadata": {**found["metadata"], "annotations": {ANNOTATION: encode([driver])}}}
-
-
-async def announce(world: World, name: str, *, gone: bool) -> None:
-    annotations = announcing(name, gone=gone)["metadata"]["annotations"]
-    await world.store.patch(kinds.NODES, name, MergePatch({"metadata": {"annotations": annotations}}))
-
-
-async def test_no_pod_is_placed_on_devices_of_a_driver_that_is_gone_until_it_is_back(world: World) -> None:
-    await world.add(announcing("n1", gone=True), device_class(), slice_of("n1", 1), claim("c"))
-    async with world.scheduling():
-        await world.add(pod("train", claim="c"))
-        await world.told("train", f"drivers that are not connected: {DRIVER} on n1")
-        await announce(world, "n1", gone=False)
-        assert await world.bound("train") == {"train": "n1"}
-
-
-async def test_devices_of_a_node_where_the_driver_is_registered_are_taken_instead(world: World) -> None:
-    await world.add(announcing("n1", gone=True), node("n2"), device_class(), slice_of("n1", 1), slice_of("n2", 1))
-    await world.add(claim("c"))
-    async with world.scheduling():
-        await world.add(pod("train", claim="c"))
-        assert await world.bound("train") == {"train": "n2"}
-
-
-async def test_a_placed_pod_is_released_when_its_slices_go_with_the_driver_and_gets_devices_when_they_are_back(
-    world: World,
-) -> None:
-    await world.add(announcing("n1", gone=False), device_class(), slice_of("n1", 2), claim("c"), claim("started"))
-    async with world.scheduling():
-        await world.add(pod("train", claim="c"), pod("runs", claim="started"))
-        await world.bound("train", "runs")
-        state = {"name": "main", "state": {"running": {"startedAt": "2026-05-01T12:00:00Z"}}}
-        running = MergePatch({"status": {"phase": "Running", "containerStatuses": [state]}})
-        await world.store.patch(kinds.PODS, "runs", running, "default", subresource="status")
-        await announce(world, "n1", gone=True)
-        (slice_,) = (await world.store.list(kinds.RESOURCE_SLICES)).items
-        assert len(await world.devices()) == 2
-        await world.store.delete(kinds.RESOURCE_SLICES, slice_["metadata"]["name"])
-        await until(world.devices, lambda found: set(found.values()) == {"started"})
-        await announce(world, "n1", gone=False)
-        await world.add(slice_of("n1", 2))
-        await until(world.devices, lambda found: set(found.values()) == {"started", "c"})
-        users = (await world.claim("c"))["status"]["reservedFor"]
-        assert [each["name"] for each in users] == ["train"]
-
-
-async def test_a_placed_pod_is_released_even_if_the_slices_go_before_the_driver(world: World) -> None:
-    await world.add(announcing("n1", gone=False), device_class(), slice_of("n1", 1), claim("c"))
-    async with world.scheduling():
-        await world.add(pod("train", claim="c"))
-        await world.bound("train")
-        (slice_,) = (await world.store.list(kinds.RESOURCE_SLICES)).items
-        await world.store.delete(kinds.RESOURCE_SLICES, slice_["metadata"]["name"])
-        await world.settled()
-        await announce(world, "n1", gone=True)
-        await until(world.devices, lambda found: not found)
-
-
-async def test_a_placed_pod_is_released_when_the_last_one_it_shared_its_lost_claim_with_is_gone(world: World) -> None:
-    await world.add(announcing("n1", gone=False), device_class(), slice_of("n1", 1), claim("c"))
-    async with world.scheduling():
-        await world.add(pod("a", claim="c"), pod("b", claim="c"))
-        await world.bound("a", "b")
-        await announce(world, "n1", gone=True)
-        (slice_,) = (await world.store.list(kinds.RESOURCE_SLICES)).items
-        await world.store.delete(kinds.RESOURCE_SLICES, slice_["metadata"]["name"])
-        await world.settled()
-        assert len((await world.claim("c"))["status"]["reservedFor"]) == 2
-        await world.remove("b")
-        await until(world.devices, lambda found: not found)

@@ -3,7 +3,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from devlet.cluster.client import DeleteOptions, MergePatch
-from devlet.control.claims.pod_fates import Fate, PodFates, is_done, may_start
+from devlet.control.claims.pod_outcomes import PodOutcome, PodOutcomes, is_done, may_start
 from devlet.control.informers import Informers
 from devlet.objects.kinds import PODS
 from devlet.objects.types.meta import ObjectMeta
@@ -40,13 +40,13 @@ async def test_what_is_in_the_copy_is_known_and_the_rest_is_asked(world: "World"
     done = await world.pod("done", gpu="t")
     await world.finish("done")
     await world.settled()
-    fates = PodFates(world.store, world.informers.pods, remembered=10)
-    for document, fate in ((lives, Fate.LIVES), (done, Fate.DONE)):
+    outcomes = PodOutcomes(world.store, world.informers.pods, remembered=10)
+    for document, outcome in ((lives, PodOutcome.ALIVE), (done, PodOutcome.FINISHED)):
         where = NS, document["metadata"]["name"], document["metadata"]["uid"]
-        assert fates.known(*where) is fate and await fates.learned(*where) is fate
+        assert outcomes.known(*where) is outcome and await outcomes.find(*where) is outcome
     for name in ("lives", "nobody"):
-        assert fates.known(NS, name, "other") is Fate.UNKNOWN
-        assert await fates.learned(NS, name, "other") is Fate.GONE
+        assert outcomes.known(NS, name, "other") is PodOutcome.UNKNOWN
+        assert await outcomes.find(NS, name, "other") is PodOutcome.GONE
 
 
 async def test_the_copy_is_not_believed_where_it_may_be_behind(world: "World") -> None:
@@ -54,20 +54,20 @@ async def test_the_copy_is_not_believed_where_it_may_be_behind(world: "World") -
     await world.pod("p", gpu="t")
     informers = Informers(world.store)
     async with informers.running():
-        fates = PodFates(world.store, informers.pods, remembered=10)
+        outcomes = PodOutcomes(world.store, informers.pods, remembered=10)
     await world.store.delete(PODS, "p", NS, DeleteOptions(grace_period=0))
     new = await world.pod("p", gpu="t")
-    assert fates.known(NS, "p", new["metadata"]["uid"]) is Fate.UNKNOWN
-    assert await fates.learned(NS, "p", new["metadata"]["uid"]) is Fate.LIVES
+    assert outcomes.known(NS, "p", new["metadata"]["uid"]) is PodOutcome.UNKNOWN
+    assert await outcomes.find(NS, "p", new["metadata"]["uid"]) is PodOutcome.ALIVE
     await world.store.patch(PODS, "p", MergePatch({"status": {"phase": "Failed"}}), NS, subresource="status")
-    assert await fates.learned(NS, "p", new["metadata"]["uid"]) is Fate.DONE
+    assert await outcomes.find(NS, "p", new["metadata"]["uid"]) is PodOutcome.FINISHED
 
 
 async def test_so_many_removed_pods_are_remembered_and_only_those_with_claims(world: "World") -> None:
-    fates = PodFates(world.store, world.informers.pods, remembered=2)
+    outcomes = PodOutcomes(world.store, world.informers.pods, remembered=2)
     for uid in ("a", "b", "c"):
-        fates.removed(pod(uid))
-    fates.removed(Pod(metadata=ObjectMeta(name="p", uid="without-claims")))
-    known = {uid: fates.known(NS, "p", uid) for uid in ("a", "b", "c", "without-claims")}
-    assert [uid for uid, fate in known.items() if fate is Fate.GONE] == ["b", "c"]
-    assert known["a"] is Fate.UNKNOWN
+        outcomes.removed(pod(uid))
+    outcomes.removed(Pod(metadata=ObjectMeta(name="p", uid="without-claims")))
+    known = {uid: outcomes.known(NS, "p", uid) for uid in ("a", "b", "c", "without-claims")}
+    assert [uid for uid, outcome in known.items() if outcome is PodOutcome.GONE] == ["b", "c"]
+    assert known["a"] is PodOutcome.UNKNOWN
