@@ -369,7 +369,7 @@ async def test_a_process_that_was_stopped_writes_nothing_when_it_goes_on(store: 
         assert b.state == "leads"
         assert a.state == "leads", "nothing could run that would have cancelled it"
         assert a.cluster is not None
-        with pytest.raises(Unavailable, match="lease kube-system/devlet-scheduler is not held any more"):
+        with pytest.raises(Unavailable, match="lease kube-system/devlet-scheduler is no longer held"):
             await a.cluster.create(CONFIG_MAPS, config_map("late"), "default")
         a.clock.resume()
         await advance(clock, 3)
@@ -451,8 +451,8 @@ def in_space(name: str) -> type[Candidate]:
 
 async def test_a_namespace_that_does_not_exist_is_an_error_at_the_start(store: Store) -> None:
     text = (
-        'lease nosuch/devlet-scheduler cannot be made: namespaces "nosuch" not found; '
-        "create the namespace, or name another one with --lease-namespace"
+        'lease nosuch/devlet-scheduler cannot be created: namespaces "nosuch" not found; '
+        "create the namespace, or choose another one with --lease-namespace"
     )
     with pytest.raises(InvalidInput) as caught:
         await in_space("nosuch")("a", store, FakeClock()).run()
@@ -476,7 +476,7 @@ async def test_a_namespace_that_vanishes_later_is_a_warning_and_waited_for(
         assert a.state == "waits"
         caplog.clear()
         await advance(clock, 4)
-        text = 'lease space/devlet-scheduler cannot be made: namespaces "space" not found'
+        text = 'lease space/devlet-scheduler cannot be created: namespaces "space" not found'
         assert all(text in str(vars(record)["facts"]["err"]) for record in caplog.records)
         assert caplog.messages == ["lease not acquired"] * 2
         await store.create(NAMESPACES, space)

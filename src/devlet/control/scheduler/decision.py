@@ -19,8 +19,8 @@ from devlet.control.scheduler import claim_checks
 from devlet.control.scheduler.placing import Assignment
 from devlet.control.scheduler.queue import Wake
 from devlet.control.scheduler.subject import Subject
-from devlet.control.taints import sharing
 from devlet.control.taints.device_taints import TaintsOf
+from devlet.control.taints.evictions import blocking
 from devlet.objects.identifiers import DeviceClassName, ObjectKey
 from devlet.objects.types.claim import ResourceClaim
 from devlet.objects.types.pod import Pod
@@ -136,7 +136,7 @@ def decide(subject: Subject, view: View) -> Decision:
         why = claim_checks.binding(failed).message
         return Refusal(Wake.ITSELF, f"resourceclaim {failed.name} is not usable: {why}")
     for claim in subject.unreserved:  # devices may have been tainted since the claim was allocated
-        if text := sharing.blocking(claim, view.taints_of):
+        if text := blocking(claim, view.taints_of):
             if claim in own:
                 yield Deallocate(claim)
                 return Refusal(Wake.DEVICES)

@@ -1,4 +1,4 @@
-"""When a pod has to leave."""
+"""When a pod must leave, and which claims no further pod may use."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from devlet.control.taints.device_taints import Taint
-from devlet.control.taints.evictions import eviction, tolerated_until
+from devlet.control.taints.evictions import blocking, eviction, tolerated_until
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import DeviceIdentity
 from devlet.objects.types.claim import DeviceToleration, ResourceClaim
@@ -82,3 +82,39 @@ def test_tolerations_are_those_of_the_result() -> None:
     found = eviction([tolerant, claim("b")], lambda _: [Taint(taint())])
     assert found is not None
     assert [cause.device for cause in found.causes] == [DeviceIdentity("d", "p", "b")]  # type: ignore[arg-type]
+
+
+# Sharing
+
+
+def tolerant(*tolerations: Document) -> ResourceClaim:
+    result = {"request": "r", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
+    allocation = {"devices": {"results": [{**result, "tolerations": list(tolerations)}]}}
+    return view(ResourceClaim, {"status": {"allocation": allocation}})
+
+
+@pytest.mark.spec("DA-11.17a")
+@pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
+def test_a_taint_that_the_claim_does_not_tolerate_keeps_further_pods_away(effect: str) -> None:
+    found = blocking(tolerant(), lambda _: [Taint(DeviceTaint(key="hot", value="very", effect=effect), "heat")])
+    assert found == (
+        f"device gpu.example.com/n1/gpu-0 has taint hot=very:{effect} of DeviceTaintRule heat, "
+        "which the claim does not tolerate"
+    )
+
+
+@pytest.mark.parametrize(
+    "toleration",
+    [
+        {"operator": "Exists"},
+        {"key": "hot", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5},
+    ],
+)
+def test_what_is_tolerated_keeps_nobody_away(toleration: Document) -> None:
+    taint = Taint(DeviceTaint(key="hot", effect="NoExecute"))
+    assert blocking(tolerant(toleration), lambda _: [taint]) is None
+
+
+def test_devices_without_taints_and_claims_without_devices_keep_nobody_away() -> None:
+    assert blocking(tolerant(), lambda _: []) is None
+    assert blocking(ResourceClaim(), lambda _: [Taint(DeviceTaint(effect="NoExecute"))]) is None
