@@ -77,7 +77,7 @@ def version(claim: Document) -> int:
     return int(claim["metadata"]["resourceVersion"])
 
 
-async def test_a_pod_is_never_bound_to_a_device_that_another_scheduler_gave_away_before(root: Path) -> None:
+async def test_a_pod_is_never_bound_to_a_device_that_another_scheduler_allocated_before(root: Path) -> None:
     settings = Settings(report_after=0.05, retry=Backoff(0.01, 0.1))
     async with open_store(root / "cluster.db") as store:
         world = World(store, settings)

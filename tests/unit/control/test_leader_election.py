@@ -174,7 +174,7 @@ async def advance(clock: FakeClock, seconds: float, step: float = 0.5) -> None:
         await settle()
 
 
-async def test_the_first_candidate_makes_the_lease_and_leads(store: Store) -> None:
+async def test_the_first_candidate_creates_the_lease_and_leads(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a") as [a]:
         assert a.state == "leads"
@@ -188,7 +188,7 @@ async def test_the_first_candidate_makes_the_lease_and_leads(store: Store) -> No
         }
 
 
-async def test_others_are_never_told_a_shorter_duration_than_the_leader_counts_on(store: Store) -> None:
+async def test_the_lease_never_has_a_shorter_duration_than_the_leader_relies_on(store: Store) -> None:
     election = LeaderElection(store, FakeClock(), NAME, "a", Settings(duration=1.4, renew_deadline=1.2, retry=0.5))
 
     async def look(_: Cluster) -> None:
@@ -197,7 +197,7 @@ async def test_others_are_never_told_a_shorter_duration_than_the_leader_counts_o
     await election.lead(look)
 
 
-async def test_the_leader_renews_and_keeps_when_it_was_acquired(store: Store) -> None:
+async def test_a_renewal_keeps_the_acquire_time(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a"):
         await advance(clock, 60)
@@ -217,7 +217,7 @@ async def test_a_second_candidate_stands_by_and_knows_who_leads(store: Store) ->
         assert b.leaders == ["a"]
 
 
-async def test_a_leader_that_stops_gives_the_lease_back_and_another_takes_it_at_its_next_look(store: Store) -> None:
+async def test_a_leader_that_stops_releases_the_lease_for_the_next_candidate(store: Store) -> None:
     clock = FakeClock()
     a, b = Candidate("a", store, clock), Candidate("b", store, clock)
     async with anyio.create_task_group() as tasks:
@@ -233,7 +233,7 @@ async def test_a_leader_that_stops_gives_the_lease_back_and_another_takes_it_at_
         tasks.cancel_scope.cancel()
 
 
-async def test_the_lease_of_a_leader_that_was_killed_is_taken_after_its_duration(store: Store) -> None:
+async def test_the_lease_of_a_killed_leader_is_acquired_after_its_duration(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
         await advance(clock, 4)
@@ -244,7 +244,7 @@ async def test_the_lease_of_a_leader_that_was_killed_is_taken_after_its_duration
         assert b.state == "leads"
 
 
-async def test_the_duration_that_counts_is_that_of_the_lease(store: Store) -> None:
+async def test_the_duration_in_the_lease_counts(store: Store) -> None:
     clock = FakeClock()
     old = {"holderIdentity": "client-go", "leaseDurationSeconds": 60, "renewTime": "2020-01-01T00:00:00.000000Z"}
     await store.create(LEASES, {"metadata": {"name": NAME}, "spec": old | {"leaseTransitions": 4}}, SPACE)
@@ -257,7 +257,7 @@ async def test_the_duration_that_counts_is_that_of_the_lease(store: Store) -> No
         assert (await spec(store))["leaseTransitions"] == 5
 
 
-async def test_a_leader_that_cannot_renew_stops_before_another_leads(store: Store) -> None:
+async def test_a_leader_that_cannot_renew_stops_before_the_next_one_leads(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
         await advance(clock, 4)
@@ -271,7 +271,7 @@ async def test_a_leader_that_cannot_renew_stops_before_another_leads(store: Stor
         assert a.leaders == ["a", ""]
 
 
-async def test_who_lost_the_lease_stands_by_and_may_lead_again(store: Store) -> None:
+async def test_a_process_that_lost_the_lease_may_lead_again(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
         a.line.cut = "request"
@@ -282,7 +282,7 @@ async def test_who_lost_the_lease_stands_by_and_may_lead_again(store: Store) -> 
         assert a.leaders == ["a", "", "b", "a"]
 
 
-async def test_a_server_that_never_answers_is_like_one_that_is_away(store: Store) -> None:
+async def test_a_server_that_never_answers_counts_as_unavailable(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a") as [a]:
         await advance(clock, 4)
@@ -294,7 +294,7 @@ async def test_a_server_that_never_answers_is_like_one_that_is_away(store: Store
         assert a.state == "leads"
 
 
-async def test_a_renewal_whose_answer_was_lost_does_not_cost_the_lease(store: Store) -> None:
+async def test_a_renewal_whose_answer_was_lost_keeps_the_lease(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a") as [a]:
         a.line.cut = "answer"
@@ -305,7 +305,7 @@ async def test_a_renewal_whose_answer_was_lost_does_not_cost_the_lease(store: St
         assert (await spec(store))["leaseTransitions"] == 0
 
 
-async def test_a_lease_taken_without_hearing_of_it_is_led_only_after_another_write(store: Store) -> None:
+async def test_after_a_lost_answer_a_candidate_leads_only_after_another_write(store: Store) -> None:
     clock = FakeClock()
     a = Candidate("a", store, clock)
     a.line.cut = "answer"
@@ -331,7 +331,7 @@ async def test_a_leader_that_sees_another_holder_stops_at_once(store: Store) -> 
         assert a.could_write == [True, False], "not even until it is cancelled"
 
 
-async def test_somebody_elses_change_that_leaves_the_holder_is_no_loss(store: Store) -> None:
+async def test_a_change_by_another_client_that_keeps_the_holder_is_not_a_loss(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a") as [a]:
         found = await lease(store)
@@ -341,7 +341,7 @@ async def test_somebody_elses_change_that_leaves_the_holder_is_no_loss(store: St
         assert (await lease(store))["metadata"]["labels"] == {"team": "x"}
 
 
-async def test_a_lease_that_is_deleted_is_made_again_by_its_leader(store: Store) -> None:
+async def test_a_deleted_lease_is_created_again_by_its_leader(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
         await store.delete(LEASES, NAME, SPACE)
@@ -349,7 +349,7 @@ async def test_a_lease_that_is_deleted_is_made_again_by_its_leader(store: Store)
         assert (a.working, a.terms, b.working) == (True, 1, False)
 
 
-async def test_nobody_takes_a_deleted_lease_before_its_leader_has_stopped(store: Store) -> None:
+async def test_a_deleted_lease_is_not_acquired_before_its_leader_has_stopped(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
         await advance(clock, 2)
@@ -361,7 +361,7 @@ async def test_nobody_takes_a_deleted_lease_before_its_leader_has_stopped(store:
         assert (a.state, b.state) == ("waits", "leads")
 
 
-async def test_a_process_that_was_stopped_writes_nothing_when_it_goes_on(store: Store) -> None:
+async def test_a_process_that_was_stopped_writes_nothing_when_it_continues(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
         a.clock.pause()
@@ -377,14 +377,14 @@ async def test_a_process_that_was_stopped_writes_nothing_when_it_goes_on(store: 
         assert a.leaders == ["a", "", "b"]
 
 
-async def test_a_machine_that_slept_knows_it_from_the_time_of_day(store: Store) -> None:
+async def test_a_sleep_of_the_machine_is_noticed_by_the_wall_clock(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a") as [a]:
         a.clock.ahead = timedelta(minutes=5)
         assert not a.may_write
 
 
-async def test_a_time_of_day_that_jumps_ahead_takes_no_lease(store: Store) -> None:
+async def test_a_wall_clock_that_jumps_ahead_does_not_acquire_a_lease(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
         b.clock.ahead = timedelta(hours=5)
@@ -392,7 +392,7 @@ async def test_a_time_of_day_that_jumps_ahead_takes_no_lease(store: Store) -> No
         assert (a.state, b.state) == ("leads", "waits")
 
 
-async def test_a_part_that_ends_by_itself_ends_the_leading_and_the_lease_is_given_back(store: Store) -> None:
+async def test_the_lease_is_released_when_the_part_ends_by_itself(store: Store) -> None:
     clock = FakeClock()
     a = Candidate("a", store, clock)
     a.end.set()
@@ -400,7 +400,7 @@ async def test_a_part_that_ends_by_itself_ends_the_leading_and_the_lease_is_give
     assert (await spec(store))["holderIdentity"] == ""
 
 
-async def test_a_part_that_fails_is_heard_of_and_the_lease_is_given_back(store: Store) -> None:
+async def test_the_lease_is_released_and_the_error_raised_when_the_part_fails(store: Store) -> None:
     async def fail(cluster: Cluster) -> None:
         raise DevletError("broken")
 
@@ -410,7 +410,7 @@ async def test_a_part_that_fails_is_heard_of_and_the_lease_is_given_back(store: 
     assert (await spec(store))["holderIdentity"] == ""
 
 
-async def test_the_lease_is_given_back_only_after_the_part_has_ended(store: Store) -> None:
+async def test_the_lease_is_released_only_after_the_part_has_ended(store: Store) -> None:
     seen: list[str] = []
 
     async def work(cluster: Cluster) -> None:
@@ -430,7 +430,7 @@ async def test_the_lease_is_given_back_only_after_the_part_has_ended(store: Stor
     assert (await spec(store))["holderIdentity"] == ""
 
 
-async def test_a_candidate_waits_for_a_cluster_that_is_away(store: Store) -> None:
+async def test_a_candidate_waits_for_an_unavailable_cluster(store: Store) -> None:
     clock = FakeClock()
     a = Candidate("a", store, clock)
     a.line.cut = "request"
@@ -449,7 +449,7 @@ def in_space(name: str) -> type[Candidate]:
     return type("Elsewhere", (Candidate,), {"settings": Settings(namespace=name)})
 
 
-async def test_a_namespace_that_does_not_exist_is_an_error_at_the_start(store: Store) -> None:
+async def test_a_missing_namespace_is_an_error_at_the_start(store: Store) -> None:
     text = (
         'lease nosuch/devlet-scheduler cannot be created: namespaces "nosuch" not found; '
         "create the namespace, or choose another one with --lease-namespace"
@@ -459,9 +459,7 @@ async def test_a_namespace_that_does_not_exist_is_an_error_at_the_start(store: S
     assert str(caught.value) == text
 
 
-async def test_a_namespace_that_vanishes_later_is_a_warning_and_waited_for(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_namespace_that_is_deleted_later_is_a_warning(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     clock = FakeClock()
     space = {"metadata": {"name": "space"}}
     await store.create(NAMESPACES, space)
@@ -491,7 +489,7 @@ async def remove(store: Store, namespace: str) -> None:
     await store.update(NAMESPACES, found | {"spec": {"finalizers": []}}, subresource="finalize")
 
 
-async def test_a_namespace_that_the_api_server_makes_itself_is_waited_for(store: Store) -> None:
+async def test_a_candidate_waits_for_a_system_namespace(store: Store) -> None:
     clock = FakeClock()
     await remove(store, "kube-node-lease")
     a = in_space("kube-node-lease")("a", store, clock)
@@ -505,12 +503,12 @@ async def test_a_namespace_that_the_api_server_makes_itself_is_waited_for(store:
         tasks.cancel_scope.cancel()
 
 
-def test_two_processes_of_one_host_are_two() -> None:
+def test_two_processes_on_one_host_have_different_identities() -> None:
     assert unique_identity("h").startswith("h_")
     assert unique_identity("h") != unique_identity("h")
 
 
-def test_times_that_cannot_keep_two_leaders_apart_are_refused() -> None:
+def test_times_that_allow_two_leaders_are_refused() -> None:
     with pytest.raises(InvalidInput, match="retry < renew deadline < lease duration"):
         Settings(duration=10, renew_deadline=10)
 
@@ -551,7 +549,7 @@ RATES = st.lists(st.floats(0.9, 1.1), min_size=3, max_size=3)
 @given(st.lists(STEPS, min_size=1, max_size=4), RATES)
 @example([(0, "pause", 16), (1, "answer", 9), (0, "resume", 2)], [1.1, 1.0, 0.9])
 @example([(0, "hang", 16), (0, "pause", 4), (0, "delete", 1)], [0.9375, 0.96875, 1.0])
-def test_there_are_never_two_who_may_write(
+def test_two_processes_never_may_write_at_once(
     root: Path, no_jitter: None, steps: list[tuple[int, str, int]], rates: list[float]
 ) -> None:
     anyio.run(never_two, root, steps, rates)
@@ -560,7 +558,7 @@ def test_there_are_never_two_who_may_write(
 @pytest.mark.long
 @settings(max_examples=60, suppress_health_check=SLOW)
 @given(st.lists(STEPS, min_size=1, max_size=10), RATES)
-def test_there_are_never_two_who_may_write_whatever_happens(
+def test_two_processes_never_may_write_at_once_whatever_happens(
     root: Path, no_jitter: None, steps: list[tuple[int, str, int]], rates: list[float]
 ) -> None:
     anyio.run(never_two, root, steps, rates)

@@ -25,17 +25,17 @@ def pod(uid: str = "u", phase: str = "Pending", node: str = "", *, deleting: boo
 
 
 @pytest.mark.spec("DA-6.2a")
-def test_a_pod_is_done_when_it_has_ended_or_ends_without_ever_having_had_a_node() -> None:
+def test_a_pod_is_done_when_it_is_finished_or_deleted_without_a_node() -> None:
     assert is_done(pod(phase="Succeeded")) and is_done(pod(phase="Failed", node="n")) and is_done(pod(deleting=True))
     assert not is_done(pod()) and not is_done(pod(node="n", deleting=True)) and not is_done(pod(phase="Running"))
 
 
-def test_a_pod_that_has_ended_or_ends_does_not_start() -> None:
+def test_a_finished_or_deleted_pod_does_not_start() -> None:
     assert may_start(pod()) and may_start(pod(phase="Running", node="n"))
     assert not may_start(pod(deleting=True, node="n")) and not may_start(pod(phase="Failed"))
 
 
-async def test_what_is_in_the_copy_is_known_and_the_rest_is_asked(world: "World") -> None:
+async def test_the_api_is_asked_about_pods_that_the_copy_does_not_have(world: "World") -> None:
     lives = await world.pod("lives", gpu="t")
     done = await world.pod("done", gpu="t")
     await world.finish("done")
@@ -49,7 +49,7 @@ async def test_what_is_in_the_copy_is_known_and_the_rest_is_asked(world: "World"
         assert await outcomes.find(NS, name, "other") is PodOutcome.GONE
 
 
-async def test_the_copy_is_not_believed_where_it_may_be_behind(world: "World") -> None:
+async def test_a_copy_that_may_be_outdated_is_not_trusted(world: "World") -> None:
     """It has a pod of that name, but the one that is meant came after it."""
     await world.pod("p", gpu="t")
     informers = Informers(world.store)
@@ -63,7 +63,7 @@ async def test_the_copy_is_not_believed_where_it_may_be_behind(world: "World") -
     assert await outcomes.find(NS, "p", new["metadata"]["uid"]) is PodOutcome.FINISHED
 
 
-async def test_so_many_removed_pods_are_remembered_and_only_those_with_claims(world: "World") -> None:
+async def test_a_limited_number_of_deleted_pods_with_claims_is_remembered(world: "World") -> None:
     outcomes = PodOutcomes(world.store, world.informers.pods, remembered=2)
     for uid in ("a", "b", "c"):
         outcomes.removed(pod(uid))

@@ -75,7 +75,7 @@ class Losses:
 @settings(max_examples=15)
 @given(steps=STEPS)
 @pytest.mark.spec("DA-6.3")
-def test_after_any_history_pods_have_their_claims_and_nothing_is_left_of_others(
+def test_after_any_history_pods_have_their_claims_and_no_others_are_left(
     new_world: Callable[..., Any], steps: list[tuple[Any, ...]]
 ) -> None:
     _take_all(new_world, steps)
@@ -84,7 +84,7 @@ def test_after_any_history_pods_have_their_claims_and_nothing_is_left_of_others(
 @pytest.mark.long
 @settings(max_examples=400)
 @given(steps=STEPS)
-def test_after_any_of_many_histories_the_same_is_true(
+def test_after_any_of_many_histories_pods_have_their_claims_and_no_others_are_left(
     new_world: Callable[..., Any], steps: list[tuple[Any, ...]]
 ) -> None:
     _take_all(new_world, steps)

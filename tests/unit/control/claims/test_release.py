@@ -38,7 +38,7 @@ def claim(
 
 
 @pytest.mark.spec("DA-6.2a")
-def test_consumers_that_are_over_are_dropped_and_all_others_kept() -> None:
+def test_consumers_that_are_done_are_removed_and_all_others_kept() -> None:
     outcomes = {
         "done": PodOutcome.FINISHED,
         "gone": PodOutcome.GONE,
@@ -60,7 +60,7 @@ def test_a_claim_in_use_stays_as_it_is_even_if_it_is_being_deleted() -> None:
 
 
 @pytest.mark.spec("DA-6.2b")
-def test_when_the_last_one_goes_the_claim_is_deallocated_and_set_free() -> None:
+def test_a_claim_is_deallocated_with_its_last_consumer() -> None:
     gone = {"a": PodOutcome.GONE}
     assert plan(claim(pod("a")), gone) == Release((), deallocate=True, unprotect=True)
     assert plan(claim(pod("a"), finalizers=()), gone) == Release(())
@@ -74,7 +74,7 @@ def test_a_claim_that_was_not_in_use_is_left_alone() -> None:
 
 
 @pytest.mark.spec("DA-6.2c")
-def test_a_deleted_claim_goes_with_one_write_unless_somebody_else_holds_it() -> None:
+def test_a_deleted_claim_takes_one_write_unless_it_has_another_finalizer() -> None:
     for consumers, allocated in product(((), (pod("a"),)), (True, False)):
         found = plan(claim(*consumers, allocated=allocated, deleting=True), {"a": PodOutcome.GONE})
         assert found == Release(unprotect=True)
@@ -86,7 +86,7 @@ def test_a_deleted_claim_goes_with_one_write_unless_somebody_else_holds_it() -> 
 
 @pytest.mark.spec("DA-6.2d")
 @pytest.mark.parametrize("outcome", [PodOutcome.FINISHED, PodOutcome.GONE])
-def test_a_claim_whose_owner_is_over_is_deleted(outcome: PodOutcome) -> None:
+def test_a_claim_whose_owner_is_done_is_deleted(outcome: PodOutcome) -> None:
     outcomes = {"owner": outcome}
     assert plan(claim(pod("owner"), owner=OWNER), outcomes) == Release(delete=True, unprotect=True)
     assert plan(claim(owner=OWNER, finalizers=()), outcomes) == Release(delete=True)
@@ -97,13 +97,13 @@ def test_a_claim_whose_owner_is_over_is_deleted(outcome: PodOutcome) -> None:
 
 @pytest.mark.spec("DA-6.2d")
 @pytest.mark.parametrize("outcomes", [{"owner": PodOutcome.ALIVE}, {"owner": PodOutcome.UNKNOWN}, {}])
-def test_a_claim_whose_owner_lives_or_is_unknown_stays(outcomes: dict[str, PodOutcome]) -> None:
+def test_a_claim_whose_owner_is_alive_or_unknown_is_kept(outcomes: dict[str, PodOutcome]) -> None:
     assert plan(claim(owner=OWNER, allocated=False), outcomes) is None
     released = plan(claim(pod("a"), owner=OWNER), outcomes | {"a": PodOutcome.GONE})
     assert released == Release((), deallocate=True, unprotect=True)
 
 
-def test_a_surplus_claim_goes_unless_it_has_devices() -> None:
+def test_a_surplus_claim_is_deleted_unless_it_is_allocated() -> None:
     lives = {"owner": PodOutcome.ALIVE}
     assert plan(claim(owner=OWNER, allocated=False), lives, surplus=True) == Release(delete=True, unprotect=True)
     assert plan(claim(owner=OWNER), lives, surplus=True) is None
@@ -119,7 +119,7 @@ def test_only_the_controlling_pod_is_an_owner(change: dict[str, object]) -> None
     assert plan(claim(owner=other), {"owner": PodOutcome.GONE}) is None
 
 
-def test_what_was_carried_out_needs_no_second_time() -> None:
+def test_a_release_that_was_done_is_not_planned_again() -> None:
     """Each state to which a plan leads, step by step, leads to the end."""
     for finalizers, deleting, allocated in product(((), MINE, ("x",), (*MINE, "x")), (True, False), (True, False)):
         for consumers, outcome in product(((), (pod("a"),)), (PodOutcome.ALIVE, PodOutcome.FINISHED)):

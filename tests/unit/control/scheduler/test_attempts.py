@@ -39,7 +39,7 @@ def using(*claims: str, **spec: object) -> Document:
 
 
 @pytest.mark.spec("DA-5.5a")
-async def test_a_claim_that_nobody_uses_is_allocated_anew_where_the_pod_can_run(world: World) -> None:
+async def test_an_unused_claim_is_reallocated_where_the_pod_can_run(world: World) -> None:
     await two_nodes(world)
     await world.add(claim("c"))
     await world.status("c", {"allocation": allocation_on("n2")})
@@ -48,7 +48,7 @@ async def test_a_claim_that_nobody_uses_is_allocated_anew_where_the_pod_can_run(
         assert await world.bound("train") == {"train": "n1"} and await pools(world) == {"c": "n1"}
 
 
-async def test_a_pod_that_goes_while_its_attempt_fails_waits_no_more(world: World) -> None:
+async def test_a_pod_that_is_deleted_while_its_attempt_fails_is_no_longer_pending(world: World) -> None:
     await two_nodes(world)
     await world.add(claim("c"))
     await world.status("c", {"allocation": allocation_on("n2")})
@@ -76,7 +76,7 @@ async def test_a_pod_that_goes_while_its_attempt_fails_waits_no_more(world: Worl
     assert 'scheduler_schedule_attempts_total{profile="devlet",result="error"}' not in text
 
 
-async def test_a_search_that_takes_long_goes_on_in_a_thread(world: World) -> None:
+async def test_a_long_search_is_repeated_in_a_thread(world: World) -> None:
     await two_nodes(world)
     world.settings = replace(world.settings, quick=1e-9)
     await world.add(claim("c", wish(allocationMode="All")))
@@ -87,7 +87,7 @@ async def test_a_search_that_takes_long_goes_on_in_a_thread(world: World) -> Non
 
 
 @pytest.mark.spec("DA-11.15")
-async def test_of_two_claims_only_the_one_that_stands_in_the_way_is_deallocated(world: World) -> None:
+async def test_of_two_claims_only_the_one_that_prevents_scheduling_is_deallocated(world: World) -> None:
     await two_nodes(world)
     await world.add(claim("a"), claim("b"))
     await world.status("a", {"allocation": allocation_on("n1", "gpu-1")})
@@ -100,7 +100,7 @@ async def test_of_two_claims_only_the_one_that_stands_in_the_way_is_deallocated(
 
 
 @pytest.mark.spec("DA-11.15")
-async def test_if_one_is_not_enough_all_are(world: World) -> None:
+async def test_both_claims_are_deallocated_if_one_is_not_enough(world: World) -> None:
     await two_nodes(world)
     await world.add(claim("a"), claim("b"))
     await world.status("a", {"allocation": allocation_on("n2", "gpu-1")})
@@ -110,7 +110,7 @@ async def test_if_one_is_not_enough_all_are(world: World) -> None:
         assert await world.bound("train") == {"train": "n1"}
 
 
-async def test_a_claim_that_somebody_uses_is_left_alone(world: World) -> None:
+async def test_a_claim_in_use_is_not_deallocated(world: World) -> None:
     await two_nodes(world)
     await world.add(claim("c"), pod("other", claim="c", nodeName="n2", schedulerName="somebody"))
     uid = (await world.pod("other"))["metadata"]["uid"]
@@ -124,7 +124,7 @@ async def test_a_claim_that_somebody_uses_is_left_alone(world: World) -> None:
         assert await world.bound("train") == {"train": "n1"}
 
 
-async def test_nothing_is_taken_back_if_that_does_not_help(world: World) -> None:
+async def test_nothing_is_deallocated_if_that_does_not_help(world: World) -> None:
     await two_nodes(world)
     await world.add(claim("c"))
     await world.status("c", {"allocation": allocation_on("n2")})
@@ -134,7 +134,7 @@ async def test_nothing_is_taken_back_if_that_does_not_help(world: World) -> None
         assert await pools(world) == {"c": "n2"}
 
 
-async def test_what_an_attempt_left_that_was_broken_off_is_for_others_if_the_pod_has_no_place(world: World) -> None:
+async def test_an_unschedulable_pod_gives_up_what_an_interrupted_attempt_reserved(world: World) -> None:
     await two_nodes(world)
     await world.add(
         claim("first"), claim("second", wish(count=3)), claim("all", wish(count=2)), using("first", "second")
@@ -149,7 +149,7 @@ async def test_what_an_attempt_left_that_was_broken_off_is_for_others_if_the_pod
         assert "allocation" not in (await world.claim("first"))["status"]
 
 
-async def test_a_conflict_on_the_way_is_overcome(world: World) -> None:
+async def test_a_conflict_is_retried(world: World) -> None:
     await two_nodes(world)
     await world.add(claim("c"))
     await world.status("c", {"allocation": allocation_on("n2")})

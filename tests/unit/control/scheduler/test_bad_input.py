@@ -86,7 +86,7 @@ async def test_selectors_that_contradict_each_other(world: World) -> None:
         await refused(world, "train", "0/1 nodes are available: 1 ")
 
 
-async def test_a_selector_that_fails_at_run_time(world: World) -> None:
+async def test_a_selector_that_fails_at_runtime(world: World) -> None:
     await start(world)
     async with world.scheduling():
         broken = wish(select=f'device.attributes["{DRIVER}"].missing == "x"')
@@ -113,7 +113,7 @@ async def test_an_affinity_that_cannot_be_read(world: World) -> None:
         await refused(world, "train", "operator")
 
 
-async def test_a_node_with_broken_quantities_is_left_out_until_it_is_right(world: World) -> None:
+async def test_a_node_with_invalid_quantities_is_ignored_until_it_is_fixed(world: World) -> None:
     await start(world)
     broken = node("n2", labels={"zone": "b"})
     broken["status"]["allocatable"]["cpu"] = "much"
@@ -146,7 +146,7 @@ async def test_the_257th_consumer_of_a_claim_waits_until_one_goes(world: World) 
 
 @pytest.mark.long
 @pytest.mark.parametrize("times", [1, 3])
-async def test_a_claim_that_is_deleted_and_made_again_while_its_pod_waits(world: World, times: int) -> None:
+async def test_a_claim_that_is_deleted_and_created_again_while_its_pod_waits(world: World, times: int) -> None:
     await start(world)
     async with world.scheduling():
         await world.add(claim("c", wish(count=3)), pod("train", claim="c"))
@@ -185,7 +185,7 @@ def hard(node: str) -> tuple[Document, Document]:
 
 
 @pytest.mark.spec("DA-11.03b")
-async def test_a_search_that_takes_too_long_is_cut_and_others_go_on(world: World) -> None:
+async def test_a_search_that_takes_too_long_is_stopped_and_other_pods_are_scheduled(world: World) -> None:
     world.settings = Settings(report_after=0.05, quick=0.001, filter_timeout=0.2, explain_timeout=0.2)
     await world.add(node("n1"), device_class(), *hard("n1"), template("one"), claim("c", wish(count=12)))
     async with world.scheduling():
@@ -197,7 +197,7 @@ async def _gate(world: World) -> None:
     await world.store.patch(kinds.PODS, "train", MergePatch({"spec": {"schedulingGates": []}}), "default")
 
 
-async def test_a_gate_keeps_a_pod_from_being_looked_at_until_it_is_removed(world: World) -> None:
+async def test_a_pod_with_a_scheduling_gate_waits_until_it_is_removed(world: World) -> None:
     await start(world)
     async with world.scheduling():
         await world.add(pod("train", template="one", schedulingGates=[{"name": "later"}]))
@@ -212,7 +212,7 @@ async def test_a_gate_keeps_a_pod_from_being_looked_at_until_it_is_removed(world
         assert (condition["status"], condition.get("reason")) == ("True", None)
 
 
-async def test_pods_for_another_scheduler_are_left_alone(world: World) -> None:
+async def test_pods_of_another_scheduler_are_ignored(world: World) -> None:
     await start(world)
     async with world.scheduling():
         await world.add(pod("theirs", schedulerName="somebody"), pod("ours", template="one"))

@@ -54,7 +54,7 @@ def once(what: str, act: Callable[[], Awaitable[object]], name: str = "") -> Cal
 
 
 @pytest.mark.spec("DA-5.8a")
-async def test_a_binding_that_is_refused_gives_the_claims_back(world: World) -> None:
+async def test_a_refused_binding_gives_the_claims_back(world: World) -> None:
     await one_device(world, NEVER)
     world.cluster.before = raises(Forbidden("not you"), BINDING)
     async with world.scheduling():
@@ -63,7 +63,7 @@ async def test_a_binding_that_is_refused_gives_the_claims_back(world: World) -> 
         assert await allocation(world) == {}
 
 
-async def test_who_shared_a_claim_and_is_refused_as_the_last_one_leaves_its_devices_free(world: World) -> None:
+async def test_the_last_consumer_of_a_shared_claim_frees_its_devices_when_its_binding_is_refused(world: World) -> None:
     """Nobody else would free them: the claim controller sees a claim that was given back already."""
     await one_device(world, NEVER)
 
@@ -81,7 +81,7 @@ async def test_who_shared_a_claim_and_is_refused_as_the_last_one_leaves_its_devi
         assert await allocation(world) == {}
 
 
-async def test_devices_that_somebody_gave_to_a_claim_stay_when_a_binding_is_refused(world: World) -> None:
+async def test_an_allocation_of_another_client_stays_when_a_binding_is_refused(world: World) -> None:
     await one_device(world, NEVER)
     await world.status("c", {"allocation": allocation_on("n1")})
     world.cluster.before = raises(Forbidden("not you"), BINDING)
@@ -91,7 +91,7 @@ async def test_devices_that_somebody_gave_to_a_claim_stay_when_a_binding_is_refu
         assert (await allocation(world)).keys() == {"allocation"}
 
 
-async def test_a_binding_that_is_refused_gives_the_room_back(world: World) -> None:
+async def test_a_refused_binding_frees_the_capacity_of_the_node(world: World) -> None:
     world.settings = NEVER
     await world.add(node("n1"))
     world.cluster.before = raises(Forbidden("not you"), BINDING, name="large")
@@ -102,7 +102,7 @@ async def test_a_binding_that_is_refused_gives_the_room_back(world: World) -> No
         await world.bound("other")
 
 
-async def test_a_binding_that_failed_is_tried_again(world: World) -> None:
+async def test_a_failed_binding_is_retried(world: World) -> None:
     await one_device(world)
     world.cluster.before = raises(Unavailable("not now"), BINDING, times=2)
     async with world.scheduling():
@@ -111,7 +111,7 @@ async def test_a_binding_that_failed_is_tried_again(world: World) -> None:
         assert len((await allocation(world))["reservedFor"]) == 1
 
 
-async def test_who_is_refused_waits_before_it_tries_again_whatever_happens_to_its_claims(world: World) -> None:
+async def test_a_pod_backs_off_after_an_error_whatever_happens_to_its_claims(world: World) -> None:
     await one_device(world, NEVER)
     world.cluster.before = raises(Forbidden("not you"), BINDING, times=1000, name="train")
     async with world.scheduling():
@@ -122,7 +122,7 @@ async def test_who_is_refused_waits_before_it_tries_again_whatever_happens_to_it
         assert world.cluster.writes.count(BINDING) == 2
 
 
-async def test_a_binding_whose_answer_was_lost_is_a_binding(world: World) -> None:
+async def test_a_binding_whose_answer_was_lost_counts(world: World) -> None:
     await one_device(world, NEVER)
     world.cluster.after = raises(Unavailable("connection lost"), BINDING)
     async with world.scheduling():
@@ -134,7 +134,7 @@ async def test_a_binding_whose_answer_was_lost_is_a_binding(world: World) -> Non
         assert world.cluster.writes.count(CLAIM_STATUS) == 1
 
 
-async def test_nothing_is_taken_back_as_long_as_nobody_knows_whether_the_pod_was_bound(world: World) -> None:
+async def test_nothing_is_undone_until_the_result_of_the_binding_is_known(world: World) -> None:
     await one_device(world)
     world.cluster.after = raises(Unavailable("connection lost"), BINDING)
     world.cluster.reading = raises(Unavailable("no connection"), "get pods", times=3)
@@ -147,7 +147,7 @@ async def test_nothing_is_taken_back_as_long_as_nobody_knows_whether_the_pod_was
         assert world.cluster.writes.count(CLAIM_STATUS) == 1
 
 
-async def test_a_claim_whose_answer_was_lost_is_written(world: World) -> None:
+async def test_a_write_to_a_claim_whose_answer_was_lost_counts(world: World) -> None:
     await one_device(world, NEVER)
     world.cluster.after = raises(Unavailable("connection lost"), CLAIM_STATUS)
     async with world.scheduling():
@@ -156,7 +156,7 @@ async def test_a_claim_whose_answer_was_lost_is_written(world: World) -> None:
         assert world.cluster.writes.count(CLAIM_STATUS) == 1
 
 
-async def test_devices_stay_given_away_until_it_is_known_whether_a_write_arrived(world: World) -> None:
+async def test_devices_stay_held_until_the_result_of_a_write_is_known(world: World) -> None:
     """The answer is lost, the informer has not heard, and the claim cannot be read: somebody else asks for a device."""
     await one_device(world)
     await world.add(claim("d"))
@@ -187,7 +187,7 @@ async def test_devices_stay_given_away_until_it_is_known_whether_a_write_arrived
 
 
 @pytest.mark.spec("DA-5.7c")
-async def test_a_claim_that_somebody_wrote_meanwhile_is_read_again(world: World) -> None:
+async def test_a_claim_that_was_modified_concurrently_is_read_again(world: World) -> None:
     await one_device(world, NEVER)
 
     async def label() -> None:
@@ -202,7 +202,7 @@ async def test_a_claim_that_somebody_wrote_meanwhile_is_read_again(world: World)
 
 
 @pytest.mark.spec("DA-5.7d")
-async def test_a_claim_that_somebody_allocated_meanwhile_keeps_what_it_got(world: World) -> None:
+async def test_a_claim_that_was_allocated_concurrently_keeps_its_allocation(world: World) -> None:
     await one_device(world)
     await world.add(node("n2"), slice_of("n2", 1))
     given = allocation_on("n2")
@@ -213,7 +213,7 @@ async def test_a_claim_that_somebody_allocated_meanwhile_keeps_what_it_got(world
         assert (await allocation(world))["allocation"]["devices"]["results"][0]["pool"] == "n2"
 
 
-async def test_a_claim_that_was_deallocated_meanwhile_is_allocated_again(world: World) -> None:
+async def test_a_claim_that_was_deallocated_concurrently_is_allocated_again(world: World) -> None:
     await one_device(world)
     await world.status("c", {"allocation": allocation_on("n1")})
     world.cluster.before = once(CLAIM_STATUS, lambda: world.status("c", {"allocation": None}))
@@ -223,7 +223,7 @@ async def test_a_claim_that_was_deallocated_meanwhile_is_allocated_again(world: 
         assert len((await allocation(world))["reservedFor"]) == 1
 
 
-async def test_a_claim_that_was_deleted_meanwhile_is_waited_for(world: World) -> None:
+async def test_a_pod_waits_for_a_claim_that_was_deleted_concurrently(world: World) -> None:
     await one_device(world)
 
     async def delete() -> None:
@@ -237,7 +237,7 @@ async def test_a_claim_that_was_deleted_meanwhile_is_waited_for(world: World) ->
         await world.bound("train")
 
 
-async def test_a_claim_that_was_replaced_meanwhile_is_another_claim(world: World) -> None:
+async def test_a_claim_that_was_replaced_concurrently_is_a_different_one(world: World) -> None:
     await one_device(world)
 
     async def replace() -> None:
@@ -251,7 +251,7 @@ async def test_a_claim_that_was_replaced_meanwhile_is_another_claim(world: World
         assert len((await allocation(world))["reservedFor"]) == 1
 
 
-async def test_a_pod_that_was_deleted_while_it_was_bound_leaves_nothing(world: World) -> None:
+async def test_a_pod_that_is_deleted_while_it_is_being_bound_leaves_nothing(world: World) -> None:
     await one_device(world)
     world.cluster.before = once(BINDING, lambda: world.remove("train"))
     async with world.scheduling():
@@ -261,7 +261,7 @@ async def test_a_pod_that_was_deleted_while_it_was_bound_leaves_nothing(world: W
         await world.bound("other")
 
 
-async def test_a_pod_of_the_same_name_is_another_pod(world: World) -> None:
+async def test_a_new_pod_of_the_same_name_is_a_different_one(world: World) -> None:
     await one_device(world)
 
     async def replace() -> None:
@@ -281,7 +281,7 @@ async def test_a_pod_of_the_same_name_is_another_pod(world: World) -> None:
 # Wake-ups
 
 
-async def test_who_shares_a_claim_goes_on_as_soon_as_it_is_written_even_before_the_first_knows(world: World) -> None:
+async def test_a_pod_can_share_a_claim_as_soon_as_it_is_written(world: World) -> None:
     await one_device(world)
     world.cluster.after = once(CLAIM_STATUS, lambda: world.bound("b"))
     async with world.scheduling():
@@ -289,7 +289,7 @@ async def test_who_shares_a_claim_goes_on_as_soon_as_it_is_written_even_before_t
         assert await world.bound("a", "b") == {"a": "n1", "b": "n1"}
 
 
-async def test_who_shares_a_claim_in_flight_goes_on_when_the_first_gives_up(world: World) -> None:
+async def test_a_pod_that_waits_for_a_claim_in_flight_is_retried_when_the_first_pod_fails(world: World) -> None:
     await one_device(world, NEVER)
 
     async def give_up() -> None:
@@ -302,7 +302,7 @@ async def test_who_shares_a_claim_in_flight_goes_on_when_the_first_gives_up(worl
         await world.bound("b")
 
 
-async def test_news_that_are_older_than_the_binding_change_nothing(world: World) -> None:
+async def test_changes_older_than_the_binding_are_ignored(world: World) -> None:
     world.settings = SOON
     await world.add(node("n1"), node("n2"))
     bound, go = anyio.Event(), anyio.Event()
@@ -336,7 +336,7 @@ async def test_news_that_are_older_than_the_binding_change_nothing(world: World)
 # Stopping
 
 
-async def test_whoever_is_cancelled_writes_nothing_more(world: World) -> None:
+async def test_a_cancelled_scheduler_writes_nothing_more(world: World) -> None:
     await one_device(world)
     begun = anyio.Event()
 
@@ -353,8 +353,8 @@ async def test_whoever_is_cancelled_writes_nothing_more(world: World) -> None:
     assert len((await allocation(world))["reservedFor"]) == 1
 
 
-async def test_what_was_reserved_when_it_was_stopped_is_used_by_the_next(world: World) -> None:
-    await test_whoever_is_cancelled_writes_nothing_more(world)
+async def test_claims_reserved_before_a_stop_are_used_by_the_next_scheduler(world: World) -> None:
+    await test_a_cancelled_scheduler_writes_nothing_more(world)
     world.cluster.before = world.cluster.heard
     before = world.cluster.writes.count(CLAIM_STATUS)
     async with world.scheduling():
@@ -365,7 +365,7 @@ async def test_what_was_reserved_when_it_was_stopped_is_used_by_the_next(world: 
 # Slots
 
 
-async def test_devices_that_are_being_attached_keep_nobody_else_from_being_bound(world: World) -> None:
+async def test_devices_that_are_being_attached_do_not_delay_other_pods(world: World) -> None:
     await one_device(world, Settings(at_once=1))
     slow = {"name": "gpu-0", "bindsToNode": True, "bindingConditions": ["attached"], "bindingFailureConditions": ["x"]}
     await world.change(slice_of("n1", [slow], generation=2))
@@ -400,7 +400,7 @@ async def left_over(world: World, name: str) -> None:
 
 @pytest.mark.spec("DA-5.5b")
 @pytest.mark.parametrize("allocated", [False, True])
-async def test_a_claim_that_a_crash_left_over_is_removed_and_another_made(world: World, allocated: bool) -> None:
+async def test_a_claim_left_over_by_a_crash_is_replaced(world: World, allocated: bool) -> None:
     await extended(world)
     await world.add(pod("train", requests={EXTENDED: "1"}))
     await left_over(world, "train")
@@ -424,7 +424,7 @@ async def test_a_claim_for_extended_resources_is_removed_when_the_binding_fails(
 
 
 @pytest.mark.parametrize("what", ["create resourceclaims", "patch pods/status", CLAIM_STATUS, BINDING])
-async def test_a_failure_at_any_step_of_extended_resources_is_overcome(world: World, what: str) -> None:
+async def test_a_failure_at_any_step_of_extended_resources_is_retried(world: World, what: str) -> None:
     await extended(world)
     world.cluster.before = raises(Unavailable("not now"), what)
     async with world.scheduling():
@@ -434,7 +434,7 @@ async def test_a_failure_at_any_step_of_extended_resources_is_overcome(world: Wo
 
 
 @pytest.mark.parametrize("what", ["create resourceclaims", "patch pods/status", CLAIM_STATUS, BINDING])
-async def test_a_lost_answer_at_any_step_of_extended_resources_is_overcome(world: World, what: str) -> None:
+async def test_a_lost_answer_at_any_step_of_extended_resources_is_handled(world: World, what: str) -> None:
     await extended(world)
     world.cluster.after = raises(Unavailable("connection lost"), what)
     async with world.scheduling():
@@ -445,7 +445,7 @@ async def test_a_lost_answer_at_any_step_of_extended_resources_is_overcome(world
         assert used["status"]["reservedFor"][0]["name"] == "train" and len(await world.devices()) == 1
 
 
-async def test_a_pod_that_goes_while_its_left_over_claim_is_removed_takes_no_room(world: World) -> None:
+async def test_a_pod_that_is_deleted_while_its_left_over_claim_is_removed_uses_no_capacity(world: World) -> None:
     await extended(world)
     await world.add(pod("train", requests={EXTENDED: "1", "cpu": "4"}))
     await left_over(world, "train")
@@ -461,7 +461,7 @@ async def test_a_pod_that_goes_while_its_left_over_claim_is_removed_takes_no_roo
         await world.bound("other")
 
 
-async def test_the_claim_of_a_pod_that_was_bound_a_moment_ago_is_not_taken_for_left_over(world: World) -> None:
+async def test_the_claim_of_a_pod_that_was_just_bound_does_not_count_as_left_over(world: World) -> None:
     await world.add(node("n1"), device_class(extended=EXTENDED))
     world.settings = SOON
     news = anyio.Event()
@@ -485,7 +485,7 @@ async def test_the_claim_of_a_pod_that_was_bound_a_moment_ago_is_not_taken_for_l
         await world.bound("other")
 
 
-async def test_two_pods_at_once_do_not_get_one_device(world: World) -> None:
+async def test_two_concurrent_pods_do_not_get_one_device(world: World) -> None:
     await extended(world)
     async with world.scheduling():
         await world.add(pod("a", requests={EXTENDED: "1"}), pod("b", requests={EXTENDED: "1"}))
@@ -495,7 +495,7 @@ async def test_two_pods_at_once_do_not_get_one_device(world: World) -> None:
         await world.bound("b")
 
 
-async def test_a_node_that_has_the_resource_by_itself_is_not_told_of_a_claim_that_is_gone(world: World) -> None:
+async def test_a_pod_on_a_node_with_the_resource_does_not_name_a_deleted_claim(world: World) -> None:
     await extended(world)
 
     async def plugin_comes() -> None:
@@ -514,7 +514,7 @@ async def test_a_node_that_has_the_resource_by_itself_is_not_told_of_a_claim_tha
 
 
 @pytest.mark.spec("DA-5.7e")
-async def test_claims_that_are_made_are_counted(world: World) -> None:
+async def test_created_claims_are_counted(world: World) -> None:
     await extended(world)
     world.cluster.before = raises(Unavailable("not now"), "create resourceclaims")
     async with world.scheduling():
@@ -528,7 +528,7 @@ async def test_claims_that_are_made_are_counted(world: World) -> None:
 # Several claims
 
 
-async def test_of_two_claims_both_are_given_back_if_one_cannot_be_written(world: World) -> None:
+async def test_both_claims_are_given_back_if_one_cannot_be_written(world: World) -> None:
     world.settings = NEVER
     await world.add(node("n1"), device_class(), slice_of("n1", 2), claim("c"), claim("d"))
     both = pod("train", claim="c")
@@ -540,7 +540,7 @@ async def test_of_two_claims_both_are_given_back_if_one_cannot_be_written(world:
         assert await world.devices() == {}
 
 
-async def test_a_template_and_a_claim_are_written_in_one_go_each(world: World) -> None:
+async def test_an_allocation_and_its_reservation_are_one_write(world: World) -> None:
     await one_device(world)
     await world.add(template("one"))
     async with world.scheduling():

@@ -86,14 +86,14 @@ async def waiting(world: World) -> AsyncIterator[Desk]:
 
 
 @pytest.mark.spec("DA-5.7g")
-async def test_the_pod_is_told_that_its_devices_are_being_attached(world: World) -> None:
+async def test_an_event_reports_that_devices_are_being_attached(world: World) -> None:
     async with waiting(world):
         events = await until(lambda: world.events(PENDING))
         assert events[0]["message"] == f"claim c waits for {DRIVER}/n1/gpu-0: attached"
 
 
 @pytest.mark.spec("DA-11.19a")
-async def test_who_waits_goes_on_when_the_driver_says_so_without_looking_at_a_clock(world: World) -> None:
+async def test_waiting_ends_when_the_driver_reports_the_condition(world: World) -> None:
     async with waiting(world) as desk:
         await desk.clock.sleeping(1)
         await desk.say("attached", "False")
@@ -110,7 +110,7 @@ async def test_a_failure_ends_the_wait(world: World) -> None:
 
 
 @pytest.mark.spec("DA-5.7i")
-async def test_the_time_is_counted_from_the_allocation(world: World) -> None:
+async def test_the_timeout_is_counted_from_the_allocation(world: World) -> None:
     async with waiting(world) as desk:
         await desk.clock.sleeping(1)
         await desk.clock.advance(599)
@@ -120,14 +120,14 @@ async def test_the_time_is_counted_from_the_allocation(world: World) -> None:
         assert desk.counted("timeout")
 
 
-async def test_devices_that_are_taken_away_end_the_wait(world: World) -> None:
+async def test_a_deallocation_ends_the_wait(world: World) -> None:
     async with waiting(world) as desk:
         await desk.clock.sleeping(1)
         await world.status("c", {"allocation": None})
         assert "was deallocated while" in await desk.ended()
 
 
-async def test_a_claim_that_is_deleted_ends_the_wait(world: World) -> None:
+async def test_a_deletion_ends_the_wait(world: World) -> None:
     async with waiting(world) as desk:
         await desk.clock.sleeping(1)
         await world.store.delete(kinds.RESOURCE_CLAIMS, "c", "default")

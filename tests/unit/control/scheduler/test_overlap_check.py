@@ -60,7 +60,7 @@ async def desk(world: World, patience: float = 600.0) -> AsyncIterator[Desk]:
         yield found
 
 
-async def test_a_write_is_waited_for_until_the_informer_has_it(world: World) -> None:
+async def test_the_check_waits_until_the_informer_has_our_write(world: World) -> None:
     async with desk(world) as at, anyio.create_task_group() as tasks:
         written = await at.allocate("c")
         tasks.start_soon(at.check.seen, [written])
@@ -71,7 +71,7 @@ async def test_a_write_is_waited_for_until_the_informer_has_it(world: World) -> 
     assert at.informers.claims.version >= written.metadata.resource_version
 
 
-async def test_when_a_write_has_been_seen_those_before_it_have_been_seen_too(world: World) -> None:
+async def test_when_a_write_was_seen_earlier_writes_were_seen_too(world: World) -> None:
     async with desk(world) as at:
         await at.allocate("d")
         written = at.book.read(await world.store.get(RESOURCE_CLAIMS, (await at.allocate("c")).name, "default"))
@@ -85,7 +85,7 @@ async def test_when_a_write_has_been_seen_those_before_it_have_been_seen_too(wor
         assert f"{COUNTED} 1" in at.registry.text()
 
 
-async def test_nothing_is_waited_for_when_the_informer_has_come_further(world: World) -> None:
+async def test_the_check_does_not_wait_for_a_version_that_was_seen(world: World) -> None:
     async with desk(world) as at:
         at.silent.set()
         written = await at.allocate("c")
@@ -96,7 +96,7 @@ async def test_nothing_is_waited_for_when_the_informer_has_come_further(world: W
         assert f"{COUNTED} 0" in at.registry.text()
 
 
-async def test_a_claim_that_was_deleted_after_the_write_is_not_waited_for(world: World) -> None:
+async def test_the_check_does_not_wait_for_a_deleted_claim(world: World) -> None:
     async with desk(world) as at, anyio.create_task_group() as tasks:
         written = await at.allocate("c")
         tasks.start_soon(at.check.seen, [written])
@@ -114,7 +114,7 @@ async def test_two_pods_may_wait_for_one_claim(world: World) -> None:
         at.silent.set()
 
 
-async def test_a_write_that_does_not_come_back_is_an_error_after_a_while(world: World) -> None:
+async def test_a_write_that_is_not_seen_in_time_is_an_error(world: World) -> None:
     async with desk(world, patience=0.01) as at:
         wait = partial(at.check.seen, [await at.allocate("c")])
         with pytest.raises(Unavailable, match=r"the allocation of claim c did not come back in a watch within 0.01 s"):

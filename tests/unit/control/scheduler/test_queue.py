@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 A, B, C = PodUID("a"), PodUID("b"), PodUID("c")
 
 
-async def test_the_higher_priority_comes_first_then_who_came_first() -> None:
+async def test_pods_are_ordered_by_priority_then_arrival() -> None:
     queue = PodQueue()
     queue.put(A)
     queue.put(B, 10)
@@ -21,7 +21,7 @@ async def test_the_higher_priority_comes_first_then_who_came_first() -> None:
     assert [await queue.pop() for _ in range(3)] == [B, A, C]
 
 
-async def test_a_pod_that_waits_has_its_turn_when_what_it_waits_for_happens() -> None:
+async def test_a_waiting_pod_is_ready_after_the_change_that_it_waits_for() -> None:
     queue = PodQueue()
     queue.put(A)
     queue.wait(await queue.pop(), Wake.DEVICES)
@@ -31,7 +31,7 @@ async def test_a_pod_that_waits_has_its_turn_when_what_it_waits_for_happens() ->
     assert await queue.pop() == A
 
 
-async def test_what_happens_while_a_pod_is_tried_is_not_missed() -> None:
+async def test_changes_during_an_attempt_are_not_missed() -> None:
     queue = PodQueue()
     queue.put(A)
     assert await queue.pop() == A
@@ -43,7 +43,7 @@ async def test_what_happens_while_a_pod_is_tried_is_not_missed() -> None:
     assert queue.ready == 0
 
 
-async def test_a_pod_that_is_woken_is_in_its_old_place() -> None:
+async def test_a_pod_that_is_woken_keeps_its_position() -> None:
     queue = PodQueue()
     queue.put(A)
     queue.wait(await queue.pop(), Wake.DEVICES)
@@ -52,7 +52,7 @@ async def test_a_pod_that_is_woken_is_in_its_old_place() -> None:
     assert [await queue.pop(), await queue.pop()] == [A, B]
 
 
-async def test_a_pod_that_is_removed_has_no_turn() -> None:
+async def test_a_removed_pod_is_not_ready() -> None:
     queue = PodQueue()
     queue.put(A)
     queue.put(B)
@@ -64,7 +64,7 @@ async def test_a_pod_that_is_removed_has_no_turn() -> None:
     assert len(queue) == 0 and queue.ready == 0
 
 
-async def test_whoever_asks_an_empty_queue_waits() -> None:
+async def test_pop_waits_while_the_queue_is_empty() -> None:
     queue = PodQueue()
     async with anyio.create_task_group() as tasks:
         got: list[PodUID] = []
@@ -126,7 +126,7 @@ class Machine(RuleBasedStateMachine):
 TestQueue = Machine.TestCase
 
 
-async def test_a_pod_that_is_parked_has_its_turn_when_something_happens_to_itself() -> None:
+async def test_a_parked_pod_is_ready_after_a_change_of_itself() -> None:
     queue = PodQueue()
     queue.park(A)
     queue.put(B)

@@ -329,11 +329,11 @@ async def live(world: World, seed: int, rounds: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_a_random_day_ends_well(world: World, seed: int) -> None:
+async def test_invariants_hold_after_a_random_day(world: World, seed: int) -> None:
     await live(world, seed, 3)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100, 106))
-async def test_a_random_week_ends_well(world: World, seed: int) -> None:
+async def test_invariants_hold_after_a_random_week(world: World, seed: int) -> None:
     await live(world, seed, 12)

@@ -21,13 +21,13 @@ def change(old: ResourceClaim | None, new: ResourceClaim | None) -> Changed[Reso
     return Changed(("default", "c"), old, new)
 
 
-def test_the_spec_of_a_pod_and_the_names_of_its_claims_concern_it_and_its_conditions_do_not() -> None:
+def test_spec_and_claim_names_of_a_pod_are_relevant_and_conditions_are_not() -> None:
     assert relevance.is_relevant(pod(), pod({"schedulingGates": [{"name": "a.b/c"}]}))
     assert relevance.is_relevant(pod(), pod(resourceClaimStatuses=[{"name": "gpu", "resourceClaimName": "c"}]))
     assert not relevance.is_relevant(pod(), pod(conditions=[{"type": "PodScheduled", "status": "False"}]))
 
 
-def test_what_a_claim_has_and_whose_it_is_matters_and_its_labels_do_not() -> None:
+def test_devices_and_owner_of_a_claim_are_relevant_and_labels_are_not() -> None:
     assert relevance.may_help_pods(change(None, claim()))
     assert relevance.may_help_pods(change(claim(), None))
     assert relevance.may_help_pods(change(claim(), claim("other")))
@@ -37,7 +37,7 @@ def test_what_a_claim_has_and_whose_it_is_matters_and_its_labels_do_not() -> Non
     assert not relevance.may_help_pods(change(claim(), claim(labels={"a": "b"})))
 
 
-def test_a_claim_has_lost_its_devices_if_it_had_some_and_has_none() -> None:
+def test_a_claim_was_deallocated_if_it_had_devices_and_has_none() -> None:
     assert relevance.was_deallocated(change(claim(status=ALLOCATED), claim()))
     assert relevance.was_deallocated(change(claim(status=ALLOCATED), None))
     assert not relevance.was_deallocated(change(claim(), claim()))

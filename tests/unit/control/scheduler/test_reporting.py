@@ -23,7 +23,7 @@ async def condition(world: World, name: str) -> dict[str, object]:
 
 
 @pytest.mark.spec("DA-5.4f")
-async def test_the_condition_is_the_one_that_people_know(world: World) -> None:
+async def test_the_condition_is_that_of_kube_scheduler(world: World) -> None:
     await world.add(node("n1"))
     async with world.scheduling():
         await world.add(pod("large", requests={"cpu": "5"}))
@@ -35,7 +35,7 @@ async def test_the_condition_is_the_one_that_people_know(world: World) -> None:
     assert event["type"] == "Warning" and event["involvedObject"]["name"] == "large"
 
 
-async def test_another_reason_is_told_and_the_time_of_the_first_stays(world: World) -> None:
+async def test_a_new_reason_is_reported_and_keeps_the_transition_time(world: World) -> None:
     world.settings = FAST
     await world.add(node("n1"))
     async with world.scheduling():
@@ -47,7 +47,7 @@ async def test_another_reason_is_told_and_the_time_of_the_first_stays(world: Wor
         assert (await condition(world, "large"))["lastTransitionTime"] == before
 
 
-async def test_a_reason_that_changes_because_others_take_what_was_free_is_told(world: World) -> None:
+async def test_a_reason_that_changes_because_capacity_was_taken_is_reported(world: World) -> None:
     world.settings = replace(FAST, report_refresh=0.02)
     await world.add(node("n1"), node("n2"))
     async with world.scheduling():
@@ -59,7 +59,7 @@ async def test_a_reason_that_changes_because_others_take_what_was_free_is_told(w
         await world.told("large", "0/1 nodes")
 
 
-async def test_what_an_earlier_scheduler_said_is_not_said_again(world: World) -> None:
+async def test_a_reason_that_is_in_the_status_is_not_reported_again(world: World) -> None:
     await world.add(node("n1"))
     async with world.scheduling():
         await world.add(pod("large", requests={"cpu": "5"}))
@@ -80,7 +80,7 @@ async def test_a_reason_that_could_not_be_written_is_written_later(world: World)
         await world.told("large", "Insufficient cpu")
 
 
-async def test_other_conditions_stay(world: World) -> None:
+async def test_other_conditions_are_kept(world: World) -> None:
     await world.add(node("n1"), pod("large", requests={"cpu": "5"}))
     other = {"type": "example.com/ready", "status": "True"}
     patch = StrategicMergePatch({"status": {"conditions": [other]}})
@@ -91,7 +91,7 @@ async def test_other_conditions_stay(world: World) -> None:
     assert {each["type"] for each in found} == {"example.com/ready", "PodScheduled"}
 
 
-async def test_a_pod_that_has_gone_is_not_told(world: World) -> None:
+async def test_a_deleted_pod_is_not_reported(world: World) -> None:
     await world.add(node("n1"))
 
     async def gone(_: object) -> None:
@@ -106,7 +106,7 @@ async def test_a_pod_that_has_gone_is_not_told(world: World) -> None:
         await world.bound("small")
 
 
-async def test_who_was_bound_says_so(world: World) -> None:
+async def test_a_bound_pod_has_its_condition_and_event(world: World) -> None:
     world.settings = FAST
     async with world.scheduling():
         await world.add(pod("early"))

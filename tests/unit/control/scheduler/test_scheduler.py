@@ -33,7 +33,7 @@ async def test_a_pod_without_claims_gets_a_node(world: World) -> None:
         assert await world.bound("plain") == {"plain": "n1"}
 
 
-async def test_a_pod_that_does_not_fit_says_why_and_is_scheduled_when_it_does(world: World) -> None:
+async def test_an_unschedulable_pod_says_why_and_is_scheduled_when_it_fits(world: World) -> None:
     await world.add(node("n1"), device_class(), slice_of("n1", 1), template("one"))
     async with world.scheduling():
         await world.add(pod("first", template="one"))
@@ -44,7 +44,7 @@ async def test_a_pod_that_does_not_fit_says_why_and_is_scheduled_when_it_does(wo
         assert await world.bound("second") == {"second": "n1"}
 
 
-async def test_the_reason_is_an_event_too(world: World) -> None:
+async def test_the_reason_is_also_an_event(world: World) -> None:
     await world.add(node("n1"))
     async with world.scheduling():
         await world.add(pod("large", requests={"cpu": "5"}))
@@ -53,7 +53,7 @@ async def test_the_reason_is_an_event_too(world: World) -> None:
     assert [each["message"] for each in events] == ["0/1 nodes are available: 1 Insufficient cpu"]
 
 
-async def test_no_device_is_given_twice(world: World) -> None:
+async def test_no_device_is_allocated_twice(world: World) -> None:
     await world.add(*(node(f"n{i}") for i in range(4)), device_class(), template("one"))
     await world.add(*(slice_of(f"n{i}", 5) for i in range(4)))
     async with world.scheduling():
@@ -65,7 +65,7 @@ async def test_no_device_is_given_twice(world: World) -> None:
         }
 
 
-async def test_pods_that_share_a_claim_are_on_one_node(world: World) -> None:
+async def test_pods_that_share_a_claim_are_placed_on_one_node(world: World) -> None:
     await world.add(node("n1"), node("n2"), device_class(), slice_of("n1", 1), slice_of("n2", 1), claim("shared"))
     async with world.scheduling():
         await world.add(pod("a", claim="shared"), pod("b", claim="shared"))
@@ -78,9 +78,7 @@ ZONE_A = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator"
 
 
 @pytest.mark.parametrize("where", [{"allNodes": True}, {"nodeSelector": ZONE_A}])
-async def test_a_device_that_is_attached_to_the_network_is_used_on_every_node_that_reaches_it(
-    world: World, where: Document
-) -> None:
+async def test_a_network_attached_device_is_used_on_every_node_that_reaches_it(world: World, where: Document) -> None:
     attached = slice_of("fabric", 1)
     del attached["spec"]["nodeName"]
     attached["spec"] |= where
@@ -97,7 +95,7 @@ async def test_a_device_that_is_attached_to_the_network_is_used_on_every_node_th
     assert (await world.claim("shared"))["status"]["allocation"].get("nodeSelector") == where.get("nodeSelector")
 
 
-async def test_a_pod_on_a_node_of_somebodys_choice_has_its_claim_allocated_there(world: World) -> None:
+async def test_a_placed_pod_gets_its_claim_allocated_on_its_node(world: World) -> None:
     await world.add(node("n1"), node("n2"), device_class(), slice_of("n1", 1), slice_of("n2", 1), template("one"))
     async with world.scheduling():
         await world.add(pod("placed", template="one", nodeName="n2"))
@@ -117,7 +115,7 @@ async def test_a_pod_waits_for_a_claim_that_does_not_exist_and_says_so(world: Wo
         assert await world.bound("train") == {"train": "n1"}
 
 
-async def test_a_class_that_comes_later_helps(world: World) -> None:
+async def test_a_pod_is_scheduled_when_its_class_is_created(world: World) -> None:
     await world.add(node("n1"), slice_of("n1", 1), claim("c"))
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
@@ -126,7 +124,7 @@ async def test_a_class_that_comes_later_helps(world: World) -> None:
         assert await world.bound("train") == {"train": "n1"}
 
 
-async def test_claims_that_were_reserved_before_a_crash_lead_to_their_node(world: World) -> None:
+async def test_claims_that_were_reserved_before_a_crash_decide_the_node(world: World) -> None:
     await world.add(node("n1"), node("n2"), device_class(), slice_of("n2", 1), claim("c"), pod("train", claim="c"))
     uid = (await world.pod("train"))["metadata"]["uid"]
     result = {"request": "gpu", "driver": "gpu.example.com", "pool": "n2", "device": "gpu-0"}
@@ -141,7 +139,7 @@ async def test_claims_that_were_reserved_before_a_crash_lead_to_their_node(world
         assert await world.bound("train") == {"train": "n2"}
 
 
-async def test_devices_for_a_node_where_the_pod_cannot_run_are_taken_back(world: World) -> None:
+async def test_devices_on_a_node_where_the_pod_cannot_run_are_freed(world: World) -> None:
     await world.add(node("n1"), node("n2"), device_class(), slice_of("n1", 1), slice_of("n2", 1), claim("c"))
     result = {"request": "gpu", "driver": "gpu.example.com", "pool": "n2", "device": "gpu-0"}
     where = {"key": "metadata.name", "operator": "In", "values": ["n2"]}
@@ -180,7 +178,7 @@ async def test_an_extended_resource_is_provided_by_a_claim_where_the_node_has_no
         await world.gone(kinds.RESOURCE_CLAIMS, made["metadata"]["name"])
 
 
-async def test_devices_that_have_to_be_attached_are_waited_for(world: World) -> None:
+async def test_a_pod_is_bound_when_its_devices_are_attached(world: World) -> None:
     attached = {"name": "gpu-0", "bindsToNode": True, "bindingConditions": ["attached"]}
     attached["bindingFailureConditions"] = ["broken"]
     await world.add(node("n1"), device_class(), slice_of("n1", [attached]), claim("c"))
@@ -204,7 +202,7 @@ async def test_devices_that_have_to_be_attached_are_waited_for(world: World) -> 
         assert await world.bound("train") == {"train": "n1"}
 
 
-async def test_a_pod_that_needs_two_devices_of_one_is_told_what_there_is(world: World) -> None:
+async def test_a_pod_that_needs_more_devices_than_exist_says_so(world: World) -> None:
     await world.add(node("n1"), device_class(), slice_of("n1", 1), claim("c", wish(count=2)))
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
@@ -215,7 +213,7 @@ async def test_a_pod_that_needs_two_devices_of_one_is_told_what_there_is(world: 
 
 
 @pytest.mark.spec("DA-11.17a")
-async def test_a_claim_whose_device_was_tainted_is_not_shared_by_further_pods(world: World) -> None:
+async def test_a_claim_with_a_tainted_device_is_not_shared_with_further_pods(world: World) -> None:
     await world.add(node("n1"), device_class(), slice_of("n1", 1), claim("shared"))
     async with world.scheduling():
         await world.add(pod("first", claim="shared"))

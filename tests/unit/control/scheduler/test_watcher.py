@@ -27,7 +27,7 @@ async def announce(world: World, name: str, *, gone: bool) -> None:
     await world.store.patch(kinds.NODES, name, MergePatch({"metadata": {"annotations": annotations}}))
 
 
-async def test_no_pod_is_placed_on_devices_of_a_driver_that_is_gone_until_it_is_back(world: World) -> None:
+async def test_devices_of_a_driver_that_is_gone_are_not_used_until_it_is_back(world: World) -> None:
     await world.add(announcing("n1", gone=True), device_class(), slice_of("n1", 1), claim("c"))
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
@@ -36,7 +36,7 @@ async def test_no_pod_is_placed_on_devices_of_a_driver_that_is_gone_until_it_is_
         assert await world.bound("train") == {"train": "n1"}
 
 
-async def test_devices_of_a_node_where_the_driver_is_registered_are_taken_instead(world: World) -> None:
+async def test_devices_of_a_node_where_the_driver_is_registered_are_used_instead(world: World) -> None:
     await world.add(announcing("n1", gone=True), node("n2"), device_class(), slice_of("n1", 1), slice_of("n2", 1))
     await world.add(claim("c"))
     async with world.scheduling():
@@ -44,7 +44,7 @@ async def test_devices_of_a_node_where_the_driver_is_registered_are_taken_instea
         assert await world.bound("train") == {"train": "n2"}
 
 
-async def test_a_placed_pod_is_released_when_its_slices_go_with_the_driver_and_gets_devices_when_they_are_back(
+async def test_a_placed_pod_loses_its_claim_with_driver_and_slices_and_gets_it_again_with_them(
     world: World,
 ) -> None:
     await world.add(announcing("n1", gone=False), device_class(), slice_of("n1", 2), claim("c"), claim("started"))
@@ -66,7 +66,7 @@ async def test_a_placed_pod_is_released_when_its_slices_go_with_the_driver_and_g
         assert [each["name"] for each in users] == ["train"]
 
 
-async def test_a_placed_pod_is_released_even_if_the_slices_go_before_the_driver(world: World) -> None:
+async def test_a_placed_pod_loses_its_claim_even_if_the_slices_are_removed_before_the_driver(world: World) -> None:
     await world.add(announcing("n1", gone=False), device_class(), slice_of("n1", 1), claim("c"))
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
@@ -78,7 +78,7 @@ async def test_a_placed_pod_is_released_even_if_the_slices_go_before_the_driver(
         await until(world.devices, lambda found: not found)
 
 
-async def test_a_placed_pod_is_released_when_the_last_one_it_shared_its_lost_claim_with_is_gone(world: World) -> None:
+async def test_a_lost_claim_is_deallocated_when_a_single_pod_uses_it(world: World) -> None:
     await world.add(announcing("n1", gone=False), device_class(), slice_of("n1", 1), claim("c"))
     async with world.scheduling():
         await world.add(pod("a", claim="c"), pod("b", claim="c"))

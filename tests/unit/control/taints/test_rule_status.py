@@ -41,7 +41,7 @@ def told(rule: DeviceTaintRule, counts: Counts = Counts()) -> tuple[str, str, st
         (Counts(), ("False", "NotStarted", "")),
     ],
 )
-def test_a_rule_that_evicts_tells_how_far_it_is(counts: Counts, expected: tuple[str, str, str]) -> None:
+def test_the_condition_shows_the_progress_of_an_eviction(counts: Counts, expected: tuple[str, str, str]) -> None:
     assert told(rule(), counts) == expected
 
 
@@ -66,7 +66,7 @@ def test_a_rule_that_evicts_tells_how_far_it_is(counts: Counts, expected: tuple[
         ),
     ],
 )
-def test_a_rule_without_effect_tells_what_it_would_do(counts: Counts, expected: str) -> None:
+def test_a_rule_without_effect_shows_what_it_would_do(counts: Counts, expected: str) -> None:
     assert told(rule("None"), counts) == ("False", "NoEffect", expected)
 
 
@@ -83,7 +83,7 @@ def test_a_rule_stays_completed_when_its_controller_is_replaced() -> None:
     assert told(rule(generation=2, observedGeneration=1, status="True"))[1] == "NotStarted"
 
 
-def test_a_condition_that_says_nothing_new_equals_the_one_that_is_there() -> None:
+def test_an_unchanged_condition_equals_the_existing_one() -> None:
     said: dict[str, Any] = {"status": "False", "reason": "NotStarted", "observedGeneration": 1}
     there = rule(lastTransitionTime="2025-01-01T00:00:00Z", **said)
     assert next_condition(there, Counts()) == there.status.conditions[0]

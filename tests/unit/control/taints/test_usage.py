@@ -32,7 +32,7 @@ async def test_pods_are_found_by_the_devices_of_their_claims(world: "World") -> 
 
 @pytest.mark.spec("DA-7.5b")
 @pytest.mark.anyio
-async def test_a_dry_run_counts_what_no_execute_would_hit(world: "World") -> None:
+async def test_a_dry_run_counts_what_no_execute_would_evict(world: "World") -> None:
     await world.publish()
     await world.user("p", "d0", "d1")
     await world.pod("stranger", "p")
@@ -89,7 +89,7 @@ def test_claims_are_found_once_by_their_devices(holders: Holders, selector: Devi
     assert holders.of(selector) == [("ns", name) for name in names]
 
 
-def test_a_claim_that_loses_its_devices_is_not_found_any_more(holders: Holders) -> None:
+def test_a_deallocated_claim_is_no_longer_found(holders: Holders) -> None:
     holders.put(Changed(("ns", "a"), claim("g/p/0", "g/p/1"), ResourceClaim()))
     holders.put(Changed(("ns", "c"), claim("n/p/0", "g/p/1"), None))
     assert holders.of(select("g", "p", "1")) == []
