@@ -34,7 +34,7 @@ def definition() -> dict[str, Any]:
 
 
 async def until(store: Store, **wanted: bool) -> None:
-    """Until the definition is established, or gone."""
+    """Wait until the definition is established, or gone."""
     with deadline():
         async with store.watch(DEFINITIONS, options=WatchOptions()) as events:
             async for event in events:
@@ -96,7 +96,7 @@ async def test_a_definition_whose_objects_cannot_be_deleted_does_not_block_other
 
 
 async def stored_as_it_is(store: Store, document: dict[str, Any]) -> None:
-    """As release 0.1 stored it, which did not check the types."""
+    """Store a definition as release 0.1 did, which did not check the types."""
     whole = {"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", **document}
     whole["metadata"] = {**document["metadata"], "uid": document["metadata"]["name"]}
     await store._ledger.write(DEFINITION, ("", document["metadata"]["name"]), whole).durable()

@@ -1,4 +1,4 @@
-"""Each candidate has a clock of its own, which can run faster or slower, jump, or stand still with its process."""
+"""Leader election. Each candidate has its own clock, which can run faster or slower, jump, or stop with its process."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -50,7 +50,7 @@ class OwnClock:
     def __init__(self, time: FakeClock, rate: float = 1.0) -> None:
         self._time = time
         self._rate = rate
-        self.ahead = timedelta()  # of the time of day alone
+        self.ahead = timedelta()  # of the wall clock alone
         self._running = anyio.Event()
         self._running.set()
 
@@ -72,11 +72,11 @@ class OwnClock:
         self._running.set()
 
 
-class Line:
-    """Between a candidate and the cluster. It may be cut: before a request arrives, or before the answer to a write
-    does."""
+class Connection:
+    """The connection of a candidate to the cluster. It may break before a request arrives, or before the answer to a
+    write does."""
 
-    busy = 0  # requests under way on all lines, without those that hang
+    busy = 0  # requests under way on all connections, except those that hang
 
     def __init__(self, cluster: Cluster) -> None:
         self._inner = FencedCluster(cluster, lambda: None)
@@ -90,11 +90,11 @@ class Line:
     async def _call(self, method: Callable[..., Awaitable[Any]], name: str, *args: Any, **options: Any) -> Any:
         if self.cut == "request":
             raise Unavailable("cut off")
-        Line.busy += 1
+        Connection.busy += 1
         try:
             answer = await method(*args, **options)
         finally:
-            Line.busy -= 1
+            Connection.busy -= 1
         if self.hangs:
             await anyio.sleep_forever()
         if self.cut == "answer" and name != "get":
@@ -108,14 +108,14 @@ class Candidate:
     def __init__(self, name: str, store: Cluster, time: FakeClock, rate: float = 1.0) -> None:
         self.name = name
         self.clock = OwnClock(time, rate)
-        self.line: Any = Line(store)
+        self.connection: Any = Connection(store)
         self.leaders: list[str] = []
-        self.could_write: list[bool] = []  # when it was told of each of them
+        self.could_write: list[bool] = []  # at each change of the leader
         self.terms = 0
         self.working = False
         self.cluster: Cluster | None = None
         self.end = anyio.Event()
-        self.election = LeaderElection(self.line, self.clock, NAME, name, self.settings, changed=self.hear)
+        self.election = LeaderElection(self.connection, self.clock, NAME, name, self.settings, changed=self.hear)
 
     def hear(self, leader: str) -> None:
         self.leaders.append(leader)
@@ -141,11 +141,11 @@ class Candidate:
 
 
 async def settle() -> None:
-    """Until everybody sleeps. Writes are done by a thread, so turns of the loop alone do not tell."""
+    """Wait until all tasks sleep. Writes are done in a thread, so yielding to the event loop is not enough."""
     quiet = 0
     while quiet < 30:
         await checkpoint()
-        quiet = 0 if Line.busy else quiet + 1
+        quiet = 0 if Connection.busy else quiet + 1
 
 
 async def lease(store: Store) -> Document:
@@ -261,7 +261,7 @@ async def test_a_leader_that_cannot_renew_stops_before_the_next_one_leads(store:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
         await advance(clock, 4)
-        a.line.cut = "request"
+        a.connection.cut = "request"
         await advance(clock, 9.5)
         assert (a.state, b.state) == ("leads", "waits")
         await advance(clock, 0.5)
@@ -274,9 +274,9 @@ async def test_a_leader_that_cannot_renew_stops_before_the_next_one_leads(store:
 async def test_a_process_that_lost_the_lease_may_lead_again(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
-        a.line.cut = "request"
+        a.connection.cut = "request"
         await advance(clock, 20)
-        a.line.cut, b.line.cut = "", "request"
+        a.connection.cut, b.connection.cut = "", "request"
         await advance(clock, 25)
         assert (a.working, a.terms, b.working) == (True, 2, False)
         assert a.leaders == ["a", "", "b", "a"]
@@ -286,10 +286,10 @@ async def test_a_server_that_never_answers_counts_as_unavailable(store: Store) -
     clock = FakeClock()
     async with candidates(store, clock, "a") as [a]:
         await advance(clock, 4)
-        a.line.hangs = True
+        a.connection.hangs = True
         await advance(clock, 10)
         assert a.state == "waits"
-        a.line.hangs = False
+        a.connection.hangs = False
         await advance(clock, 10)
         assert a.state == "leads"
 
@@ -297,9 +297,9 @@ async def test_a_server_that_never_answers_counts_as_unavailable(store: Store) -
 async def test_a_renewal_whose_answer_was_lost_keeps_the_lease(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a") as [a]:
-        a.line.cut = "answer"
+        a.connection.cut = "answer"
         await advance(clock, 4)
-        a.line.cut = ""
+        a.connection.cut = ""
         await advance(clock, 30)
         assert (a.working, a.terms) == (True, 1)
         assert (await spec(store))["leaseTransitions"] == 0
@@ -308,13 +308,13 @@ async def test_a_renewal_whose_answer_was_lost_keeps_the_lease(store: Store) -> 
 async def test_after_a_lost_answer_a_candidate_leads_only_after_another_write(store: Store) -> None:
     clock = FakeClock()
     a = Candidate("a", store, clock)
-    a.line.cut = "answer"
+    a.connection.cut = "answer"
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(a.run)
         await advance(clock, 4)
         assert (await spec(store))["holderIdentity"] == "a"
         assert a.state == "waits"
-        a.line.cut = ""
+        a.connection.cut = ""
         await advance(clock, 4)
         assert a.state == "leads"
         tasks.cancel_scope.cancel()
@@ -353,7 +353,7 @@ async def test_a_deleted_lease_is_not_acquired_before_its_leader_has_stopped(sto
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
         await advance(clock, 2)
-        a.line.cut = "request"
+        a.connection.cut = "request"
         await store.delete(LEASES, NAME, SPACE)
         await advance(clock, 9)
         assert (a.state, b.state) == ("leads", "waits")
@@ -433,13 +433,13 @@ async def test_the_lease_is_released_only_after_the_part_has_ended(store: Store)
 async def test_a_candidate_waits_for_an_unavailable_cluster(store: Store) -> None:
     clock = FakeClock()
     a = Candidate("a", store, clock)
-    a.line.cut = "request"
+    a.connection.cut = "request"
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(a.run)
         await advance(clock, 30)
         with pytest.raises(NotFound):
             await lease(store)
-        a.line.cut = ""
+        a.connection.cut = ""
         await advance(clock, 3)
         assert a.state == "leads"
         tasks.cancel_scope.cancel()
@@ -513,7 +513,7 @@ def test_times_that_allow_two_leaders_are_refused() -> None:
         Settings(duration=10, renew_deadline=10)
 
 
-# A candidate's step: its process stops or goes on, its line is cut or mended, or its lease is deleted by somebody.
+# A step of a candidate: its process stops or continues, its connection breaks or works again, its lease is deleted.
 STEPS = st.tuples(
     st.integers(0, 2),
     st.sampled_from(["pause", "resume", "request", "answer", "hang", "mend", "mend", "delete"]),
@@ -522,18 +522,18 @@ STEPS = st.tuples(
 
 
 async def step(candidate: Candidate, action: str, store: Store) -> None:
-    line = candidate.line
+    connection = candidate.connection
     match action:
         case "pause":
             candidate.clock.pause()
         case "resume":
             candidate.clock.resume()
         case "request" | "answer":
-            line.cut = action
+            connection.cut = action
         case "hang":
-            line.hangs = True
+            connection.hangs = True
         case "mend":
-            line.cut, line.hangs = "", False
+            connection.cut, connection.hangs = "", False
         case "delete":
             try:
                 await store.delete(LEASES, NAME, SPACE)

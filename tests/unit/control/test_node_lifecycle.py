@@ -1,4 +1,4 @@
-"""Nodes that give no sign of life."""
+"""Nodes that stop renewing their lease."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -13,7 +13,7 @@ from devlet.cluster.remote.client import connected
 from devlet.cluster.store.store import open_store
 from devlet.control.claim_writes import ClaimWriter
 from devlet.control.reservations import FULL, consumer_document
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes, Settings
 from devlet.daemon.config import Config
 from devlet.daemon.kube_api import serving
 from devlet.errors import Conflict, DevletError, NotFound, Unavailable
@@ -180,7 +180,7 @@ async def test_a_cancelled_writer_does_not_block_the_pods_that_share_its_write(t
 @pytest.fixture(params=["embedded", "over HTTP"])
 async def reached(request: pytest.FixtureRequest, root: Path, anyio_backend: str) -> AsyncIterator[World]:
     """A cluster whose scheduler reaches it in one of the two ways."""
-    clock, settings = SystemClock(), Settings(report_after=0.05)
+    clock, settings = SystemClock(), Settings(reports=ReportTimes(0.05))
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_store(root / "cluster.db", clock=clock))
         remote: Cluster | None = None

@@ -93,7 +93,7 @@ def test_a_slice_without_matching_devices_stays_the_same_object() -> None:
 
 
 class Heard(list[tuple[str, str, str]]):
-    """Name of the slice, and its taint keys before and after (`-`: it is not there)."""
+    """Records each change: the name of the slice, and its taint keys before and after (`-` if it did not exist)."""
 
     def __call__(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         either = new or old

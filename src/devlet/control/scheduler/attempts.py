@@ -39,7 +39,7 @@ class Attempts:
         self._state = state
         self._pending = pending
         self._writer = writer
-        self._settings = settings
+        self._limits = settings.search
         self._placer = Placer(state.nodes, state.devices, settings.candidates)
         self._unschedulable = UnschedulableKinds()
 
@@ -80,7 +80,7 @@ class Attempts:
 
     async def _searched(self, subject: Subject, freed: tuple[ResourceClaim, ...] = ()) -> Assignment | None:
         search = partial(self._place_without, subject, freed) if freed else partial(self._placer.place, subject)
-        return await self._state.devices.searched(search, self._settings)
+        return await self._state.devices.searched(search, self._limits)
 
     def _place_without(self, subject: Subject, freed: tuple[ResourceClaim, ...], time: SearchTime) -> Assignment | None:
         names = {claim.name for claim in freed}

@@ -13,7 +13,7 @@ from typing import TypeVar
 import anyio
 
 from devlet.alloc import ALL_FEATURES, Allocator, Features, Inventory, Rules
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import SearchLimits
 from devlet.control.search_time import SearchTime
 from devlet.errors import InvalidInput
 from devlet.kit.facts import facts
@@ -44,13 +44,13 @@ class Devices:
         """Return True while a thread uses the allocator."""
         return self._postponed is not None
 
-    async def searched(self, search: Callable[[SearchTime], T], settings: Settings) -> T:
+    async def searched(self, search: Callable[[SearchTime], T], limits: SearchLimits) -> T:
         """Return what a search finds. Repeat it in a thread, with more time, if it takes long."""
         await self.idle()
-        quick = SearchTime(settings.quick, settings.quick)
+        quick = SearchTime(limits.quick, limits.quick)
         if (found := search(quick)) or not quick.exceeded:
             return found
-        return await self.in_thread(partial(search, SearchTime(settings.filter_timeout, settings.attempt_timeout)))
+        return await self.in_thread(partial(search, SearchTime(limits.node, limits.pod)))
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do work in a thread, one after the other. A thread cannot be cancelled: the caller waits for its end."""

@@ -41,7 +41,7 @@ class Explainer:
         if known := self._known.reason(kind, version):
             return known
         state = self._state
-        find = partial(reasons.reason, subject, state.nodes, state.devices, self._settings.explain_timeout)
+        find = partial(reasons.reason, subject, state.nodes, state.devices, self._settings.search.explain)
         try:
             found = await state.devices.in_thread(find)
         except InvalidInput as e:
@@ -54,7 +54,7 @@ class Explainer:
 
     async def _attempts_first(self) -> None:
         """Wait a moment for pods whose attempt is due: finding a reason may take longer than an attempt."""
-        with anyio.move_on_after(self._settings.report_again):
+        with anyio.move_on_after(self._settings.reports.again):
             while self._pending.queue.ready:
                 await self._clock.sleep(POLL)
 

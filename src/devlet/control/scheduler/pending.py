@@ -11,7 +11,7 @@ import anyio
 
 from devlet.control.scheduler.decision import Refusal
 from devlet.control.scheduler.queue import PodQueue
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes
 from devlet.kit.clock import Clock, wait
 from devlet.objects.identifiers import PodUID
 from devlet.objects.types.pod import Pod
@@ -40,9 +40,9 @@ class PendingPod:
 class ReportQueue:
     """The pods whose reasons are to be reported, by the time when each report is due."""
 
-    def __init__(self, clock: Clock, settings: Settings) -> None:
+    def __init__(self, clock: Clock, times: ReportTimes) -> None:
         self._clock = clock
-        self._settings = settings
+        self._times = times
         self._due: list[tuple[float, int, PendingPod]] = []
         self._numbers = count()
         self._refresh_at = inf
@@ -52,7 +52,7 @@ class ReportQueue:
         """Report why the pod waits, if it still does after so many seconds.
 
         A pod with an earlier report waits longer: where much happens, reasons change all the time."""
-        self.add(record, after if record.reported is None else max(after, self._settings.report_again))
+        self.add(record, after if record.reported is None else max(after, self._times.again))
 
     def add(self, record: PendingPod, after: float = 0.0) -> None:
         """Make a report due after so many seconds, unless one is due already."""
@@ -64,7 +64,7 @@ class ReportQueue:
     def refresh(self) -> None:
         """Ask for reports of all waiting pods in a while, because their reasons may have changed."""
         if self._refresh_at == inf:
-            self._refresh_at = self._clock.monotonic() + self._settings.report_refresh
+            self._refresh_at = self._clock.monotonic() + self._times.refresh
             self._added.set()
 
     def is_refresh_due(self) -> bool:
@@ -93,12 +93,12 @@ class PendingPods:
     """All pending pods. `arrivals` counts the changes of placed pods, which may satisfy pod affinity. `losses` counts
     how often devices or capacity were taken, so that reasons may have changed."""
 
-    def __init__(self, clock: Clock, settings: Settings) -> None:
+    def __init__(self, clock: Clock, times: ReportTimes) -> None:
         self.queue = PodQueue()
-        self.reports = ReportQueue(clock, settings)
+        self.reports = ReportQueue(clock, times)
         self.arrivals = 0
         self.losses = 0
-        self._settings = settings
+        self._times = times
         self._records: dict[PodUID, PendingPod] = {}
         self._with_affinity: set[PendingPod] = set()  # of these records; they wait for other pods
 
@@ -132,7 +132,7 @@ class PendingPods:
     def refuse(self, record: PendingPod, refusal: Refusal) -> None:
         """Note why the pod waits, and ask for a report."""
         record.refusal = refusal
-        self.reports.ask(record, self._settings.report_after if refusal.transient else 0.0)
+        self.reports.ask(record, self._times.transient if refusal.transient else 0.0)
 
     def put_off(self, record: PendingPod, refusal: Refusal) -> None:
         """End an attempt with a refusal."""

@@ -62,7 +62,7 @@ class Scheduler:
         self._clock = clock
         self._settings = settings
         self._metrics = SchedulerMetrics(metrics)
-        self._pending = PendingPods(clock, settings)
+        self._pending = PendingPods(clock, settings.reports)
         self._state = state = Watcher(informers, clock, settings, self._pending).state
         writer = ClaimWriter(cluster, clock, settings.write_tries, state.claims.read)
         conditions = BindingConditions(state.claims, recorder, self._metrics, clock, settings.binding_timeout)
@@ -82,7 +82,7 @@ class Scheduler:
             while True:
                 uid = await self._pending.queue.pop()
                 await checkpoint()  # a long queue must not keep other tasks from running
-                await self._informers.following(self._settings.blind)
+                await self._informers.following(self._settings.outage)
                 await self._state.devices.idle()
                 await self._attempt(uid, tasks)
 

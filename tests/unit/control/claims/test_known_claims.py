@@ -27,7 +27,7 @@ async def made(world: "World") -> tuple[Pod, ResourceClaim]:
 @pytest.mark.spec("DA-6.1c")
 async def test_a_created_claim_is_known_before_the_copy_has_it(world: "World") -> None:
     pod, claim = await made(world)
-    copy = Informers(world.store).claims  # does not run: it is late
+    copy = Informers(world.store).claims  # does not run, so its copy is outdated
     known = KnownClaims(copy)
     copy.version = "1"
     assert known.made_for(pod, "gpu") is None
@@ -39,7 +39,7 @@ async def test_a_created_claim_is_known_before_the_copy_has_it(world: "World") -
 @pytest.mark.spec("DA-6.1c")
 async def test_the_copy_counts_once_it_has_reached_the_version(world: "World") -> None:
     pod, claim = await made(world)
-    copy = Informers(world.store).claims  # does not run: it is late
+    copy = Informers(world.store).claims  # does not run, so its copy is outdated
     known = KnownClaims(copy)
     copy.version = "1"
     known.made(claim)

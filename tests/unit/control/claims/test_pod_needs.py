@@ -137,5 +137,5 @@ def test_a_claim_for_extended_resources_is_surplus_if_its_pod_has_a_node_and_doe
     assert is_surplus(left, pod(node="n1", extended="other"), claims(left))
     assert is_surplus(left, pod(node="n1"), claims(left))
     assert not is_surplus(left, pod(node="n1", extended="left"), claims(left))
-    assert not is_surplus(left, pod(), claims(left))  # somebody may be about to say that it is used
+    assert not is_surplus(left, pod(), claims(left))  # its pod's status may be written next
     assert not is_surplus(claim("left", "another-pod", extended=True), pod(node="n1"), claims(left))

@@ -50,7 +50,7 @@ async def test_the_api_is_asked_about_pods_that_the_copy_does_not_have(world: "W
 
 
 async def test_a_copy_that_may_be_outdated_is_not_trusted(world: "World") -> None:
-    """It has a pod of that name, but the one that is meant came after it."""
+    """The copy has a pod of that name, but the claim refers to a later one."""
     await world.pod("p", gpu="t")
     informers = Informers(world.store)
     async with informers.running():

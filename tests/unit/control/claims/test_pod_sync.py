@@ -52,7 +52,7 @@ async def test_a_recorded_claim_that_only_our_copy_lacks_is_not_created_again(wo
     informers = Informers(world.store)
     async with informers.running():
         await world.settled()
-    # The copy of the claims stands still from here on; the one of the pods goes on.
+    # From here on, only the copy of the pods is updated, not the one of the claims.
     informers.pods = world.informers.pods
     pod = view(Pod, await world.pod(gpu="one-gpu"))
     made = await world.store.create(RESOURCE_CLAIMS, claim_from_template(template, pod, "gpu"), NS)

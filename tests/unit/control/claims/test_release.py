@@ -120,7 +120,7 @@ def test_only_the_controlling_pod_is_an_owner(change: dict[str, object]) -> None
 
 
 def test_a_release_that_was_done_is_not_planned_again() -> None:
-    """Each state to which a plan leads, step by step, leads to the end."""
+    """Carrying out a plan step by step ends in a state without a plan."""
     for finalizers, deleting, allocated in product(((), MINE, ("x",), (*MINE, "x")), (True, False), (True, False)):
         for consumers, outcome in product(((), (pod("a"),)), (PodOutcome.ALIVE, PodOutcome.FINISHED)):
             state = claim(*consumers, allocated=allocated, finalizers=finalizers, deleting=deleting, owner=OWNER)

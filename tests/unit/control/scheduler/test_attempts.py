@@ -1,4 +1,4 @@
-"""Devices that stand in the way are taken back."""
+"""Attempts that free devices or reservations first."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import anyio
 import pytest
 
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes, SearchLimits, Settings
 from devlet.errors import Conflict, Forbidden
 from devlet.kit.backoff import Backoff
 from devlet.objects.documents import Document
@@ -21,12 +21,12 @@ CONDITIONS: Document = {"bindingConditions": ["attached"], "bindingFailureCondit
 
 
 async def two_nodes(world: World) -> None:
-    world.settings = Settings(report_after=0.05, retry=Backoff(0.01, 0.05))
+    world.settings = Settings(reports=ReportTimes(0.05), retry=Backoff(0.01, 0.05))
     await world.add(node("n1"), node("n2"), device_class(), slice_of("n1", 2), slice_of("n2", 2))
 
 
 async def pools(world: World) -> dict[str, str]:
-    """Where each claim has its device."""
+    """Return the pool of each claim's device."""
     return {name: device.split("/")[1] for device, name in (await world.devices()).items()}
 
 
@@ -62,7 +62,7 @@ async def test_a_pod_that_is_deleted_while_its_attempt_fails_is_no_longer_pendin
             raise Forbidden("not you")
 
     async def hear(write: Write) -> None:
-        if asked.is_set() and write.name == "next":  # so the removal has been heard of
+        if asked.is_set() and write.name == "next":  # so the informer has seen the deletion
             gone.set()
 
     world.cluster.before, world.cluster.heard = lose_all, hear
@@ -78,7 +78,7 @@ async def test_a_pod_that_is_deleted_while_its_attempt_fails_is_no_longer_pendin
 
 async def test_a_long_search_is_repeated_in_a_thread(world: World) -> None:
     await two_nodes(world)
-    world.settings = replace(world.settings, quick=1e-9)
+    world.settings = replace(world.settings, search=SearchLimits(quick=1e-9))
     await world.add(claim("c", wish(allocationMode="All")))
     await world.status("c", {"allocation": allocation_on("n2")})
     async with world.scheduling():
@@ -118,7 +118,7 @@ async def test_a_claim_in_use_is_not_deallocated(world: World) -> None:
     await world.status("c", {"allocation": allocation_on("n2"), "reservedFor": reserved})
     async with world.scheduling():
         await world.add(using("c", nodeSelector=ON_N1))
-        await world.told("train", "the devices of claim c cannot be used there")
+        await world.reason("train", "the devices of claim c cannot be used there")
         assert await pools(world) == {"c": "n2"}
         await world.remove("other")
         assert await world.bound("train") == {"train": "n1"}
@@ -130,7 +130,7 @@ async def test_nothing_is_deallocated_if_that_does_not_help(world: World) -> Non
     await world.status("c", {"allocation": allocation_on("n2")})
     async with world.scheduling():
         await world.add(using("c", nodeSelector={"kubernetes.io/hostname": "n3"}))
-        await world.told("train")
+        await world.reason("train")
         assert await pools(world) == {"c": "n2"}
 
 
@@ -143,7 +143,7 @@ async def test_an_unschedulable_pod_gives_up_what_an_interrupted_attempt_reserve
     users = [{"resource": "pods", "name": "train", "uid": uid}]
     await world.status("first", {"allocation": allocation_on("n1"), "reservedFor": users})
     async with world.scheduling():
-        await world.told("train")
+        await world.reason("train")
         await world.add(pod("other", claim="all", nodeSelector=ON_N1))
         assert await world.bound("other") == {"other": "n1"}
         assert "allocation" not in (await world.claim("first"))["status"]
@@ -153,7 +153,7 @@ async def test_a_conflict_is_retried(world: World) -> None:
     await two_nodes(world)
     await world.add(claim("c"))
     await world.status("c", {"allocation": allocation_on("n2")})
-    world.cluster.before = raises(Conflict("somebody was faster"), "patch resourceclaims/status", times=2)
+    world.cluster.before = raises(Conflict("modified concurrently"), "patch resourceclaims/status", times=2)
     async with world.scheduling():
         await world.add(using("c", nodeSelector=ON_N1))
         assert await world.bound("train") == {"train": "n1"}
@@ -162,7 +162,7 @@ async def test_a_conflict_is_retried(world: World) -> None:
 @pytest.mark.spec("DA-5.4e")
 @pytest.mark.parametrize("failed", [True, False])
 async def test_devices_that_could_not_be_attached_are_replaced(world: World, failed: bool) -> None:
-    """A condition says so, or the time is up."""
+    """Either a condition reports the failure, or time is up."""
     await two_nodes(world)
     await world.add(claim("c"))
     stamp = format_time(datetime.now(UTC) - timedelta(seconds=0 if failed else 1000))

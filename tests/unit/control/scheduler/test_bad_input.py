@@ -1,9 +1,9 @@
-"""What people get wrong: the pod says so, nobody else is disturbed, and it is scheduled the moment that is possible."""
+"""Invalid input: the pod says why it waits, other pods are not affected, and it is scheduled as soon as possible."""
 
 import pytest
 
 from devlet.cluster.client import MergePatch
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes, SearchLimits, Settings
 from devlet.errors import DevletError
 from devlet.objects import kinds
 from devlet.objects.documents import Document
@@ -18,8 +18,8 @@ async def start(world: World, devices: int = 2) -> None:
 
 
 async def refused(world: World, name: str, text: str) -> None:
-    """It is told why, by condition and event; somebody else goes on."""
-    message = await world.told(name, text)
+    """Check that condition and event have the text, and that another pod is scheduled."""
+    message = await world.reason(name, text)
     await world.add(pod("other", template="one"))
     await world.bound("other")
     await world.remove("other")
@@ -48,7 +48,7 @@ async def test_a_missing_template(world: World) -> None:
 
 
 async def test_a_claim_of_another_owner(world: World) -> None:
-    """Somebody wrote the name of a claim into the pod's status that was not made for it."""
+    """The pod's status names a claim that was not created for it."""
     await start(world)
     await world.add(claim("others"), pod("train", template="missing"))
     status = {"status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "others"}]}}
@@ -98,7 +98,7 @@ async def test_a_selector_that_fails_at_runtime(world: World) -> None:
 
 
 async def test_an_affinity_that_cannot_be_read(world: World) -> None:
-    """An API server refuses it; one that is stored already must not hurt."""
+    """An API server refuses such a pod, but one may be stored already."""
     await start(world)
     term = {"matchExpressions": [{"key": "zone", "operator": "Near", "values": ["a"]}]}
     affinity = {
@@ -153,17 +153,17 @@ async def test_a_claim_that_is_deleted_and_created_again_while_its_pod_waits(wor
         await refused(world, "train", "0/1 nodes")
         for _ in range(times):
             await world.store.delete(kinds.RESOURCE_CLAIMS, "c", "default")
-            await world.told("train", "could not find ResourceClaim")
+            await world.reason("train", "could not find ResourceClaim")
             await world.add(claim("c", wish(count=3)))
-            await world.told("train", "0/1 nodes")
+            await world.reason("train", "0/1 nodes")
         await world.store.delete(kinds.RESOURCE_CLAIMS, "c", "default")
         await world.add(claim("c"))
         await world.bound("train")
 
 
 def hard(node: str) -> tuple[Document, Document]:
-    """Slices with devices of which each is of its own kind: who wants 12 of them searches for ever, because what is
-    missing cannot be counted."""
+    """Return slices with devices that all differ. A search for 12 of them never ends, because no count shows that there
+    are too few."""
     devices = [
         {
             "name": f"gpu-{i}",
@@ -186,7 +186,7 @@ def hard(node: str) -> tuple[Document, Document]:
 
 @pytest.mark.spec("DA-11.03b")
 async def test_a_search_that_takes_too_long_is_stopped_and_other_pods_are_scheduled(world: World) -> None:
-    world.settings = Settings(report_after=0.05, quick=0.001, filter_timeout=0.2, explain_timeout=0.2)
+    world.settings = Settings(reports=ReportTimes(0.05), search=SearchLimits(quick=0.001, node=0.2, explain=0.2))
     await world.add(node("n1"), device_class(), *hard("n1"), template("one"), claim("c", wish(count=12)))
     async with world.scheduling():
         await world.add(pod("train", claim="c"))

@@ -1,4 +1,4 @@
-"""Decisions become true, or nothing of them is left."""
+"""Assignments are written, or undone completely."""
 
 from collections.abc import Awaitable, Callable
 
@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from devlet.cluster.client import MergePatch
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes, Settings
 from devlet.errors import Conflict, Forbidden, Unavailable
 from devlet.kit.backoff import Backoff
 from devlet.objects import kinds
@@ -24,8 +24,8 @@ from tests.unit.control.conftest import (
 
 pytestmark = pytest.mark.anyio
 
-SOON = Settings(report_after=0.05, retry=Backoff(0.01, 0.05))
-NEVER = Settings(report_after=0.05, retry=Backoff(1000.0, 1000.0))
+SOON = Settings(reports=ReportTimes(0.05), retry=Backoff(0.01, 0.05))
+NEVER = Settings(reports=ReportTimes(0.05), retry=Backoff(1000.0, 1000.0))
 
 
 async def one_device(world: World, settings: Settings = SOON) -> None:
@@ -39,7 +39,7 @@ async def allocation(world: World, name: str = "c") -> Document:
 
 
 def once(what: str, act: Callable[[], Awaitable[object]], name: str = "") -> Callable[[Write], Awaitable[None]]:
-    """Do something when the first such write comes along."""
+    """Act at the first such write."""
     left = [1]
 
     async def hook(write: Write) -> None:
@@ -50,7 +50,7 @@ def once(what: str, act: Callable[[], Awaitable[object]], name: str = "") -> Cal
     return hook
 
 
-# What fails, and is tried again
+# Retries
 
 
 @pytest.mark.spec("DA-5.8a")
@@ -59,12 +59,12 @@ async def test_a_refused_binding_gives_the_claims_back(world: World) -> None:
     world.cluster.before = raises(Forbidden("not you"), BINDING)
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        assert await world.told("train", "not you")
+        assert await world.reason("train", "not you")
         assert await allocation(world) == {}
 
 
 async def test_the_last_consumer_of_a_shared_claim_frees_its_devices_when_its_binding_is_refused(world: World) -> None:
-    """Nobody else would free them: the claim controller sees a claim that was given back already."""
+    """The claim controller would not free them: it sees a claim that was given back already."""
     await one_device(world, NEVER)
 
     async def refuse_alone() -> None:
@@ -77,7 +77,7 @@ async def test_the_last_consumer_of_a_shared_claim_frees_its_devices_when_its_bi
         await world.bound("first")
         world.cluster.before = once(BINDING, refuse_alone, name="second")
         await world.add(pod("second", claim="c"))
-        await world.told("second", "not you")
+        await world.reason("second", "not you")
         assert await allocation(world) == {}
 
 
@@ -87,7 +87,7 @@ async def test_an_allocation_of_another_client_stays_when_a_binding_is_refused(w
     world.cluster.before = raises(Forbidden("not you"), BINDING)
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        await world.told("train", "not you")
+        await world.reason("train", "not you")
         assert (await allocation(world)).keys() == {"allocation"}
 
 
@@ -97,7 +97,7 @@ async def test_a_refused_binding_frees_the_capacity_of_the_node(world: World) ->
     world.cluster.before = raises(Forbidden("not you"), BINDING, name="large")
     async with world.scheduling():
         await world.add(pod("large", requests={"cpu": "4"}))
-        await world.told("large", "not you")
+        await world.reason("large", "not you")
         await world.add(pod("other", requests={"cpu": "4"}))
         await world.bound("other")
 
@@ -116,7 +116,7 @@ async def test_a_pod_backs_off_after_an_error_whatever_happens_to_its_claims(wor
     world.cluster.before = raises(Forbidden("not you"), BINDING, times=1000, name="train")
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        await world.told("train", "not you")
+        await world.reason("train", "not you")
         await world.add(pod("other"))
         await world.bound("other")
         assert world.cluster.writes.count(BINDING) == 2
@@ -157,7 +157,8 @@ async def test_a_write_to_a_claim_whose_answer_was_lost_counts(world: World) -> 
 
 
 async def test_devices_stay_held_until_the_result_of_a_write_is_known(world: World) -> None:
-    """The answer is lost, the informer has not heard, and the claim cannot be read: somebody else asks for a device."""
+    """The answer is lost, the informer has not seen the write, the claim cannot be read, and another pod needs a
+    device."""
     await one_device(world)
     await world.add(claim("d"))
     silence, asked = anyio.Event(), anyio.Event()
@@ -177,13 +178,13 @@ async def test_devices_stay_held_until_the_result_of_a_write_is_known(world: Wor
         await world.add(pod("train", claim="c"))
         await asked.wait()
         await world.add(pod("other", claim="d"))
-        await world.told("other", "0/1 nodes are available")
+        await world.reason("other", "0/1 nodes are available")
         silence.set()
         await world.bound("train")
         assert len(await world.devices()) == 1
 
 
-# Somebody else writes
+# Concurrent writes
 
 
 @pytest.mark.spec("DA-5.7c")
@@ -232,7 +233,7 @@ async def test_a_pod_waits_for_a_claim_that_was_deleted_concurrently(world: Worl
     world.cluster.before = once("patch resourceclaims", delete)
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        await world.told("train", "could not find ResourceClaim")
+        await world.reason("train", "could not find ResourceClaim")
         await world.add(claim("c"))
         await world.bound("train")
 
@@ -274,7 +275,7 @@ async def test_a_new_pod_of_the_same_name_is_a_different_one(world: World) -> No
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
         await replaced.wait()
-        await world.told("train", "node affinity/selector")
+        await world.reason("train", "node affinity/selector")
         assert "nodeName" not in (await world.pod("train"))["spec"]
 
 
@@ -293,7 +294,7 @@ async def test_a_pod_that_waits_for_a_claim_in_flight_is_retried_when_the_first_
     await one_device(world, NEVER)
 
     async def give_up() -> None:
-        await world.told("b", "in the process of being allocated")
+        await world.reason("b", "in the process of being allocated")
         raise Forbidden("not you")
 
     world.cluster.before = once(CLAIM_STATUS, give_up)
@@ -387,7 +388,7 @@ async def extended(world: World, settings: Settings = SOON) -> None:
 
 
 async def left_over(world: World, name: str) -> None:
-    """A claim for extended resources that a scheduler made before it crashed."""
+    """Create the claim for extended resources of a scheduler that crashed."""
     owner = (await world.pod(name))["metadata"]["uid"]
     document = claim("left")
     document["metadata"] |= {
@@ -417,7 +418,7 @@ async def test_a_claim_for_extended_resources_is_removed_when_the_binding_fails(
     world.cluster.before = raises(Forbidden("not you"), BINDING, name="train")
     async with world.scheduling():
         await world.add(pod("train", requests={EXTENDED: "1"}))
-        await world.told("train", "not you")
+        await world.reason("train", "not you")
         assert not await world.claims()
         await world.add(pod("other", requests={EXTENDED: "1"}))
         await world.bound("other")
@@ -473,13 +474,13 @@ async def test_the_claim_of_a_pod_that_was_just_bound_does_not_count_as_left_ove
     world.cluster.heard = keep_back
     async with world.scheduling():
         await world.add(pod("train", requests={EXTENDED: "1"}), pod("other", requests={EXTENDED: "1"}))
-        await world.told("train")
-        await world.told("other")
+        await world.reason("train")
+        await world.reason("other")
         await left_over(world, "train")
         binding = {"metadata": {"name": "train"}, "target": {"name": "n1"}}
         await world.store.create(kinds.PODS, binding, "default", name="train", subresource="binding")
         await world.add(slice_of("n1", 1))
-        await until(world.devices)  # the other has had its turn, and it comes later
+        await until(world.devices)  # the other pod was attempted, and it comes later
         assert await world.claim("left")
         news.set()
         await world.bound("other")
@@ -489,7 +490,7 @@ async def test_two_concurrent_pods_do_not_get_one_device(world: World) -> None:
     await extended(world)
     async with world.scheduling():
         await world.add(pod("a", requests={EXTENDED: "1"}), pod("b", requests={EXTENDED: "1"}))
-        await world.told("b")
+        await world.reason("b")
         assert await world.bound("a") == {"a": "n1"} and len(await world.devices()) == 1
         await world.remove("a")
         await world.bound("b")
@@ -536,7 +537,7 @@ async def test_both_claims_are_given_back_if_one_cannot_be_written(world: World)
     world.cluster.before = raises(Forbidden("not that one"), CLAIM_STATUS, name="d")
     async with world.scheduling():
         await world.add(both)
-        await world.told("train", "not that one")
+        await world.reason("train", "not that one")
         assert await world.devices() == {}
 
 

@@ -24,7 +24,7 @@ class Cluster:
     def __init__(self) -> None:
         clock, settings = FakeClock(), Settings()
         self.state: ClusterState = state(clock)
-        self.pending = PendingPods(clock, settings)
+        self.pending = PendingPods(clock, settings.reports)
         self.explainer = Explainer(self.state, self.pending, clock, settings)
 
     async def reason(self, document: Document, refusal: Refusal | None = Refusal(Wake.ANYTHING)) -> str:

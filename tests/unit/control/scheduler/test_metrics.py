@@ -1,4 +1,4 @@
-"""What the scheduler counts."""
+"""The scheduler's metrics."""
 
 import pytest
 
@@ -33,7 +33,7 @@ async def test_pending_pods_are_shown(world: World) -> None:
     await world.add(node("n1"))
     async with world.scheduling():
         await world.add(pod("large", requests={"cpu": "5"}))
-        await world.told("large")
+        await world.reason("large")
         assert 'scheduler_pending_pods{queue="unschedulable"} 1' in world.metrics.text()
         await world.remove("large")
         await world.add(pod("small"))

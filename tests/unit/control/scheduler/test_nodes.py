@@ -1,4 +1,4 @@
-"""The nodes, and what is used of them."""
+"""The nodes and what pods use of them."""
 
 from devlet.control.scheduler import fit
 from devlet.control.scheduler.devices import Devices

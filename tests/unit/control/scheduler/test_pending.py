@@ -5,7 +5,7 @@ import pytest
 from devlet.control.scheduler.decision import Refusal
 from devlet.control.scheduler.pending import PendingPod, PendingPods
 from devlet.control.scheduler.queue import Wake
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes
 from devlet.objects.identifiers import PodUID
 from devlet.objects.types.meta import ObjectMeta
 from devlet.objects.types.pod import Pod
@@ -14,7 +14,7 @@ from devlet.testing.fake_clock import FakeClock
 pytestmark = pytest.mark.anyio
 
 A, B = PodUID("a"), PodUID("b")
-SETTINGS = Settings(report_after=2.0, report_again=5.0, report_refresh=3.0)
+TIMES = ReportTimes(transient=2.0, again=5.0, refresh=3.0)
 
 
 def a_pod(uid: PodUID) -> Pod:
@@ -30,7 +30,7 @@ async def attempted(pending: PendingPods, uid: PodUID) -> PendingPod:
 
 
 async def test_a_refused_pod_is_retried_after_the_change_that_it_waits_for() -> None:
-    pending = PendingPods(FakeClock(), SETTINGS)
+    pending = PendingPods(FakeClock(), TIMES)
     record = await attempted(pending, A)
     record.failures = 3
     pending.put_off(record, Refusal(Wake.NODES, "no"))
@@ -42,7 +42,7 @@ async def test_a_refused_pod_is_retried_after_the_change_that_it_waits_for() -> 
 
 
 async def test_changes_of_its_claims_do_not_wake_a_pod_that_backs_off_or_is_being_bound() -> None:
-    pending = PendingPods(FakeClock(), SETTINGS)
+    pending = PendingPods(FakeClock(), TIMES)
     record = await attempted(pending, A)
     record.is_backing_off = True
     pending.queue.wait(A, Wake.ITSELF)
@@ -56,7 +56,7 @@ async def test_changes_of_its_claims_do_not_wake_a_pod_that_backs_off_or_is_bein
 
 
 async def test_the_end_of_a_back_off_does_not_wake_a_later_record_of_the_pod() -> None:
-    pending = PendingPods(FakeClock(), SETTINGS)
+    pending = PendingPods(FakeClock(), TIMES)
     record = await attempted(pending, A)
     pending.forget(A)
     await attempted(pending, A)
@@ -66,7 +66,7 @@ async def test_the_end_of_a_back_off_does_not_wake_a_later_record_of_the_pod() -
 
 
 async def test_the_record_of_a_pod_that_is_deleted_while_it_is_being_bound_stays_until_the_binding_ends() -> None:
-    pending = PendingPods(FakeClock(), SETTINGS)
+    pending = PendingPods(FakeClock(), TIMES)
     record = await attempted(pending, A)
     pending.start_binding(record)
     pending.forget(A)
@@ -77,7 +77,7 @@ async def test_the_record_of_a_pod_that_is_deleted_while_it_is_being_bound_stays
 
 
 async def test_a_placed_pod_wakes_those_with_pod_affinity() -> None:
-    pending = PendingPods(FakeClock(), SETTINGS)
+    pending = PendingPods(FakeClock(), TIMES)
     near, other = await attempted(pending, A), await attempted(pending, B)
     pending.await_others(near)
     for record in (near, other):
@@ -89,7 +89,7 @@ async def test_a_placed_pod_wakes_those_with_pod_affinity() -> None:
 
 async def test_a_transient_refusal_is_reported_only_if_it_lasts() -> None:
     clock = FakeClock()
-    pending = PendingPods(clock, SETTINGS)
+    pending = PendingPods(clock, TIMES)
     first, second = await attempted(pending, A), await attempted(pending, B)
     pending.put_off(first, Refusal(Wake.ITSELF, "soon", transient=True))
     pending.put_off(second, Refusal(Wake.ITSELF, "no"))
@@ -100,7 +100,7 @@ async def test_a_transient_refusal_is_reported_only_if_it_lasts() -> None:
 
 async def test_a_reported_pod_is_not_reported_again_at_once() -> None:
     clock = FakeClock()
-    pending = PendingPods(clock, SETTINGS)
+    pending = PendingPods(clock, TIMES)
     record = await attempted(pending, A)
     record.reported = "no"
     pending.put_off(record, Refusal(Wake.ITSELF, "still no"))
@@ -112,7 +112,7 @@ async def test_a_reported_pod_is_not_reported_again_at_once() -> None:
 
 async def test_all_waiting_pods_are_reported_after_capacity_was_taken() -> None:
     clock = FakeClock()
-    pending = PendingPods(clock, SETTINGS)
+    pending = PendingPods(clock, TIMES)
     record = await attempted(pending, A)
     pending.put_off(record, Refusal(Wake.ITSELF, "no"))
     assert pending.next_report() is record

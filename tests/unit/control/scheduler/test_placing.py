@@ -1,4 +1,4 @@
-"""Where a pod goes."""
+"""The choice of nodes and devices."""
 
 from datetime import UTC, datetime
 
@@ -26,14 +26,14 @@ EXTENDED = "example.com/gpu"
 
 
 def with_gpus(name: str) -> Document:
-    """A node where a device plugin offers one."""
+    """Return a node where a device plugin offers a GPU."""
     found = node(name)
     found["status"]["allocatable"][EXTENDED] = "1"
     return found
 
 
 class Board:
-    """Nodes and devices, and pods to be placed on them."""
+    """Nodes, devices, and pods to be placed."""
 
     def __init__(self, *documents: Document, candidates: int = 10) -> None:
         self.devices = Devices()
@@ -65,7 +65,7 @@ class Board:
         return found
 
     def place(self, document: Document) -> tuple[str, list[str]] | None:
-        """The node, and the devices."""
+        """Return the node and the devices."""
         found = self.placer.place(self.subject(document), SearchTime(0))
         if found is None:
             return None

@@ -170,8 +170,8 @@ async def test_pods_with_anti_affinity_get_a_node_each_and_the_next_waits(world:
         await world.add(*(one_of("web", name, podAntiAffinity=term(HOST)) for name in ("a", "b")))
         assert set((await world.bound("a", "b")).values()) == {"n1", "n2"}
         await world.add(one_of("web", "c", podAntiAffinity=term(HOST)), one_of("web", "d"))
-        assert await world.told("c") == f"0/2 nodes are available: 2 {ANTI_AFFINITY_NOT_MET}"
-        assert await world.told("d") == f"0/2 nodes are available: 2 {EXISTING_ANTI_AFFINITY}"
+        assert await world.reason("c") == f"0/2 nodes are available: 2 {ANTI_AFFINITY_NOT_MET}"
+        assert await world.reason("d") == f"0/2 nodes are available: 2 {EXISTING_ANTI_AFFINITY}"
         await world.add(host("n3"))
         await world.bound("c")
         await world.remove("a", "b", "c")
@@ -183,7 +183,7 @@ async def test_a_pod_with_affinity_waits_for_the_other_pod(world: World) -> None
     await world.add(host("n1"), host("n2"))
     async with world.scheduling():
         await world.add(one_of("side", "side", podAffinity=term(HOST)))
-        assert await world.told("side") == f"0/2 nodes are available: 2 {AFFINITY_NOT_MET}"
+        assert await world.reason("side") == f"0/2 nodes are available: 2 {AFFINITY_NOT_MET}"
         await world.add(one_of("web", "web"))
         assert len(set((await world.bound("side", "web")).values())) == 1
 
@@ -194,7 +194,7 @@ async def test_new_labels_of_a_placed_pod_are_respected(world: World) -> None:
     async with world.scheduling():
         await world.bound("first")
         await world.add(one_of("side", "side", podAffinity=term(HOST)))
-        await world.told("side")
+        await world.reason("side")
         await world.store.patch(kinds.PODS, "first", MergePatch({"metadata": {"labels": {"app": "web"}}}), "default")
         assert await world.bound("side") == {"side": "n1"}
 
@@ -206,6 +206,6 @@ async def test_new_labels_of_a_namespace_are_respected(world: World) -> None:
         await world.bound("web")
         others = term(HOST, namespaceSelector={"matchLabels": {"team": "a"}})
         await world.add(one_of("side", "side", podAffinity=others))
-        await world.told("side")
+        await world.reason("side")
         await world.store.patch(kinds.NAMESPACES, "default", MergePatch({"metadata": {"labels": {"team": "a"}}}))
         assert await world.bound("side") == {"side": "n1"}

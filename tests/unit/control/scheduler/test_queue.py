@@ -1,4 +1,4 @@
-"""Pods that wait for a node."""
+"""The queue of pending pods."""
 
 import anyio
 import pytest
@@ -80,32 +80,32 @@ async def test_pop_waits_while_the_queue_is_empty() -> None:
 
 
 class Machine(RuleBasedStateMachine):
-    """Whoever is in the queue is ready, waits or is being tried, and nobody twice."""
+    """Each pod in the queue is either ready, waiting or being attempted."""
 
     def __init__(self) -> None:
         super().__init__()
         self.queue = PodQueue()
-        self.tried: set[PodUID] = set()
+        self.attempted: set[PodUID] = set()
         self.known: set[PodUID] = set()
 
     @rule(pod=st.sampled_from([A, B, C]), priority=st.integers(0, 2))
     def put(self, pod: PodUID, priority: int) -> None:
         self.queue.put(pod, priority)
         self.known.add(pod)
-        self.tried.discard(pod)
+        self.attempted.discard(pod)
 
     @rule()
     def pop(self) -> None:
         if self.queue.ready:
             popped = anyio.run(self.queue.pop)
-            assert popped in self.known and popped not in self.tried
-            self.tried.add(popped)
+            assert popped in self.known and popped not in self.attempted
+            self.attempted.add(popped)
 
     @rule(pod=st.sampled_from([A, B, C]), wake_on=st.sampled_from([Wake.ITSELF, Wake.CAPACITY, Wake.ANYTHING]))
     def wait(self, pod: PodUID, wake_on: Wake) -> None:
-        if pod in self.tried:
+        if pod in self.attempted:
             self.queue.wait(pod, wake_on)
-            self.tried.discard(pod)
+            self.attempted.discard(pod)
 
     @rule(what=st.sampled_from([Wake.CAPACITY, Wake.DEVICES]))
     def changed(self, what: Wake) -> None:
@@ -115,12 +115,12 @@ class Machine(RuleBasedStateMachine):
     def remove(self, pod: PodUID) -> None:
         self.queue.remove(pod)
         self.known.discard(pod)
-        self.tried.discard(pod)
+        self.attempted.discard(pod)
 
     @invariant()
     def adds_up(self) -> None:
         assert len(self.queue) == len(self.known)
-        assert self.queue.ready + len(self.queue.waiting) + len(self.tried) == len(self.known)
+        assert self.queue.ready + len(self.queue.waiting) + len(self.attempted) == len(self.known)
 
 
 TestQueue = Machine.TestCase

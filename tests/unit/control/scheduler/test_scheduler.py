@@ -39,7 +39,7 @@ async def test_an_unschedulable_pod_says_why_and_is_scheduled_when_it_fits(world
         await world.add(pod("first", template="one"))
         await world.bound("first")
         await world.add(pod("second", template="one"))
-        await world.told("second", "0/1 nodes are available: 1 ")
+        await world.reason("second", "0/1 nodes are available: 1 ")
         await world.remove("first")
         assert await world.bound("second") == {"second": "n1"}
 
@@ -48,7 +48,7 @@ async def test_the_reason_is_also_an_event(world: World) -> None:
     await world.add(node("n1"))
     async with world.scheduling():
         await world.add(pod("large", requests={"cpu": "5"}))
-        assert await world.told("large") == "0/1 nodes are available: 1 Insufficient cpu"
+        assert await world.reason("large") == "0/1 nodes are available: 1 Insufficient cpu"
     events = await world.events("FailedScheduling")
     assert [each["message"] for each in events] == ["0/1 nodes are available: 1 Insufficient cpu"]
 
@@ -91,7 +91,7 @@ async def test_a_network_attached_device_is_used_on_every_node_that_reaches_it(w
             assert await world.bound(*zones) == {name: name for name in zones}
         else:
             assert await world.bound("n1", "n2") == {"n1": "n1", "n2": "n2"}
-            assert await world.told("n3", "0/3 nodes are available")
+            assert await world.reason("n3", "0/3 nodes are available")
     assert (await world.claim("shared"))["status"]["allocation"].get("nodeSelector") == where.get("nodeSelector")
 
 
@@ -110,7 +110,7 @@ async def test_a_pod_waits_for_a_claim_that_does_not_exist_and_says_so(world: Wo
     await world.add(node("n1"), device_class(), slice_of("n1", 1))
     async with world.scheduling():
         await world.add(pod("train", claim="later"))
-        await world.told("train", 'could not find ResourceClaim "default/later"')
+        await world.reason("train", 'could not find ResourceClaim "default/later"')
         await world.add(claim("later"))
         assert await world.bound("train") == {"train": "n1"}
 
@@ -119,7 +119,7 @@ async def test_a_pod_is_scheduled_when_its_class_is_created(world: World) -> Non
     await world.add(node("n1"), slice_of("n1", 1), claim("c"))
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        await world.told("train", "request gpu: device class gpu.example.com does not exist")
+        await world.reason("train", "request gpu: device class gpu.example.com does not exist")
         await world.add(device_class())
         assert await world.bound("train") == {"train": "n1"}
 
@@ -206,7 +206,7 @@ async def test_a_pod_that_needs_more_devices_than_exist_says_so(world: World) ->
     await world.add(node("n1"), device_class(), slice_of("n1", 1), claim("c", wish(count=2)))
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        text = await world.told("train")
+        text = await world.reason("train")
         assert text.startswith("0/1 nodes are available: 1 ") and "2" in text
         await world.change(slice_of("n1", 2, generation=2))
         assert await world.bound("train") == {"train": "n1"}
@@ -221,6 +221,6 @@ async def test_a_claim_with_a_tainted_device_is_not_shared_with_further_pods(wor
         taint = {"key": "sick", "effect": "NoSchedule"}
         await world.change(slice_of("n1", [{"name": "gpu-0", "taints": [taint]}], generation=2))
         await world.add(pod("second", claim="shared"))
-        assert "sick" in await world.told("second", "resourceclaim shared cannot be shared")
+        assert "sick" in await world.reason("second", "resourceclaim shared cannot be shared")
         await world.change(slice_of("n1", 1, generation=3))
         assert await world.bound("second") == {"second": "n1"}

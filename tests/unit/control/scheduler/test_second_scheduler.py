@@ -1,4 +1,4 @@
-"""A second scheduler, which knows nothing of ours, gives the same devices to claims of its own."""
+"""A second scheduler, independent of ours, allocates the same devices to its own claims."""
 
 from collections.abc import Awaitable, Callable
 
@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from devlet.cluster.client import MergePatch
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes, Settings
 from devlet.errors import Forbidden
 from devlet.kit.backoff import Backoff
 from devlet.objects import kinds
@@ -18,7 +18,7 @@ from tests.unit.control.conftest import BINDING, CLAIM_STATUS, World, Write, all
 
 pytestmark = pytest.mark.anyio
 
-SOON = Settings(report_after=0.05, retry=Backoff(0.01, 0.05))
+SOON = Settings(reports=ReportTimes(0.05), retry=Backoff(0.01, 0.05))
 GPU_0, GPU_1 = f"{DRIVER}/n1/gpu-0", f"{DRIVER}/n1/gpu-1"
 TOLD = f"device {GPU_0} was allocated to claim default/theirs by another scheduler; trying again"
 
@@ -30,7 +30,7 @@ async def furnish(world: World, devices: int = 2, settings: Settings = SOON) -> 
 
 
 async def take(world: World, device: str = "gpu-0", **more: object) -> None:
-    """The second scheduler allocates a device, and binds its pod without a look at ours."""
+    """Allocate a device as the second scheduler, and bind its pod without a check."""
     allocation = allocation_on("n1", device, **more)
     await world.status("theirs", {"allocation": allocation, "reservedFor": [await user(world, "their-pod")]})
 
@@ -71,7 +71,7 @@ async def test_a_device_that_was_allocated_elsewhere_during_our_write_is_given_b
 async def test_a_device_that_was_allocated_elsewhere_after_our_write_is_given_back_if_seen_in_time(
     world: World,
 ) -> None:
-    """It was ours first, but the other scheduler does not give way, and our pod can go elsewhere."""
+    """Our allocation was first, but the other scheduler does not give way, and our pod can run elsewhere."""
     await furnish(world)
     known = anyio.Event()
 
@@ -114,7 +114,7 @@ async def test_a_pod_whose_device_was_allocated_elsewhere_waits_if_there_is_no_o
     world.cluster.before = at_first(CLAIM_STATUS, lambda: take(world))
     async with world.scheduling():
         await world.add(pod("ours", claim="c"))
-        await world.told("ours", "in use")
+        await world.reason("ours", "in use")
         assert BINDING not in world.cluster.writes and await device_of(world, "c") == ""
         await world.status("theirs", {"allocation": None, "reservedFor": None})
         await world.bound("ours")
@@ -192,7 +192,7 @@ async def test_an_overlapping_claim_in_use_gets_no_further_pods(world: World) ->
     await take(world)
     async with world.scheduling():
         await world.add(pod("ours", claim="c"))
-        await world.told("ours", f"device {GPU_0} is allocated to two claims: default/c and default/theirs")
+        await world.reason("ours", f"device {GPU_0} is allocated to two claims: default/c and default/theirs")
         assert BINDING not in world.cluster.writes
         assert "devlet_scheduler_allocation_overlaps 1\n" in world.metrics.text()
         await world.status("theirs", {"allocation": None, "reservedFor": None})
@@ -232,7 +232,7 @@ async def test_a_placed_pod_keeps_its_allocation(world: World) -> None:
 
 
 async def test_devices_are_given_back_if_the_watch_of_claims_is_silent(world: World) -> None:
-    await furnish(world, settings=Settings(report_after=0.05, own_write=0.05, retry=Backoff(1000.0, 1000.0)))
+    await furnish(world, settings=Settings(reports=ReportTimes(0.05), own_write=0.05, retry=Backoff(1000.0, 1000.0)))
     silence = anyio.Event()
 
     async def hold_up(write: Write) -> None:
@@ -242,7 +242,7 @@ async def test_devices_are_given_back_if_the_watch_of_claims_is_silent(world: Wo
     world.cluster.heard = hold_up
     async with world.scheduling():
         await world.add(pod("ours", claim="c"))
-        await world.told("ours", "did not come back in a watch within 0.05 s")
+        await world.reason("ours", "did not come back in a watch within 0.05 s")
         assert await device_of(world, "c") == "" and BINDING not in world.cluster.writes
         silence.set()
 
@@ -259,7 +259,7 @@ async def test_an_allocation_without_overlaps_takes_no_further_request(world: Wo
 
 
 async def test_a_binding_that_fails_after_the_check_gives_the_claims_back(world: World) -> None:
-    await furnish(world, settings=Settings(report_after=0.05, retry=Backoff(1000.0, 1000.0)))
+    await furnish(world, settings=Settings(reports=ReportTimes(0.05), retry=Backoff(1000.0, 1000.0)))
 
     async def refuse(write: Write) -> None:
         if write.what == BINDING:
@@ -268,13 +268,13 @@ async def test_a_binding_that_fails_after_the_check_gives_the_claims_back(world:
     world.cluster.before = refuse
     async with world.scheduling():
         await world.add(pod("ours", claim="c"))
-        await world.told("ours", "not you")
+        await world.reason("ours", "not you")
         assert await device_of(world, "c") == ""
 
 
 async def test_a_device_that_was_allocated_elsewhere_before_our_write_takes_no_write(world: World) -> None:
     """The slot for the writes is taken, so the pod waits with its decision."""
-    await furnish(world, settings=Settings(report_after=0.05, at_once=1, retry=Backoff(0.01, 0.05)))
+    await furnish(world, settings=Settings(reports=ReportTimes(0.05), at_once=1, retry=Backoff(0.01, 0.05)))
     begun, go = anyio.Event(), anyio.Event()
 
     async def occupy(write: Write) -> None:

@@ -1,4 +1,4 @@
-"""A pod with everything that decides where it can go."""
+"""A pending pod with everything that decides where it can run."""
 
 from typing import Any
 

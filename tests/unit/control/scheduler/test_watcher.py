@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 
 def announcing(name: str, *, gone: bool) -> Document:
-    """A node that says whether its driver is registered."""
+    """Return a node that announces whether its driver is registered."""
     since = "2026-05-01T12:00:00Z"
     driver = NodeDriver(DriverName(DRIVER), **({"gone_since": since} if gone else {"registered_since": since}))
     found = node(name)
@@ -31,7 +31,7 @@ async def test_devices_of_a_driver_that_is_gone_are_not_used_until_it_is_back(wo
     await world.add(announcing("n1", gone=True), device_class(), slice_of("n1", 1), claim("c"))
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        await world.told("train", f"drivers that are not connected: {DRIVER} on n1")
+        await world.reason("train", f"drivers that are not connected: {DRIVER} on n1")
         await announce(world, "n1", gone=False)
         assert await world.bound("train") == {"train": "n1"}
 

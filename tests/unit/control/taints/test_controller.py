@@ -418,7 +418,7 @@ async def test_a_pod_of_a_group_is_evicted_if_claims_may_be_reserved_for_groups(
 
 
 class Flaky:
-    """The store, but the first try of each of these calls finds nobody."""
+    """The store, but the first attempt of each of these calls fails."""
 
     def __init__(self, store: Store, *calls: str) -> None:
         self._store = store
@@ -431,7 +431,7 @@ class Flaky:
         return self._refuse
 
     async def _refuse(self, *_: object, **__: object) -> None:
-        raise Unavailable("nobody there")
+        raise Unavailable("not reachable")
 
 
 async def test_a_failed_eviction_is_retried(world: "World") -> None:
