@@ -324,10 +324,10 @@ async def test_a_leader_that_sees_another_holder_stops_at_once(store: Store) -> 
     clock = FakeClock()
     async with candidates(store, clock, "a") as [a]:
         found = await lease(store)
-        await store.update(LEASES, found | {"spec": found["spec"] | {"holderIdentity": "somebody"}})
+        await store.update(LEASES, found | {"spec": found["spec"] | {"holderIdentity": "other"}})
         await advance(clock, 2)
         assert a.state == "waits"
-        assert a.leaders == ["a", "somebody"]
+        assert a.leaders == ["a", "other"]
         assert a.could_write == [True, False], "not even until it is cancelled"
 
 

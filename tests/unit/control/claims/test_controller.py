@@ -88,13 +88,13 @@ async def test_a_claim_that_is_deleted_while_the_pod_waits_is_created_again(worl
 @pytest.mark.spec("DA-6.1b")
 async def test_a_recorded_claim_of_another_pod_is_replaced_and_not_changed(world: "World") -> None:
     await world.template()
-    await world.claim("somebody-elses")
+    await world.claim("foreign")
     await world.pod(gpu="one-gpu")
-    await world.record("train", gpu="somebody-elses")
+    await world.record("train", gpu="foreign")
     async with world.working():
         await world.settled()
         name = (await world.recorded())["gpu"]
-        assert name != "somebody-elses" and (await world.claims()).keys() == {name, "somebody-elses"}
+        assert name != "foreign" and (await world.claims()).keys() == {name, "foreign"}
 
 
 @pytest.mark.spec("DA-6.1b")
@@ -242,8 +242,11 @@ async def test_a_refused_creation_is_reported_counted_and_retried(world: "World"
         await world.clock.advance(10)
         await world.settled()
         assert len(await world.claims()) == 1
-        told = ("FailedResourceClaimCreation", "PodResourceClaim gpu: create ResourceClaim train-gpu-: quota exceeded")
-        assert await world.events() == [told]
+        expected = (
+            "FailedResourceClaimCreation",
+            "PodResourceClaim gpu: create ResourceClaim train-gpu-: quota exceeded",
+        )
+        assert await world.events() == [expected]
     shown = world.metrics.text()
     assert 'resourceclaim_controller_creates_total{status="failure",admin_access="false"} 2\n' in shown
     assert 'resourceclaim_controller_creates_total{status="success",admin_access="false"} 1\n' in shown
@@ -395,7 +398,7 @@ async def test_deleted_replaced_and_never_scheduled_pods_are_removed_and_running
 async def test_the_api_is_asked_about_a_pod_that_was_never_seen_and_only_then(world: "World") -> None:
     await world.claim("shared")
     seen = await world.pod("seen", gpu=":shared")
-    stranger = {"resource": "pods", "name": "stranger", "uid": "nobody-knows"}
+    stranger = {"resource": "pods", "name": "stranger", "uid": "unknown"}
     async with world.working():
         await world.allocate("shared", seen)
         await world.remove("seen")

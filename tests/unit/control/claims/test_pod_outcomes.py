@@ -44,7 +44,7 @@ async def test_the_api_is_asked_about_pods_that_the_copy_does_not_have(world: "W
     for document, outcome in ((lives, PodOutcome.ALIVE), (done, PodOutcome.FINISHED)):
         where = NS, document["metadata"]["name"], document["metadata"]["uid"]
         assert outcomes.known(*where) is outcome and await outcomes.find(*where) is outcome
-    for name in ("lives", "nobody"):
+    for name in ("lives", "missing"):
         assert outcomes.known(NS, name, "other") is PodOutcome.UNKNOWN
         assert await outcomes.find(NS, name, "other") is PodOutcome.GONE
 

@@ -112,7 +112,7 @@ async def test_both_claims_are_deallocated_if_one_is_not_enough(world: World) ->
 
 async def test_a_claim_in_use_is_not_deallocated(world: World) -> None:
     await two_nodes(world)
-    await world.add(claim("c"), pod("other", claim="c", nodeName="n2", schedulerName="somebody"))
+    await world.add(claim("c"), pod("other", claim="c", nodeName="n2", schedulerName="other"))
     uid = (await world.pod("other"))["metadata"]["uid"]
     reserved = [{"resource": "pods", "name": "other", "uid": uid}]
     await world.status("c", {"allocation": allocation_on("n2"), "reservedFor": reserved})

@@ -34,8 +34,8 @@ async def test_an_unknown_class(world: World) -> None:
         await refused(world, "train", "request gpu: device class tpu.example.com does not exist")
         await world.add(device_class("tpu.example.com"))
         await world.bound("train")
-    told = [each["message"] for each in await world.events("FailedScheduling")]
-    assert any("tpu.example.com does not exist" in message for message in told), told
+    messages = [each["message"] for each in await world.events("FailedScheduling")]
+    assert any("tpu.example.com does not exist" in message for message in messages), messages
 
 
 async def test_a_missing_template(world: World) -> None:
@@ -133,7 +133,7 @@ async def test_a_node_with_invalid_quantities_is_ignored_until_it_is_fixed(world
 async def test_the_257th_consumer_of_a_claim_waits_until_one_goes(world: World) -> None:
     await world.add(node("n1", pods="500"), device_class(), slice_of("n1", 2), template("one"))
     await world.add(claim("c"))
-    await world.add(*(pod(f"p{i}", claim="c", nodeName="n1", schedulerName="somebody") for i in range(256)))
+    await world.add(*(pod(f"p{i}", claim="c", nodeName="n1", schedulerName="other") for i in range(256)))
     found = (await world.store.list(kinds.PODS)).items
     reserved = [{"resource": "pods", **{key: each["metadata"][key] for key in ("name", "uid")}} for each in found]
     await world.status("c", {"allocation": allocation_on("n1"), "reservedFor": reserved})
@@ -215,6 +215,6 @@ async def test_a_pod_with_a_scheduling_gate_waits_until_it_is_removed(world: Wor
 async def test_pods_of_another_scheduler_are_ignored(world: World) -> None:
     await start(world)
     async with world.scheduling():
-        await world.add(pod("theirs", schedulerName="somebody"), pod("ours", template="one"))
+        await world.add(pod("theirs", schedulerName="other"), pod("ours", template="one"))
         await world.bound("ours")
         assert "nodeName" not in (await world.pod("theirs"))["spec"]

@@ -127,11 +127,11 @@ def result(device: str = "d1", share: str | None = None, **more: Any) -> Documen
 
 
 def device(name: str = "d1", share: str | None = None, driver: str = "drv", **conditions: str) -> Document:
-    told = [
+    reported = [
         {"type": type_, "status": status, "reason": "Why", "message": 'it "broke"'}
         for type_, status in conditions.items()
     ]
-    return {"driver": driver, "pool": "p", "device": name, "shareID": share, "conditions": told}
+    return {"driver": driver, "pool": "p", "device": name, "shareID": share, "conditions": reported}
 
 
 def allocated(*results: Document, devices: list[Document] | None = None, at: str | None = None) -> ResourceClaim:

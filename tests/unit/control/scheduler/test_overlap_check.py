@@ -80,8 +80,8 @@ async def test_when_a_write_was_seen_earlier_writes_were_seen_too(world: World) 
         await at.check.seen([written])
         with pytest.raises(Overlapping) as caught:
             at.check.compare([C])
-        told = f"device {DRIVER}/n1/gpu-0 was allocated to claim default/d by another scheduler; trying again"
-        assert str(caught.value) == told
+        expected = f"device {DRIVER}/n1/gpu-0 was allocated to claim default/d by another scheduler; trying again"
+        assert str(caught.value) == expected
         assert f"{COUNTED} 1" in at.registry.text()
 
 

@@ -256,7 +256,7 @@ class Day:
 
     async def _some_pod(self) -> str:
         found = (await self.world.store.list(kinds.PODS)).items
-        return str(self.random.choice(found)["metadata"]["name"]) if found else "nobody"
+        return str(self.random.choice(found)["metadata"]["name"]) if found else "none"
 
     async def end_pod(self) -> None:
         await self.world.remove(await self._some_pod())

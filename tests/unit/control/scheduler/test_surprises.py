@@ -164,7 +164,7 @@ async def test_claims_of_pods_placed_by_other_schedulers_are_allocated_if_all_pl
     await world.add(device_class(), node("n1"), slice_of("n1", 1), template("one"))
     world.settings = replace(world.settings, all_placed=True)
     async with world.scheduling():
-        await world.add(pod("placed", template="one", nodeName="n1", schedulerName="nobody"))
+        await world.add(pod("placed", template="one", nodeName="n1", schedulerName="other"))
         assert list(await until(world.devices)) == [f"{DRIVER}/n1/gpu-0"]
 
 

@@ -56,7 +56,7 @@ class FakeInformer:
         return list(self.objects.values())
 
     def by_index(self, index: str, value: str) -> list[Any]:
-        indexed = {
+        indexed: dict[str, Callable[[Any], list[str]]] = {
             BY_CLAIM: lambda each: [f"{each.metadata.namespace}/{name}" for name in claim_names(each)],
             BY_NODE: lambda each: [each.spec.node_name],
         }

@@ -135,7 +135,7 @@ async def test_other_conditions_are_kept(world: "World") -> None:
         "metadata": {"name": "r"},
         "status": {"conditions": [other]},
     }
-    options = WriteOptions(field_manager="somebody")
+    options = WriteOptions(field_manager="other")
     await world.store.patch(kinds.DEVICE_TAINT_RULES, "r", ApplyPatch(document), subresource="status", options=options)
     async with world.controlled():
         rule = await world.store.get(kinds.DEVICE_TAINT_RULES, "r")

@@ -18,7 +18,7 @@ def rule(effect: str = "NoExecute", generation: int = 1, **said: Any) -> DeviceT
     return view(DeviceTaintRule, document)
 
 
-def told(rule: DeviceTaintRule, counts: Counts = Counts()) -> tuple[str, str, str]:
+def content(rule: DeviceTaintRule, counts: Counts = Counts()) -> tuple[str, str, str]:
     condition = next_condition(rule, counts)
     return condition.status, condition.reason, condition.message
 
@@ -42,7 +42,7 @@ def told(rule: DeviceTaintRule, counts: Counts = Counts()) -> tuple[str, str, st
     ],
 )
 def test_the_condition_shows_the_progress_of_an_eviction(counts: Counts, expected: tuple[str, str, str]) -> None:
-    assert told(rule(), counts) == expected
+    assert content(rule(), counts) == expected
 
 
 @pytest.mark.spec("DA-7.5b")
@@ -67,20 +67,20 @@ def test_the_condition_shows_the_progress_of_an_eviction(counts: Counts, expecte
     ],
 )
 def test_a_rule_without_effect_shows_what_it_would_do(counts: Counts, expected: str) -> None:
-    assert told(rule("None"), counts) == ("False", "NoEffect", expected)
+    assert content(rule("None"), counts) == ("False", "NoEffect", expected)
 
 
 @pytest.mark.spec("DA-7.5c")
 @pytest.mark.parametrize("effect", ["NoSchedule", "SomethingNew"])
 def test_a_rule_with_another_effect_says_that_it_does_not_evict(effect: str) -> None:
-    assert told(rule(effect)) == ("False", "OtherEffect", "Eviction only happens for the NoExecute effect.")
+    assert content(rule(effect)) == ("False", "OtherEffect", "Eviction only happens for the NoExecute effect.")
 
 
 def test_a_rule_stays_completed_when_its_controller_is_replaced() -> None:
-    assert told(rule(observedGeneration=1, status="True"))[1] == "Completed"
-    assert told(rule(observedGeneration=1, status="False", reason="Completed"))[1] == "Completed"
-    assert told(rule(observedGeneration=1, status="False", reason="NotStarted"))[1] == "NotStarted"
-    assert told(rule(generation=2, observedGeneration=1, status="True"))[1] == "NotStarted"
+    assert content(rule(observedGeneration=1, status="True"))[1] == "Completed"
+    assert content(rule(observedGeneration=1, status="False", reason="Completed"))[1] == "Completed"
+    assert content(rule(observedGeneration=1, status="False", reason="NotStarted"))[1] == "NotStarted"
+    assert content(rule(generation=2, observedGeneration=1, status="True"))[1] == "NotStarted"
 
 
 def test_an_unchanged_condition_equals_the_existing_one() -> None:
