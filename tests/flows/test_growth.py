@@ -28,7 +28,7 @@ SPARE = 12  # objects of a type that may be there more or less at any moment: ta
 BOUNDED = (
     "devlet.cluster.events.",  # Events that can be counted up
     "devlet.cluster.store.records.Table._changes",  # the history: at least 1,000 changes
-    "devlet.control.claims.pod_fates.PodFates._removed",
+    "devlet.control.claims.pod_outcomes.PodOutcomes._removed",
     "devlet.node.claims.tombstones.Tombstones._pods",  # for a minute
     "devlet.objects.types.claim.PreparedDevice",
     "devlet.state.claim_en",  # as the checkpoints have them: 256 more than are written

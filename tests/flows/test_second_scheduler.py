@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from devlet.cluster.store.store import open_store
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes, Settings
 from devlet.kit.backoff import Backoff
 from devlet.objects.documents import Document
 from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
@@ -77,8 +77,8 @@ def version(claim: Document) -> int:
     return int(claim["metadata"]["resourceVersion"])
 
 
-async def test_a_pod_is_never_bound_to_a_device_that_another_scheduler_gave_away_before(root: Path) -> None:
-    settings = Settings(report_after=0.05, retry=Backoff(0.01, 0.1))
+async def test_a_pod_is_never_bound_to_a_device_that_another_scheduler_allocated_before(root: Path) -> None:
+    settings = Settings(reports=ReportTimes(0.05), retry=Backoff(0.01, 0.1))
     async with open_store(root / "cluster.db") as store:
         world = World(store, settings)
         rival = Rival(world)

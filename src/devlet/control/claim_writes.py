@@ -1,4 +1,4 @@
-"""Allocate, reserve and deallocate claims, for the scheduler and the claim controller.
+"""Allocate, reserve and deallocate claims: the one way to do so, for the scheduler and the claim controller.
 
 A write that allocates or deallocates names the version of the claim that the decision was based on. After a conflict
 the claim is read again, and the write is repeated if it is still right. A write whose answer was lost may have been
@@ -12,7 +12,7 @@ from itertools import count
 import msgspec
 
 from devlet.cluster.client import Cluster, MergePatch, WriteOptions
-from devlet.control.reservations import FULL, Reservations, consumer_document, consumer_of, is_full
+from devlet.control.reservations import Reservations, consumer_document, consumer_of, refusal_of
 from devlet.errors import Conflict, DevletError, NotFound, Unavailable
 from devlet.kit.backoff import Backoff
 from devlet.kit.chance import random
@@ -31,43 +31,45 @@ Decide = Callable[[ResourceClaim], Document | None]
 """Returns the claim's new status as a merge patch, or None if there is nothing to do."""
 
 
-class ClaimWriter:
-    """The writes to claims. Each method returns the stored document.
+def _decode(document: Document) -> ResourceClaim:
+    return view(ResourceClaim, document)
 
-    `tries` limits the writes per call. `seen` is called with every claim that was read again. `patience` is the delay
-    between two reads after an answer was lost."""
+
+class ClaimWriter:
+    """The writes to claims. Each method returns the claim as it is stored.
+
+    `tries` limits the writes per call. `decode` reads the claims that the cluster returns, and may take note of them.
+    `patience` is the delay between two reads after an answer was lost."""
 
     def __init__(
         self,
         cluster: Cluster,
         clock: Clock,
         tries: int = 5,
-        seen: Callable[[Document], object] = lambda _: None,
+        decode: Callable[[Document], ResourceClaim] = _decode,
         patience: Backoff = Backoff(0.1, 5.0),
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._tries = tries
-        self._seen = seen
+        self._decode = decode
         self._patience = patience
-        self._reservations = Reservations(cluster, self._read_after, tries)
+        self._reservations = Reservations(cluster, decode, self._read_after, tries)
 
-    async def join(self, claim: ResourceClaim, pod: Pod) -> Document | None:
-        """Reserve an allocated claim for the pod. Return None if it was already reserved, or if the response was lost.
+    async def reserve(self, claim: ResourceClaim, pod: Pod, allocation: Document | None = None) -> ResourceClaim:
+        """Reserve the claim for the pod. With an `allocation`, also allocate it, in the same write.
 
         Raises NotFound if the claim is gone, and Conflict if it is being deleted, already has the maximum number of
-        consumers, or was deallocated or reallocated."""
+        consumers, or has a different allocation than `claim` has or is to get."""
+        if allocation is not None:
+            return await self._allocate(claim, pod, allocation)
         if is_reserved_for(claim, pod):
-            return None
-        if is_full(claim):
-            raise Conflict(FULL.format(claim.name))
-        return (await self._reservations.add(claim, pod)).document
+            return claim
+        if text := refusal_of(claim):
+            raise Conflict(text)
+        return await self._reservations.add(claim, pod)
 
-    async def allocate(self, claim: ResourceClaim, pod: Pod, allocation: Document) -> Document | None:
-        """Allocate the claim and reserve it for the pod, in one write. Return None if that is already stored.
-
-        Raises NotFound if the claim is gone, and Conflict if it is being deleted or has a different allocation."""
-
+    async def _allocate(self, claim: ResourceClaim, pod: Pod, allocation: Document) -> ResourceClaim:
         def decide(now: ResourceClaim) -> Document | None:
             if now.metadata.is_deleting:
                 raise Conflict(f"claim {now.name} is being deleted")
@@ -80,7 +82,7 @@ class ClaimWriter:
 
         return await self._write(claim, decide, protect=True)
 
-    async def give_back(self, claim: ResourceClaim, pod: Pod, *, deallocate: bool) -> Document | None:
+    async def give_back(self, claim: ResourceClaim, pod: Pod, *, deallocate: bool) -> ResourceClaim:
         """Remove the pod's reservation. With `deallocate`, also free the devices if no other consumer is left."""
 
         def decide(now: ResourceClaim) -> Document | None:
@@ -91,7 +93,7 @@ class ClaimWriter:
 
         return await self._write(claim, decide)
 
-    async def deallocate(self, claim: ResourceClaim, pod: Pod) -> Document | None:
+    async def deallocate(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
         """Free the claim's devices. Raises Conflict if it is reserved for a consumer other than the pod."""
 
         def decide(now: ResourceClaim) -> Document | None:
@@ -112,12 +114,12 @@ class ClaimWriter:
                 return claim
             patch = {"metadata": {**_guard(claim), "finalizers": [*claim.metadata.finalizers, DELETE_PROTECTION]}}
             try:
-                return view(ResourceClaim, await self._patch(claim, patch))
+                return _decode(await self._patch(claim, patch))
             except (Conflict, Unavailable) as e:
                 claim = await self._read_after(claim, e)
         raise Conflict(f"claim {claim.name} keeps being modified concurrently")
 
-    async def _write(self, claim: ResourceClaim, decide: Decide, *, protect: bool = False) -> Document | None:
+    async def _write(self, claim: ResourceClaim, decide: Decide, *, protect: bool = False) -> ResourceClaim:
         """Write the status that `decide` returns. With `protect`, make sure of the finalizer before each try: the claim
         controller may be about to remove it after the claim's last release."""
         problem: DevletError | None = None
@@ -125,9 +127,9 @@ class ClaimWriter:
             if protect and DELETE_PROTECTION not in claim.metadata.finalizers:
                 claim = await self._protect(claim)
             if (status := decide(claim)) is None:
-                return None
+                return claim
             try:
-                return await self._patch(claim, {"metadata": _guard(claim), "status": status}, "status")
+                return self._decode(await self._patch(claim, {"metadata": _guard(claim), "status": status}, "status"))
             except (Conflict, Unavailable) as e:
                 problem = e if isinstance(e, Unavailable) else None
                 claim = await self._read_after(claim, e)
@@ -155,9 +157,7 @@ class ClaimWriter:
         raise AssertionError("unreachable")
 
     async def _read(self, claim: ResourceClaim) -> ResourceClaim:
-        document = await self._cluster.get(RESOURCE_CLAIMS, claim.metadata.name, claim.metadata.namespace)
-        self._seen(document)
-        found = view(ResourceClaim, document)
+        found = self._decode(await self._cluster.get(RESOURCE_CLAIMS, claim.metadata.name, claim.metadata.namespace))
         if found.uid != claim.uid:
             raise NotFound(f"claim {claim.name} was replaced by another of that name")
         return found

@@ -1,7 +1,7 @@
-"""Custom resources come and go with their definitions.
+"""Serve custom resources as long as their definitions exist.
 
-A definition that is stored makes its kind known to the catalogue; one that is deleted waits until its objects are gone.
-A definition that cannot be served is set aside, and the others are served.
+A stored definition adds its kind to the catalogue. A definition that is being deleted stays until its objects are gone.
+A definition that cannot be served is quarantined, and the others are served.
 """
 
 import logging
@@ -24,7 +24,7 @@ from devlet.objects.kinds import Catalogue, Kind, Resource
 log = logging.getLogger(__name__)
 
 DEFINITIONS = Resource(DEFINITION, DEFINITION.storage_version)
-RETRY = Backoff(0.2, 5.0)  # between two looks at the objects of a definition that is being deleted
+RETRY = Backoff(0.2, 5.0)  # between two checks whether the objects of a deleted definition are gone
 
 
 class CustomResourceController:
@@ -42,7 +42,7 @@ class CustomResourceController:
         self._emptying: set[str] = set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Ready when every kind that is defined is known."""
+        """Ready when the kinds of all definitions are known."""
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._definitions.run)
             for definition in self._definitions.all():
@@ -67,7 +67,7 @@ class CustomResourceController:
         except (InvalidInput, InvalidObject) as e:
             self._quarantine.add(DEFINITIONS, change.new or change.old or {}, e)
         except DevletError as e:
-            log.warning("definition not settled", extra=facts(resource=name, err=e))
+            log.warning("definition not synced", extra=facts(resource=name, err=e))
         except Exception as e:  # the other definitions are still served
             self._quarantine.add(DEFINITIONS, change.new or change.old or {}, e, handler=self._changed.__qualname__)
 
@@ -77,7 +77,7 @@ class CustomResourceController:
             log.info("custom resource removed", extra=facts(resource=name))
 
     def _try_to_serve(self, definition: Document) -> None:
-        """At the start; what goes wrong is reported when the change is handled."""
+        """Serve a definition at the start. An error is reported when its change is handled."""
         try:
             self._serve(definition)
         except Exception as e:
@@ -108,7 +108,7 @@ class CustomResourceController:
                 raise Conflict(f'"{kind.kind}" is already in use by {other.kind.key}: choose another kind')
 
     async def _settle(self, definition: Document) -> None:
-        """Say so in the status, and take care that a deletion waits for us."""
+        """Add our finalizer, and write the status."""
         name, metadata = definition["metadata"]["name"], definition["metadata"]
         if CLEANUP not in (metadata.get("finalizers") or ()):
             finalizers = [*(metadata.get("finalizers") or ()), CLEANUP]
@@ -133,7 +133,7 @@ class CustomResourceController:
             self._emptying.discard(name)
 
     async def _is_released(self, definition: Document) -> bool:
-        """Return False if it has to be tried again."""
+        """Release the definition. Return False if that must be retried."""
         try:
             return await self._release(definition)
         except DevletError as e:
@@ -144,7 +144,7 @@ class CustomResourceController:
             return True
 
     async def _release(self, definition: Document) -> bool:
-        """Remove our finalizer, and return True, if there are no objects left."""
+        """Delete the objects. If none is left, remove our finalizer and return True."""
         if (kind := self._kinds.get(definition["metadata"]["name"])) is not None:
             resource = Resource(kind, kind.storage_version)
             if (await self._cluster.list(resource, options=ListOptions(limit=1))).items:

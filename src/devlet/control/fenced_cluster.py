@@ -1,7 +1,8 @@
-"""A cluster that takes writes only from those who still may write.
+"""A cluster that refuses writes of a process that no longer leads.
 
-Cancelling a task is not enough: one that computes for ten seconds, or a process that was stopped and goes on, would
-write once more before it hears of it. Here each write asks first, on the spot. Reads are let through.
+Cancelling a task is not enough: a task that computes for ten seconds, or a process that was stopped for a while, would
+write once more before it is cancelled. Here each write checks the lease immediately before it is sent. Reads always
+pass.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -24,7 +25,7 @@ __all__ = ["FencedCluster"]
 
 
 class FencedCluster:
-    """A `devlet.cluster.client.Cluster`. `check` raises for who may no longer write."""
+    """A `devlet.cluster.client.Cluster`. `check` raises if this process may no longer write."""
 
     def __init__(self, cluster: Cluster, check: Callable[[], None]) -> None:
         self._cluster = cluster

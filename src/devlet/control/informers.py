@@ -1,6 +1,6 @@
-"""The copies of the cluster's objects that the control loops share: each kind is watched and decoded once.
+"""The copies of the cluster's objects that the control loops share. Each kind is watched and decoded once.
 
-Indexes are named here, next to what they find. `running` is ready when all copies are complete.
+The names of the indexes are defined here. `running` is ready when all copies are complete.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Informers:
-    """Templates are documents, because what is in them is copied. With `rules` False the API has no taint rules."""
+    """Templates stay documents, because their content is copied. With `rules` False, the API has no taint rules."""
 
     def __init__(self, cluster: Cluster, *, rules: bool = True, quarantine: Quarantine | None = None) -> None:
         shared = quarantine or Quarantine()
@@ -66,8 +66,8 @@ class Informers:
             yield
 
     async def following(self, within: float) -> None:
-        """Until all copies are kept up to date, but no longer than so many seconds since one was: after an outage some
-        are followed again before others."""
+        """Wait until all copies are up to date, for at most so many seconds since each one was. After an outage, some
+        kinds are watched again before others."""
         for each in self._all:
             if not each.is_following:
                 await each.until_following(within)

@@ -1,8 +1,8 @@
-"""Several run, one leads: by a lease that is held and renewed as client-go does it, so that both understand it.
+"""Leader election: of several processes one leads, with a lease that is held and renewed as client-go does it.
 
-No clock of another machine is ever compared. A lease of somebody else has run out when it has not changed for its
-duration by our own clock; ours has when `renew_deadline` has passed since the last renewal that succeeded was *sent*.
-The first is longer than the second, so whoever leads has stopped before another begins:
+Clocks of different machines are never compared. The lease of another process has expired when it has not changed for
+its duration by our own clock. Ours has expired when `renew_deadline` has passed since the last successful renewal was
+*sent*. The first time is longer than the second, so a leader has stopped before another one starts:
 
     leader      |- renewal sent ---------- deadline: part cancelled, writes refused
     candidate      |- renewal seen --------------------------------- duration: may take it
@@ -11,7 +11,7 @@ The first is longer than the second, so whoever leads has stopped before another
 import logging
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import uuid4
 
@@ -34,19 +34,19 @@ log = logging.getLogger(__name__)
 
 Part = Callable[[Cluster], Awaitable[None]]
 
-# An API server makes these itself, a moment after it has begun to answer.
-_MADE_BY_THE_SERVER = ("default", "kube-node-lease", "kube-public", "kube-system")
+# An API server creates these itself, a moment after it starts to serve.
+_SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Times in seconds; the first three are client-go's."""
+    """Times are in seconds; the first three are those of client-go."""
 
-    duration: float = 15.0  # without a change, until another may take the lease
+    duration: float = 15.0  # without a change, until another process may take the lease
     renew_deadline: float = 10.0  # without a renewal, until the leader stops
-    retry: float = 2.0  # between two tries
-    jitter: float = 1.2  # of `retry`, more, at most, between two looks of one who waits
-    release: float = 1.0  # for giving the lease back at the stop
+    retry: float = 2.0  # between two attempts
+    jitter: float = 1.2  # of `retry`: the most that a candidate adds at random between two attempts
+    release: float = 1.0  # for releasing the lease at the end
     namespace: str = "kube-system"
 
     def __post_init__(self) -> None:
@@ -60,14 +60,28 @@ class _Moment:
     wall: datetime
 
 
+@dataclass(slots=True)
+class _Observed:
+    """The lease as it was last seen. After a deletion `document` is None, and `spec` is that of the deleted lease."""
+
+    changed_at: float  # when the spec became what it is
+    document: Document | None = None
+    spec: Document = field(default_factory=dict)
+    missing_since: float | None = None  # when a lease that existed was not found any more
+
+    @property
+    def holder(self) -> str:
+        return self.spec.get("holderIdentity") or ""
+
+
 def unique_identity(host: str) -> str:
-    """For one process: two that are started with the same name must not take each other's lease for theirs."""
+    """Return an identity for one process: two processes on one host must not mistake each other's lease for their
+    own."""
     return f"{host}_{uuid4()}"
 
 
 class LeaderElection:
-    """`identity` must be of this process alone. `changed` is told who leads, when that is somebody else than before;
-    "" is nobody."""
+    """`identity` must be unique to this process. `changed` is called with each new leader, or "" if there is none."""
 
     def __init__(
         self,
@@ -85,28 +99,27 @@ class LeaderElection:
         self._identity = identity
         self._settings = settings
         self._changed = changed
-        self._document: Document | None = None  # the lease, if there is one
-        self._spec: Document = {}  # as last seen, also of one that was deleted
-        self._seen = clock.monotonic()  # when the spec became that
-        self._missed: float | None = None  # since when a lease is not there that was
-        self._renewed: _Moment | None = None
-        self._told: str | None = None
-        self._refusal: InvalidInput | None = None  # of the last try
+        self._lease = _Observed(clock.monotonic())
+        self._renewed: _Moment | None = None  # when the last successful renewal was sent, while we hold the lease
+        self._reported: str | None = None  # the leader that `changed` was called with
+        self._refusal: InvalidInput | None = None  # of the last attempt
 
     @property
     def leading(self) -> bool:
-        """Whether we may write, at this very moment."""
+        """True if this process may write at this moment."""
         return self._renewed is not None and self._since(self._renewed) < self._settings.renew_deadline
 
     @property
     def holder(self) -> str:
-        """Who had the lease when it was last seen."""
-        return self._spec.get("holderIdentity") or ""
+        """The holder of the lease when it was last seen."""
+        return self._lease.holder
 
     async def lead(self, part: Part, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Run the part whenever we lead, until it ends by itself. It gets the cluster that it is to write through.
-        When the lease is lost the part is cancelled, and a new one is run when we have it again. Ready when it is known
-        for the first time who leads. InvalidInput if the lease can never be had, before it ever was."""
+        """Run the part whenever this process leads, until it ends by itself. It writes through the cluster that it
+        gets.
+
+        When the lease is lost, the part is cancelled; it is run again when the lease is acquired again. Ready as soon
+        as the leader is known. Raises InvalidInput if the lease can never be acquired, unless it was before."""
         ready = False
         while True:
             answered = await self._try()
@@ -121,7 +134,7 @@ class LeaderElection:
                 return
 
     async def _held(self, part: Part) -> bool:
-        """Whether the part ended by itself, and not because the lease was lost."""
+        """Run the part while the lease is held. Return True if it ended by itself."""
         ended = False
 
         async def work() -> None:
@@ -146,7 +159,7 @@ class LeaderElection:
 
     def _check(self) -> None:
         if not self.leading:
-            raise Unavailable(f"lease {self._settings.namespace}/{self._name} is not held any more: nothing is written")
+            raise Unavailable(f"lease {self._settings.namespace}/{self._name} is no longer held: the write was refused")
 
     async def _cancel_in_time(self, scope: anyio.CancelScope) -> None:
         while self._renewed is not None and self.leading:
@@ -163,12 +176,12 @@ class LeaderElection:
     def _lose(self) -> None:
         log.warning("lease lost", extra=facts(lease=self._name, holder=self.holder))
         self._renewed = None
-        self._tell()
+        self._report()
 
-    # One try
+    # One attempt
 
     async def _try(self) -> bool:
-        """Take the lease or renew it, if that is possible. Whether the cluster has answered."""
+        """Acquire or renew the lease if possible. Return True if the cluster has answered."""
         answered = False
 
         async def attempt() -> None:
@@ -182,25 +195,25 @@ class LeaderElection:
         self._refusal = None
         try:
             if not self.leading:
-                await self._look()
+                await self._read()
             if self._is_free():
                 await self._write()
         except (Conflict, AlreadyExists, NotFound):
-            return await self._look_again()
+            return await self._after_conflict()
         except DevletError as e:
             return self._failed("lease not renewed" if self.leading else "lease not acquired", e)
-        self._tell()
+        self._report()
         return True
 
-    async def _look_again(self) -> bool:
-        """Somebody else wrote, or we did without hearing of it."""
+    async def _after_conflict(self) -> bool:
+        """Read the lease. Another process wrote it, or we did and the answer was lost."""
         try:
-            await self._look()
+            await self._read()
             if self.holder == self._identity and self._renewed is not None:
                 await self._write()
         except DevletError as e:
             return self._failed("lease not read", e)
-        self._tell()
+        self._report()
         return True
 
     def _failed(self, what: str, error: DevletError) -> bool:
@@ -208,39 +221,40 @@ class LeaderElection:
         self._refusal = error if isinstance(error, InvalidInput) else None
         return False
 
-    async def _look(self) -> None:
+    async def _read(self) -> None:
+        lease = self._lease
         try:
-            self._see(await self._cluster.get(LEASES, self._name, self._settings.namespace))
+            self._observe(await self._cluster.get(LEASES, self._name, self._settings.namespace))
         except NotFound:
-            if self._document is not None:
-                self._missed = self._clock.monotonic()
-            self._document = None
+            if lease.document is not None:
+                lease.missing_since = self._clock.monotonic()
+            lease.document = None
 
-    def _see(self, lease: Document) -> None:
-        spec = lease.get("spec") or {}
-        if self._document is None or spec != self._spec:
-            self._seen = self._clock.monotonic()
-        self._document, self._spec, self._missed = lease, spec, None
+    def _observe(self, document: Document) -> None:
+        lease, spec = self._lease, document.get("spec") or {}
+        if lease.document is None or spec != lease.spec:
+            lease.changed_at = self._clock.monotonic()
+        lease.document, lease.spec, lease.missing_since = document, spec, None
         if self.holder != self._identity:
             self._renewed = None
 
     def _is_free(self) -> bool:
-        """Of a lease that was deleted nobody knows who had it last: they may have taken it since we looked, and believe
-        that they have it."""
-        if self._missed is not None and not self.leading:
-            return self._clock.monotonic() - self._missed >= self._settings.duration
+        """Return True if the lease may be written. A deleted lease is not free at once: another process may have
+        acquired it before the deletion, after we read it last."""
+        lease, now = self._lease, self._clock.monotonic()
+        if lease.missing_since is not None and not self.leading:
+            return now - lease.missing_since >= self._settings.duration
         if self.holder in ("", self._identity):
             return True
-        duration = self._spec.get("leaseDurationSeconds") or self._settings.duration
-        return self._clock.monotonic() - self._seen >= duration
+        return now - lease.changed_at >= (lease.spec.get("leaseDurationSeconds") or self._settings.duration)
 
     async def _write(self) -> None:
-        sent, spec = self._moment(), self._wanted()
-        if self._document is None:
+        sent, spec, document = self._moment(), self._wanted(), self._lease.document
+        if document is None:
             answer = await self._create(spec)
         else:
-            answer = await self._cluster.update(LEASES, self._document | {"spec": spec})
-        self._see(answer)
+            answer = await self._cluster.update(LEASES, document | {"spec": spec})
+        self._observe(answer)
         self._renewed = sent
 
     async def _create(self, spec: Document) -> Document:
@@ -250,16 +264,16 @@ class LeaderElection:
             return await self._cluster.create(LEASES, {"metadata": metadata, "spec": spec}, space)
         except NotFound as e:
             text = (
-                f"lease {space}/{self._name} cannot be made: {e}; "
-                "create the namespace, or name another one with --lease-namespace"
+                f"lease {space}/{self._name} cannot be created: {e}; "
+                "create the namespace, or choose another one with --lease-namespace"
             )
-            raise Unavailable(text) if space in _MADE_BY_THE_SERVER else InvalidInput(text) from e
+            raise Unavailable(text) if space in _SYSTEM_NAMESPACES else InvalidInput(text) from e
 
     def _wanted(self) -> Document:
-        now, before = format_micro_time(self._clock.now()), self._spec
+        now, before = format_micro_time(self._clock.now()), self._lease.spec
         spec = before | {
             "holderIdentity": self._identity,
-            "leaseDurationSeconds": math.ceil(self._settings.duration),  # others count on it: never less
+            "leaseDurationSeconds": math.ceil(self._settings.duration),  # rounded up, because others rely on it
             "renewTime": now,
         }
         if self.holder == self._identity:
@@ -267,29 +281,34 @@ class LeaderElection:
         changes = (before.get("leaseTransitions") or 0) + 1 if before else 0
         return spec | {"acquireTime": now, "leaseTransitions": changes}
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         leader = self.holder
         if leader == self._identity and self._renewed is None:
-            leader = ""  # ours, but not for long enough to act on it
-        if leader != self._told:
-            self._told = leader
+            leader = ""  # written by us, but the renewal is not known to be in time
+        if leader != self._reported:
+            self._reported = leader
             log.info("leader changed", extra=facts(lease=self._name, leader=leader, ours=leader == self._identity))
             self._changed(leader)
 
     # The end
 
     async def _release(self) -> None:
-        """So that another need not wait. What was written last must be ours: otherwise it is somebody's already."""
-        document, held = self._document, self.holder == self._identity
+        """Release the lease, so that the next leader need not wait for it to expire. Do nothing unless we hold it."""
+        document, held = self._lease.document, self.holder == self._identity
         self._renewed = None
         if document is None or not held:
             return
         now = format_micro_time(self._clock.now())
-        spec = self._spec | {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
+        spec = self._lease.spec | {
+            "holderIdentity": "",
+            "leaseDurationSeconds": 1,
+            "renewTime": now,
+            "acquireTime": now,
+        }
 
         async def release() -> None:
             try:
-                self._see(await self._cluster.update(LEASES, document | {"spec": spec}))
+                self._observe(await self._cluster.update(LEASES, document | {"spec": spec}))
                 log.info("lease released", extra=facts(lease=self._name))
             except DevletError as e:
                 log.info("lease not released", extra=facts(lease=self._name, err=e))
@@ -313,7 +332,7 @@ class LeaderElection:
         return _Moment(self._clock.monotonic(), self._clock.now())
 
     def _since(self, moment: _Moment) -> float:
-        """Of our own lease. The clock that counts durations stands still while the machine sleeps, and the time of day
-        does not: if they disagree, more time has passed rather than less."""
+        """Return the seconds since a renewal. The monotonic clock stops while the machine sleeps, and the wall clock
+        does not: if they disagree, the longer time counts."""
         wall = (self._clock.now() - moment.wall).total_seconds()
         return max(self._clock.monotonic() - moment.monotonic, wall)

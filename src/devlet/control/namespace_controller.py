@@ -1,7 +1,7 @@
-"""The life of namespaces: a default service account in each, and an orderly end.
+"""Create the default service account of each namespace, and empty namespaces that are being deleted.
 
-A namespace that is being deleted is emptied, kind by kind; when nothing is left in it, it is released. What takes its
-time (a pod that stops, a finalizer) is asked about again.
+The objects of a namespace are deleted kind by kind; when none is left, the namespace is released. Objects that take
+longer, such as a pod that is being stopped or an object with a finalizer, are checked again later.
 """
 
 import logging
@@ -58,10 +58,10 @@ class NamespaceController:
                     name = change.key[1]
                     if change.new is not None and name not in self._busy:
                         self._busy.add(name)
-                        tasks.start_soon(self._look_after, name)
+                        tasks.start_soon(self._manage, name)
 
-    async def _look_after(self, name: str) -> None:
-        """One task per namespace at a time, until there is nothing to do for it."""
+    async def _manage(self, name: str) -> None:
+        """Work on one namespace until there is nothing left to do."""
         attempt = 0
         try:
             while (namespace := self._namespaces.get(name)) is not None:
@@ -69,8 +69,8 @@ class NamespaceController:
                     if await self._sync(namespace):
                         return
                 except DevletError as e:
-                    log.warning("namespace not settled", extra=facts(namespace=name, err=e))
-                except Exception as e:  # the other namespaces are still looked after
+                    log.warning("namespace not synced", extra=facts(namespace=name, err=e))
+                except Exception as e:  # the other namespaces are still handled
                     self._quarantine.add(NAMESPACES, namespace, e, handler=self._sync.__qualname__)
                 await self._clock.sleep(self._settings.retry.delay(attempt, random.random))
                 attempt += 1
@@ -78,7 +78,7 @@ class NamespaceController:
             self._busy.discard(name)
 
     async def _sync(self, namespace: Document) -> bool:
-        """Whether nothing is left to do."""
+        """Return True if nothing is left to do."""
         if "deletionTimestamp" not in namespace["metadata"]:
             if self._settings.default_service_accounts:
                 await self._ensure_service_account(namespace["metadata"]["name"])

@@ -1,8 +1,8 @@
-"""Nodes that no longer give a sign of life are called lost, so that nobody is scheduled there.
+"""Mark nodes that stopped renewing their lease as unreachable, so that no pod is scheduled there.
 
-A node's lease is its sign of life. By our own clock: who has not renewed it for `grace` seconds, while we looked, is
-lost. It gets the condition Ready=Unknown and a taint, as from kube-controller-manager; the node itself says when it is
-back, and then the taint goes. Nodes that never had a lease are left alone: they are nobody's.
+A node is lost if we have not seen its lease being renewed for `grace` seconds of our own clock. It gets the condition
+Ready=Unknown and a taint, as from kube-controller-manager. When the node reports Ready again, the taint is removed.
+Nodes that never had a lease are ignored, because no agent manages them.
 """
 
 import logging
@@ -35,7 +35,7 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    grace: float = 50.0  # seconds without a renewal, as kube-controller-manager
+    grace: float = 50.0  # seconds without a renewal, as in kube-controller-manager
     retry: Backoff = field(default=Backoff(0.2, 10.0))
 
 
@@ -50,7 +50,7 @@ class NodeLifecycle:
         self._leases: Informer[Document] = Informer(
             cluster, LEASES, lambda found: found, namespace=NODE_LEASES, quarantine=quarantine
         )
-        self._seen: dict[str, float] = {}  # when each lease was renewed last, as far as we know
+        self._renewed: dict[str, float] = {}  # when we last saw each lease being renewed
         self._queue: WorkQueue[str] = WorkQueue(self._sync, clock, workers=8, backoff=settings.retry)
         self._leases.on_change(self._lease_changed)
         self._nodes.on_change(self._node_changed)
@@ -65,19 +65,19 @@ class NodeLifecycle:
     def _lease_changed(self, change: Changed[Document]) -> None:
         name = change.key[1]
         if change.new is not None:
-            is_new = name not in self._seen
-            self._seen[name] = self._clock.monotonic()
+            is_new = name not in self._renewed
+            self._renewed[name] = self._clock.monotonic()
             if is_new or self._is_tainted(name):
                 self._queue.add(name)
 
     def _node_changed(self, change: Changed[Node]) -> None:
         name = change.key[1]
         if change.new is None:
-            self._seen.pop(name, None)
+            self._renewed.pop(name, None)
             self._queue.forget(name)
         elif change.old is None or _is_ready(change.old) != _is_ready(change.new):
-            if name in self._seen and _is_ready(change.new):
-                self._seen[name] = self._clock.monotonic()  # that it says so is a sign of life, too
+            if name in self._renewed and _is_ready(change.new):
+                self._renewed[name] = self._clock.monotonic()  # reporting Ready counts as a renewal
             self._queue.add(name)
 
     def _is_tainted(self, name: str) -> bool:
@@ -85,10 +85,10 @@ class NodeLifecycle:
         return node is not None and any(taint.key == UNREACHABLE for taint in node.spec.taints)
 
     async def _sync(self, name: str) -> None:
-        node, seen = self._nodes.get(name), self._seen.get(name)
-        if node is None or seen is None:
+        node, renewed = self._nodes.get(name), self._renewed.get(name)
+        if node is None or renewed is None:
             return
-        left = seen + self._settings.grace - self._clock.monotonic()
+        left = renewed + self._settings.grace - self._clock.monotonic()
         if left > 0:
             self._queue.add_after(name, left)
             if self._is_tainted(name) and _is_ready(node):
@@ -98,7 +98,7 @@ class NodeLifecycle:
             await self._lose(node)
 
     async def _lose(self, node: Node) -> None:
-        """The taint first: it is what keeps pods away."""
+        """Mark the node as lost. The taint is written first, because it keeps pods away."""
         log.warning("node lost", extra=facts(node=node.name, silent=self._settings.grace))
         now = format_time(self._clock.now())
         await self._taint(node, {"key": UNREACHABLE, "effect": "NoSchedule", "timeAdded": now})
@@ -112,7 +112,7 @@ class NodeLifecycle:
         await self._patch(node.name, {"status": {"conditions": [condition]}}, "status")
 
     async def _taint(self, node: Node, ours: Document | None) -> None:
-        """Taints are written all together: whoever else writes some must not be overwritten."""
+        """Write or remove our taint. All taints are one list, so the write names the version that it is based on."""
         others = [msgspec.to_builtins(taint) for taint in node.spec.taints if taint.key != UNREACHABLE]
         taints = [{k: v for k, v in taint.items() if v} for taint in others] + ([ours] if ours else [])
         guard = {"resourceVersion": node.metadata.resource_version}

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 
 import anyio
 import msgspec
-from msgspec import Struct
 
 from devlet.cluster.client import Cluster, StrategicMergePatch, WriteOptions
 from devlet.errors import Conflict, DevletError, InvalidObject, Unavailable
 from devlet.kit.facts import facts
 from devlet.kit.key_locks import KeyLocks
-from devlet.objects.documents import Document, view
+from devlet.objects.documents import Document
 from devlet.objects.identifiers import PodUID
 from devlet.objects.kinds import RESOURCE_CLAIMS
 from devlet.objects.pods.claims import is_reserved_for
@@ -28,27 +27,21 @@ from devlet.objects.validation.claim_status import RESERVED_FOR_MAX
 
 log = logging.getLogger(__name__)
 
-__all__ = ["FULL", "Reservations", "Reserved", "consumer_document", "consumer_of", "is_full"]
+__all__ = ["FULL", "Reservations", "consumer_document", "consumer_of", "refusal_of"]
 
 FULL = f"claim {{}} already has the maximum of {RESERVED_FOR_MAX} consumers"
 
-Read = Callable[[ResourceClaim, DevletError], Awaitable[ResourceClaim]]
+Decode = Callable[[Document], ResourceClaim]
+ReadAfter = Callable[[ResourceClaim, DevletError], Awaitable[ResourceClaim]]
 """Reads the claim after a failed write. Returns only when its state is known."""
-
-
-class Reserved(Struct, frozen=True):
-    """A claim after its reservation. `document` is the answer to the write, or None if the answer was lost."""
-
-    claim: ResourceClaim
-    document: Document | None = None
 
 
 @dataclass(slots=True, eq=False)
 class _Batch:
-    """The pods that share a write, and the outcome for each."""
+    """The pods that share a write, and the outcome for each: the claim as it is stored, or an error."""
 
     pods: dict[PodUID, Pod]
-    outcomes: dict[PodUID, Reserved | DevletError] = field(default_factory=dict)
+    outcomes: dict[PodUID, ResourceClaim | DevletError] = field(default_factory=dict)
     done: anyio.Event = field(default_factory=anyio.Event)
 
     @property
@@ -60,27 +53,28 @@ class _Batch:
 
     def settle(self, claim: ResourceClaim) -> None:
         """Decide the pods whose outcome shows in the claim as it is after a failed write."""
-        self.outcomes |= {pod.uid: Reserved(claim) for pod in self.open if is_reserved_for(claim, pod)}
+        self.outcomes |= {pod.uid: claim for pod in self.open if is_reserved_for(claim, pod)}
         if claim.metadata.is_deleting:
             self.fail(Conflict(f"claim {claim.name} is being deleted"))
         elif claim.status.allocation is None:
             self.fail(Conflict(f"claim {claim.name} was deallocated"))
-        room = RESERVED_FOR_MAX - len(claim.status.reserved_for)
-        self.outcomes |= {pod.uid: Conflict(FULL.format(claim.name)) for pod in self.open[room:]}
+        free = RESERVED_FOR_MAX - len(claim.status.reserved_for)
+        self.outcomes |= {pod.uid: Conflict(FULL.format(claim.name)) for pod in self.open[free:]}
 
 
 class Reservations:
-    """The reservations in flight. `tries` limits the writes per batch."""
+    """The reservations in flight. `decode` reads the answers to writes. `tries` limits the writes per batch."""
 
-    def __init__(self, cluster: Cluster, read: Read, tries: int) -> None:
+    def __init__(self, cluster: Cluster, decode: Decode, read_after: ReadAfter, tries: int) -> None:
         self._cluster = cluster
-        self._read = read
+        self._decode = decode
+        self._read_after = read_after
         self._tries = tries
         self._next: dict[str, _Batch] = {}  # by the claim's UID: the pods of the next write
         self._writing = KeyLocks[str]()
 
-    async def add(self, claim: ResourceClaim, pod: Pod) -> Reserved:
-        """Reserve the claim for the pod.
+    async def add(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+        """Reserve the claim for the pod, and return it as it is stored.
 
         Raises NotFound if the claim is gone, and Conflict if it is being deleted, already has the maximum number of
         consumers, or was deallocated or reallocated."""
@@ -94,7 +88,7 @@ class Reservations:
         outcome = batch.outcomes[pod.uid]
         if isinstance(outcome, DevletError):
             raise outcome
-        if outcome.claim.status.allocation != claim.status.allocation:
+        if outcome.status.allocation != claim.status.allocation:
             await self._take_back(claim, pod)
             raise Conflict(f"claim {claim.name} was reallocated")
         return outcome
@@ -131,9 +125,9 @@ class Reservations:
                 answer = await self._patch(claim, [consumer_document(consumer_of(pod)) for pod in pods])
             except (Conflict, InvalidObject, Unavailable) as e:
                 problem = e
-                batch.settle(await self._read(claim, e))
+                batch.settle(await self._read_after(claim, e))
             else:
-                stored = Reserved(view(ResourceClaim, answer), answer)
+                stored = self._decode(answer)
                 batch.outcomes |= {pod.uid: stored for pod in pods}
         batch.fail(problem)
 
@@ -150,8 +144,9 @@ class Reservations:
         )
 
 
-def is_full(claim: ResourceClaim) -> bool:
-    return len(claim.status.reserved_for) >= RESERVED_FOR_MAX
+def refusal_of(claim: ResourceClaim) -> str:
+    """Return why the claim cannot be reserved for another consumer; empty if it can."""
+    return FULL.format(claim.name) if len(claim.status.reserved_for) >= RESERVED_FOR_MAX else ""
 
 
 def consumer_of(pod: Pod) -> ConsumerReference:

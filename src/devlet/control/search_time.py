@@ -1,4 +1,4 @@
-"""How long a search may take: the clock that the allocator, which has none, is given."""
+"""The time limit of a search: the allocator has no clock of its own."""
 
 import math
 import time
@@ -6,14 +6,14 @@ from typing import Final
 
 from devlet.alloc.search import Limits
 
-FILTER_TIMEOUT: Final = 10.0  # seconds, what kube-scheduler gives a node
+FILTER_TIMEOUT: Final = 10.0  # seconds per node, as in kube-scheduler
 
 __all__ = ["FILTER_TIMEOUT", "SearchTime"]
 
 
 class SearchTime:
-    """It begins now, and anew with each `restart`, but lasts no longer than `total` seconds in all. Zero is no limit.
-    `exceeded` counts how often it was not enough."""
+    """A limit that starts now and again with each `restart`, and ends after `total` seconds at the latest. Zero means
+    no limit. `exceeded` counts how often time was up."""
 
     def __init__(self, seconds: float = FILTER_TIMEOUT, total: float = math.inf) -> None:
         self._seconds = seconds

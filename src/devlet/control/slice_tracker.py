@@ -1,7 +1,7 @@
-"""Resource slices as allocation has to see them: what drivers publish, with the taints of DeviceTaintRules added.
+"""Resource slices as allocation sees them: what drivers publish, with the taints of DeviceTaintRules added.
 
-A device has its own taints first, then those of the rules that match it, in the order of the rules' names. A rule
-without a selector matches nothing (the reference gives its taint to every device here, and to none when it evicts).
+A device has its own taints first, then those of the matching rules in the order of the rules' names. A rule without a
+selector matches nothing. (Kubernetes adds its taint to every device when it allocates, and to none when it evicts.)
 A slice of a node from which its driver is gone (`objects.node_drivers`) is hidden until the driver is back.
 """
 
@@ -28,7 +28,7 @@ _by_name = attrgetter("metadata.name")
 
 
 def with_rules(slice_: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> ResourceSlice:
-    """The slice with the rules' taints in its devices; the same object if no rule matches."""
+    """Return the slice with the taints of the rules added to its devices; the same object if no rule matches."""
     concerned = sorted((rule for rule in rules if _matches_pool(rule, slice_)), key=_by_name)
     if not concerned:
         return slice_
@@ -55,9 +55,10 @@ def _matches_pool(rule: DeviceTaintRule, slice_: ResourceSlice) -> bool:
 
 
 class SliceTracker:
-    """Follows the slices, rules and nodes of the informers. `changed` is called at once for each slice that is new,
-    gone, different, hidden or shown again, `removed` for each one that was deleted, hidden or not. Neither may wait or
-    raise."""
+    """Follows the slices, rules and nodes of the informers.
+
+    `changed` is called at once for each slice that was added, removed, changed, hidden or shown again, `removed` for
+    each slice that was deleted, hidden or not. Neither may wait or raise."""
 
     def __init__(
         self,
@@ -166,10 +167,10 @@ class SliceTracker:
         if new is not None and (place := _place(new)) is not None:
             self._rules[place][new.metadata.name] = new
         for name in sorted(touched):
-            self._merge_again(name)
+            self._update(name)
 
     def _matched(self, rule: DeviceTaintRule) -> Iterator[str]:
-        """The names of the slices with a device that the rule is about."""
+        """Yield the names of the slices with a device that the rule matches."""
         if (place := _place(rule)) is None:
             return
         driver, pool = place
@@ -177,7 +178,7 @@ class SliceTracker:
             for names in pools.values() if pool is None else [pools.get(pool, set())]:
                 yield from (name for name in names if _has_device(self._slices[name], rule))
 
-    def _merge_again(self, name: str) -> None:
+    def _update(self, name: str) -> None:
         published, old = self._published[name], self._slices[name]
         new = with_rules(published, self._rules_for(published))
         if new != old:
@@ -190,7 +191,8 @@ def _pool(slice_: ResourceSlice) -> tuple[DriverName, PoolName]:
 
 
 def _place(rule: DeviceTaintRule) -> _Place | None:
-    """Which pools it is about, None: any. None as a whole: it has no selector, and is about nothing."""
+    """Return the driver and pool that the rule selects, None for any of them. A rule without a selector selects
+    nothing: return None."""
     selector = rule.spec.device_selector
     return (selector.driver, selector.pool) if selector is not None else None
 

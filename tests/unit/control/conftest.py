@@ -1,4 +1,4 @@
-"""A cluster in a file, with our scheduler and claim controller at work on it."""
+"""A cluster on a real store, with our scheduler and claim controller."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,7 +15,7 @@ from devlet.control.claims.controller import ClaimController
 from devlet.control.fenced_cluster import FencedCluster
 from devlet.control.informers import Informers
 from devlet.control.scheduler.scheduler import Scheduler
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes, Settings
 from devlet.errors import NotFound
 from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.metrics import Registry
@@ -39,7 +39,7 @@ _RESOURCES: dict[str, Resource] = {
 
 @dataclass(frozen=True)
 class Write:
-    """Before or after it was done: `verb resource[/subresource] name`."""
+    """A write, before or after it is done: `verb resource[/subresource]`, name and document."""
 
     what: str
     name: str
@@ -50,12 +50,12 @@ Hook = Callable[[Write], Awaitable[None]]
 
 
 async def _nothing(_: Write) -> None:
-    """Lets it pass."""
+    """Do nothing."""
 
 
 class FaultyCluster(FencedCluster):
-    """Tells of each write before it is done and after; either may raise, and so refuse it or lose the answer. `heard`
-    may keep an event of a watch back or break it, `watching` refuse one, `reading` refuse a get."""
+    """A cluster with hooks. `before` and `after` each write may raise, which refuses it or loses its answer. `heard`
+    may delay an event of a watch or break the watch, `watching` may refuse a watch, `reading` a get."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster, lambda: None)
@@ -76,9 +76,9 @@ class FaultyCluster(FencedCluster):
     ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
         await self.watching(Write(f"watch {resource.plural}", "", {}))
         async with super().watch(resource, namespace, options) as events:
-            yield self._told(resource, events)
+            yield self._events(resource, events)
 
-    async def _told(self, resource: Resource, events: AsyncIterator[WatchEvent]) -> AsyncIterator[WatchEvent]:
+    async def _events(self, resource: Resource, events: AsyncIterator[WatchEvent]) -> AsyncIterator[WatchEvent]:
         async for event in events:
             await self.heard(Write(f"watch {resource.plural}", event.object["metadata"].get("name", ""), event.object))
             yield event
@@ -144,7 +144,7 @@ CLAIM_STATUS = "patch resourceclaims/status"
 
 
 def raises(error: Exception, what: str, *, times: int = 1, name: str = "") -> Hook:
-    """The first so many writes of that kind fail."""
+    """Let the first so many writes of a kind fail."""
     left = [times]
 
     async def hook(write: Write) -> None:
@@ -156,14 +156,14 @@ def raises(error: Exception, what: str, *, times: int = 1, name: str = "") -> Ho
 
 
 def allocation_on(node: str, device: str = "gpu-0", **more: Any) -> Document:
-    """Of one device of a node's pool, usable there."""
+    """Return an allocation of one device of a node's pool, usable on that node."""
     result = {"request": "gpu", "driver": DRIVER, "pool": node, "device": device, **more}
     where = {"key": "metadata.name", "operator": "In", "values": [node]}
     return {"devices": {"results": [result]}, "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [where]}]}}
 
 
 class World:
-    """`cluster` is what the scheduler has; the test itself and the claim controller use `store`."""
+    """`cluster` is for the scheduler; the test itself and the claim controller use `store`."""
 
     def __init__(self, store: Store, settings: Settings, cluster: Cluster | None = None) -> None:
         self.store = store
@@ -174,7 +174,7 @@ class World:
 
     @asynccontextmanager
     async def scheduling(self) -> AsyncIterator[None]:
-        """The control loops at work, from the start."""
+        """Run the control loops for the block."""
         clock = self.clock
         self.metrics = Registry()
         informers = Informers(self.cluster)
@@ -209,15 +209,15 @@ class World:
         return (await self.store.list(kinds.RESOURCE_CLAIMS)).items
 
     async def bound(self, *names: str) -> dict[str, str]:
-        """The node of each, as soon as all have one."""
+        """Wait until all pods are bound, and return their nodes."""
 
         async def nodes() -> dict[str, str]:
             return {name: (await self.pod(name))["spec"].get("nodeName", "") for name in names}
 
         return await until(nodes, lambda found: all(found.values()))
 
-    async def told(self, name: str, text: str = "") -> str:
-        """What the pod says it waits for, as soon as the text is in it."""
+    async def reason(self, name: str, text: str = "") -> str:
+        """Wait until the reason of the pod contains the text, and return it."""
 
         async def message() -> str:
             conditions = (await self.pod(name)).get("status", {}).get("conditions") or []
@@ -229,25 +229,24 @@ class World:
         return [each for each in (await self.store.list(kinds.EVENTS)).items if each["reason"] == reason]
 
     async def devices(self) -> dict[str, str]:
-        """Which claim has which device; fails if two have the same."""
+        """Return the claim of each device. Fail if two claims have the same one."""
         found: dict[str, str] = {}
         for claim in await self.claims():
             allocation = (claim.get("status") or {}).get("allocation") or {}
             for result in (allocation.get("devices") or {}).get("results") or ():
                 key = "/".join((result["driver"], result["pool"], result["device"]))
                 if not result.get("shareID") and not result.get("adminAccess"):
-                    assert key not in found, f"{key} was given twice"
+                    assert key not in found, f"{key} was allocated twice"
                 found[key] = claim["metadata"]["name"]
         return found
 
     async def remove(self, *names: str) -> None:
-        """Pods, at once: there is no node that would stop them."""
+        """Delete pods at once: there is no node to stop them."""
         for name in names:
             await self.store.delete(kinds.PODS, name, "default", DeleteOptions(grace_period=0))
 
     async def settled(self) -> None:
-        """Until all is stored that was on its way: who is stopped may have written a moment before, and who begins to
-        lead comes later than that."""
+        """Wait until all writes under way are stored: a stopped scheduler may have written a moment before."""
         name = f"settled-{self.store.version}"
         await self.store.create(kinds.NAMESPACES, {"metadata": {"name": name}})
 
@@ -271,4 +270,4 @@ class World:
 @pytest.fixture
 async def world(root: Path, anyio_backend: str) -> AsyncIterator[World]:
     async with open_store(root / "cluster.db") as store:
-        yield World(store, Settings(report_after=0.05))
+        yield World(store, Settings(reports=ReportTimes(0.05)))

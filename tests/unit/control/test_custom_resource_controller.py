@@ -34,7 +34,7 @@ def definition() -> dict[str, Any]:
 
 
 async def until(store: Store, **wanted: bool) -> None:
-    """Until the definition is established, or gone."""
+    """Wait until the definition is established, or gone."""
     with deadline():
         async with store.watch(DEFINITIONS, options=WatchOptions()) as events:
             async for event in events:
@@ -60,7 +60,7 @@ async def test_objects_of_a_defined_kind_are_stored_in_all_its_versions(root: Pa
             assert (await store.get(again, "w", "default"))["apiVersion"] == "example.com/v1"
 
 
-async def test_a_definition_takes_its_objects_along(root: Path) -> None:
+async def test_the_objects_of_a_definition_are_deleted_with_it(root: Path) -> None:
     async with open_store(root / "c.db", kinds=KINDS) as store:
         async with running(CustomResourceController(store, store.catalogue, SystemClock()).run):
             await store.create(DEFINITIONS, definition())
@@ -74,7 +74,7 @@ async def test_a_definition_takes_its_objects_along(root: Path) -> None:
                 await store.get(widgets, "w", "default")
 
 
-async def test_a_definition_whose_objects_cannot_be_deleted_does_not_hold_up_the_others(root: Path) -> None:
+async def test_a_definition_whose_objects_cannot_be_deleted_does_not_block_others(root: Path) -> None:
     other = definition()
     other["metadata"]["name"] = "gadgets.example.com"
     other["spec"]["names"] = {"plural": "gadgets", "kind": "Gadget"}
@@ -96,14 +96,14 @@ async def test_a_definition_whose_objects_cannot_be_deleted_does_not_hold_up_the
 
 
 async def stored_as_it_is(store: Store, document: dict[str, Any]) -> None:
-    """As release 0.1 stored it, which did not check the types."""
+    """Store a definition as release 0.1 did, which did not check the types."""
     whole = {"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", **document}
     whole["metadata"] = {**document["metadata"], "uid": document["metadata"]["name"]}
     await store._ledger.write(DEFINITION, ("", document["metadata"]["name"]), whole).durable()
 
 
 @pytest.mark.parametrize("subresources", [True, 5])
-async def test_a_definition_that_cannot_be_served_is_set_aside_and_the_others_are_served(
+async def test_a_definition_that_cannot_be_served_is_quarantined_and_the_others_are_served(
     root: Path, subresources: Any
 ) -> None:
     aside = Quarantine()
@@ -124,7 +124,7 @@ async def test_a_definition_that_cannot_be_served_is_set_aside_and_the_others_ar
             await store.delete(DEFINITIONS, "x.example.com")
 
 
-async def test_a_definition_with_the_name_of_another_resource_is_set_aside(root: Path) -> None:
+async def test_a_definition_with_the_name_of_another_resource_is_quarantined(root: Path) -> None:
     aside, second = Quarantine(), definition()
     second["metadata"]["name"] = "gadgets.example.com"
     async with open_store(root / "c.db", kinds=KINDS) as store:

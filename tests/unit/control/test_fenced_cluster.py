@@ -45,12 +45,12 @@ async def write_all(cluster: Cluster) -> None:
     await cluster.delete_collection(CONFIG_MAPS, "default")
 
 
-async def test_an_open_fence_lets_every_write_through(fenced: Cluster, store: Store) -> None:
+async def test_writes_pass_while_the_check_passes(fenced: Cluster, store: Store) -> None:
     await write_all(fenced)
     assert list((await store.list(CONFIG_MAPS, "default")).items) == []
 
 
-async def test_a_closed_fence_refuses_every_write_and_nothing_is_done(
+async def test_every_write_is_refused_and_not_sent_when_the_check_fails(
     fenced: Cluster, store: Store, fence: Fence
 ) -> None:
     made = await store.create(CONFIG_MAPS, config_map("a"), "default")
@@ -67,7 +67,7 @@ async def test_a_closed_fence_refuses_every_write_and_nothing_is_done(
     assert list((await store.list(CONFIG_MAPS, "default")).items) == [made]
 
 
-async def test_reads_go_on_behind_a_closed_fence(fenced: Cluster, store: Store, fence: Fence) -> None:
+async def test_reads_pass_when_the_check_fails(fenced: Cluster, store: Store, fence: Fence) -> None:
     made = await store.create(CONFIG_MAPS, config_map("a"), "default")
     fence.open = False
     assert await fenced.get(CONFIG_MAPS, "a", "default") == made

@@ -1,4 +1,4 @@
-"""What the control loops share."""
+"""The informers that the control loops share."""
 
 from pathlib import Path
 

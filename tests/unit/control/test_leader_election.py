@@ -1,4 +1,4 @@
-"""Each candidate has a clock of its own, which can run faster or slower, jump, or stand still with its process."""
+"""Leader election. Each candidate has its own clock, which can run faster or slower, jump, or stop with its process."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -50,7 +50,7 @@ class OwnClock:
     def __init__(self, time: FakeClock, rate: float = 1.0) -> None:
         self._time = time
         self._rate = rate
-        self.ahead = timedelta()  # of the time of day alone
+        self.ahead = timedelta()  # of the wall clock alone
         self._running = anyio.Event()
         self._running.set()
 
@@ -72,11 +72,11 @@ class OwnClock:
         self._running.set()
 
 
-class Line:
-    """Between a candidate and the cluster. It may be cut: before a request arrives, or before the answer to a write
-    does."""
+class Connection:
+    """The connection of a candidate to the cluster. It may break before a request arrives, or before the answer to a
+    write does."""
 
-    busy = 0  # requests under way on all lines, without those that hang
+    busy = 0  # requests under way on all connections, except those that hang
 
     def __init__(self, cluster: Cluster) -> None:
         self._inner = FencedCluster(cluster, lambda: None)
@@ -90,11 +90,11 @@ class Line:
     async def _call(self, method: Callable[..., Awaitable[Any]], name: str, *args: Any, **options: Any) -> Any:
         if self.cut == "request":
             raise Unavailable("cut off")
-        Line.busy += 1
+        Connection.busy += 1
         try:
             answer = await method(*args, **options)
         finally:
-            Line.busy -= 1
+            Connection.busy -= 1
         if self.hangs:
             await anyio.sleep_forever()
         if self.cut == "answer" and name != "get":
@@ -108,14 +108,14 @@ class Candidate:
     def __init__(self, name: str, store: Cluster, time: FakeClock, rate: float = 1.0) -> None:
         self.name = name
         self.clock = OwnClock(time, rate)
-        self.line: Any = Line(store)
+        self.connection: Any = Connection(store)
         self.leaders: list[str] = []
-        self.could_write: list[bool] = []  # when it was told of each of them
+        self.could_write: list[bool] = []  # at each change of the leader
         self.terms = 0
         self.working = False
         self.cluster: Cluster | None = None
         self.end = anyio.Event()
-        self.election = LeaderElection(self.line, self.clock, NAME, name, self.settings, changed=self.hear)
+        self.election = LeaderElection(self.connection, self.clock, NAME, name, self.settings, changed=self.hear)
 
     def hear(self, leader: str) -> None:
         self.leaders.append(leader)
@@ -141,11 +141,11 @@ class Candidate:
 
 
 async def settle() -> None:
-    """Until everybody sleeps. Writes are done by a thread, so turns of the loop alone do not tell."""
+    """Wait until all tasks sleep. Writes are done in a thread, so yielding to the event loop is not enough."""
     quiet = 0
     while quiet < 30:
         await checkpoint()
-        quiet = 0 if Line.busy else quiet + 1
+        quiet = 0 if Connection.busy else quiet + 1
 
 
 async def lease(store: Store) -> Document:
@@ -174,7 +174,7 @@ async def advance(clock: FakeClock, seconds: float, step: float = 0.5) -> None:
         await settle()
 
 
-async def test_the_first_candidate_makes_the_lease_and_leads(store: Store) -> None:
+async def test_the_first_candidate_creates_the_lease_and_leads(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a") as [a]:
         assert a.state == "leads"
@@ -188,7 +188,7 @@ async def test_the_first_candidate_makes_the_lease_and_leads(store: Store) -> No
         }
 
 
-async def test_others_are_never_told_a_shorter_duration_than_the_leader_counts_on(store: Store) -> None:
+async def test_the_lease_never_has_a_shorter_duration_than_the_leader_relies_on(store: Store) -> None:
     election = LeaderElection(store, FakeClock(), NAME, "a", Settings(duration=1.4, renew_deadline=1.2, retry=0.5))
 
     async def look(_: Cluster) -> None:
@@ -197,7 +197,7 @@ async def test_others_are_never_told_a_shorter_duration_than_the_leader_counts_o
     await election.lead(look)
 
 
-async def test_the_leader_renews_and_keeps_when_it_was_acquired(store: Store) -> None:
+async def test_a_renewal_keeps_the_acquire_time(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a"):
         await advance(clock, 60)
@@ -217,7 +217,7 @@ async def test_a_second_candidate_stands_by_and_knows_who_leads(store: Store) ->
         assert b.leaders == ["a"]
 
 
-async def test_a_leader_that_stops_gives_the_lease_back_and_another_takes_it_at_its_next_look(store: Store) -> None:
+async def test_a_leader_that_stops_releases_the_lease_for_the_next_candidate(store: Store) -> None:
     clock = FakeClock()
     a, b = Candidate("a", store, clock), Candidate("b", store, clock)
     async with anyio.create_task_group() as tasks:
@@ -233,7 +233,7 @@ async def test_a_leader_that_stops_gives_the_lease_back_and_another_takes_it_at_
         tasks.cancel_scope.cancel()
 
 
-async def test_the_lease_of_a_leader_that_was_killed_is_taken_after_its_duration(store: Store) -> None:
+async def test_the_lease_of_a_killed_leader_is_acquired_after_its_duration(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
         await advance(clock, 4)
@@ -244,7 +244,7 @@ async def test_the_lease_of_a_leader_that_was_killed_is_taken_after_its_duration
         assert b.state == "leads"
 
 
-async def test_the_duration_that_counts_is_that_of_the_lease(store: Store) -> None:
+async def test_the_duration_in_the_lease_counts(store: Store) -> None:
     clock = FakeClock()
     old = {"holderIdentity": "client-go", "leaseDurationSeconds": 60, "renewTime": "2020-01-01T00:00:00.000000Z"}
     await store.create(LEASES, {"metadata": {"name": NAME}, "spec": old | {"leaseTransitions": 4}}, SPACE)
@@ -257,11 +257,11 @@ async def test_the_duration_that_counts_is_that_of_the_lease(store: Store) -> No
         assert (await spec(store))["leaseTransitions"] == 5
 
 
-async def test_a_leader_that_cannot_renew_stops_before_another_leads(store: Store) -> None:
+async def test_a_leader_that_cannot_renew_stops_before_the_next_one_leads(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
         await advance(clock, 4)
-        a.line.cut = "request"
+        a.connection.cut = "request"
         await advance(clock, 9.5)
         assert (a.state, b.state) == ("leads", "waits")
         await advance(clock, 0.5)
@@ -271,50 +271,50 @@ async def test_a_leader_that_cannot_renew_stops_before_another_leads(store: Stor
         assert a.leaders == ["a", ""]
 
 
-async def test_who_lost_the_lease_stands_by_and_may_lead_again(store: Store) -> None:
+async def test_a_process_that_lost_the_lease_may_lead_again(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
-        a.line.cut = "request"
+        a.connection.cut = "request"
         await advance(clock, 20)
-        a.line.cut, b.line.cut = "", "request"
+        a.connection.cut, b.connection.cut = "", "request"
         await advance(clock, 25)
         assert (a.working, a.terms, b.working) == (True, 2, False)
         assert a.leaders == ["a", "", "b", "a"]
 
 
-async def test_a_server_that_never_answers_is_like_one_that_is_away(store: Store) -> None:
+async def test_a_server_that_never_answers_counts_as_unavailable(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a") as [a]:
         await advance(clock, 4)
-        a.line.hangs = True
+        a.connection.hangs = True
         await advance(clock, 10)
         assert a.state == "waits"
-        a.line.hangs = False
+        a.connection.hangs = False
         await advance(clock, 10)
         assert a.state == "leads"
 
 
-async def test_a_renewal_whose_answer_was_lost_does_not_cost_the_lease(store: Store) -> None:
+async def test_a_renewal_whose_answer_was_lost_keeps_the_lease(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a") as [a]:
-        a.line.cut = "answer"
+        a.connection.cut = "answer"
         await advance(clock, 4)
-        a.line.cut = ""
+        a.connection.cut = ""
         await advance(clock, 30)
         assert (a.working, a.terms) == (True, 1)
         assert (await spec(store))["leaseTransitions"] == 0
 
 
-async def test_a_lease_taken_without_hearing_of_it_is_led_only_after_another_write(store: Store) -> None:
+async def test_after_a_lost_answer_a_candidate_leads_only_after_another_write(store: Store) -> None:
     clock = FakeClock()
     a = Candidate("a", store, clock)
-    a.line.cut = "answer"
+    a.connection.cut = "answer"
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(a.run)
         await advance(clock, 4)
         assert (await spec(store))["holderIdentity"] == "a"
         assert a.state == "waits"
-        a.line.cut = ""
+        a.connection.cut = ""
         await advance(clock, 4)
         assert a.state == "leads"
         tasks.cancel_scope.cancel()
@@ -324,14 +324,14 @@ async def test_a_leader_that_sees_another_holder_stops_at_once(store: Store) -> 
     clock = FakeClock()
     async with candidates(store, clock, "a") as [a]:
         found = await lease(store)
-        await store.update(LEASES, found | {"spec": found["spec"] | {"holderIdentity": "somebody"}})
+        await store.update(LEASES, found | {"spec": found["spec"] | {"holderIdentity": "other"}})
         await advance(clock, 2)
         assert a.state == "waits"
-        assert a.leaders == ["a", "somebody"]
+        assert a.leaders == ["a", "other"]
         assert a.could_write == [True, False], "not even until it is cancelled"
 
 
-async def test_somebody_elses_change_that_leaves_the_holder_is_no_loss(store: Store) -> None:
+async def test_a_change_by_another_client_that_keeps_the_holder_is_not_a_loss(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a") as [a]:
         found = await lease(store)
@@ -341,7 +341,7 @@ async def test_somebody_elses_change_that_leaves_the_holder_is_no_loss(store: St
         assert (await lease(store))["metadata"]["labels"] == {"team": "x"}
 
 
-async def test_a_lease_that_is_deleted_is_made_again_by_its_leader(store: Store) -> None:
+async def test_a_deleted_lease_is_created_again_by_its_leader(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
         await store.delete(LEASES, NAME, SPACE)
@@ -349,11 +349,11 @@ async def test_a_lease_that_is_deleted_is_made_again_by_its_leader(store: Store)
         assert (a.working, a.terms, b.working) == (True, 1, False)
 
 
-async def test_nobody_takes_a_deleted_lease_before_its_leader_has_stopped(store: Store) -> None:
+async def test_a_deleted_lease_is_not_acquired_before_its_leader_has_stopped(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
         await advance(clock, 2)
-        a.line.cut = "request"
+        a.connection.cut = "request"
         await store.delete(LEASES, NAME, SPACE)
         await advance(clock, 9)
         assert (a.state, b.state) == ("leads", "waits")
@@ -361,7 +361,7 @@ async def test_nobody_takes_a_deleted_lease_before_its_leader_has_stopped(store:
         assert (a.state, b.state) == ("waits", "leads")
 
 
-async def test_a_process_that_was_stopped_writes_nothing_when_it_goes_on(store: Store) -> None:
+async def test_a_process_that_was_stopped_writes_nothing_when_it_continues(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
         a.clock.pause()
@@ -369,7 +369,7 @@ async def test_a_process_that_was_stopped_writes_nothing_when_it_goes_on(store: 
         assert b.state == "leads"
         assert a.state == "leads", "nothing could run that would have cancelled it"
         assert a.cluster is not None
-        with pytest.raises(Unavailable, match="lease kube-system/devlet-scheduler is not held any more"):
+        with pytest.raises(Unavailable, match="lease kube-system/devlet-scheduler is no longer held"):
             await a.cluster.create(CONFIG_MAPS, config_map("late"), "default")
         a.clock.resume()
         await advance(clock, 3)
@@ -377,14 +377,14 @@ async def test_a_process_that_was_stopped_writes_nothing_when_it_goes_on(store: 
         assert a.leaders == ["a", "", "b"]
 
 
-async def test_a_machine_that_slept_knows_it_from_the_time_of_day(store: Store) -> None:
+async def test_a_sleep_of_the_machine_is_noticed_by_the_wall_clock(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a") as [a]:
         a.clock.ahead = timedelta(minutes=5)
         assert not a.may_write
 
 
-async def test_a_time_of_day_that_jumps_ahead_takes_no_lease(store: Store) -> None:
+async def test_a_wall_clock_that_jumps_ahead_does_not_acquire_a_lease(store: Store) -> None:
     clock = FakeClock()
     async with candidates(store, clock, "a", "b") as [a, b]:
         b.clock.ahead = timedelta(hours=5)
@@ -392,7 +392,7 @@ async def test_a_time_of_day_that_jumps_ahead_takes_no_lease(store: Store) -> No
         assert (a.state, b.state) == ("leads", "waits")
 
 
-async def test_a_part_that_ends_by_itself_ends_the_leading_and_the_lease_is_given_back(store: Store) -> None:
+async def test_the_lease_is_released_when_the_part_ends_by_itself(store: Store) -> None:
     clock = FakeClock()
     a = Candidate("a", store, clock)
     a.end.set()
@@ -400,7 +400,7 @@ async def test_a_part_that_ends_by_itself_ends_the_leading_and_the_lease_is_give
     assert (await spec(store))["holderIdentity"] == ""
 
 
-async def test_a_part_that_fails_is_heard_of_and_the_lease_is_given_back(store: Store) -> None:
+async def test_the_lease_is_released_and_the_error_raised_when_the_part_fails(store: Store) -> None:
     async def fail(cluster: Cluster) -> None:
         raise DevletError("broken")
 
@@ -410,7 +410,7 @@ async def test_a_part_that_fails_is_heard_of_and_the_lease_is_given_back(store: 
     assert (await spec(store))["holderIdentity"] == ""
 
 
-async def test_the_lease_is_given_back_only_after_the_part_has_ended(store: Store) -> None:
+async def test_the_lease_is_released_only_after_the_part_has_ended(store: Store) -> None:
     seen: list[str] = []
 
     async def work(cluster: Cluster) -> None:
@@ -430,16 +430,16 @@ async def test_the_lease_is_given_back_only_after_the_part_has_ended(store: Stor
     assert (await spec(store))["holderIdentity"] == ""
 
 
-async def test_a_candidate_waits_for_a_cluster_that_is_away(store: Store) -> None:
+async def test_a_candidate_waits_for_an_unavailable_cluster(store: Store) -> None:
     clock = FakeClock()
     a = Candidate("a", store, clock)
-    a.line.cut = "request"
+    a.connection.cut = "request"
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(a.run)
         await advance(clock, 30)
         with pytest.raises(NotFound):
             await lease(store)
-        a.line.cut = ""
+        a.connection.cut = ""
         await advance(clock, 3)
         assert a.state == "leads"
         tasks.cancel_scope.cancel()
@@ -449,19 +449,17 @@ def in_space(name: str) -> type[Candidate]:
     return type("Elsewhere", (Candidate,), {"settings": Settings(namespace=name)})
 
 
-async def test_a_namespace_that_does_not_exist_is_an_error_at_the_start(store: Store) -> None:
+async def test_a_missing_namespace_is_an_error_at_the_start(store: Store) -> None:
     text = (
-        'lease nosuch/devlet-scheduler cannot be made: namespaces "nosuch" not found; '
-        "create the namespace, or name another one with --lease-namespace"
+        'lease nosuch/devlet-scheduler cannot be created: namespaces "nosuch" not found; '
+        "create the namespace, or choose another one with --lease-namespace"
     )
     with pytest.raises(InvalidInput) as caught:
         await in_space("nosuch")("a", store, FakeClock()).run()
     assert str(caught.value) == text
 
 
-async def test_a_namespace_that_vanishes_later_is_a_warning_and_waited_for(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_namespace_that_is_deleted_later_is_a_warning(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     clock = FakeClock()
     space = {"metadata": {"name": "space"}}
     await store.create(NAMESPACES, space)
@@ -476,7 +474,7 @@ async def test_a_namespace_that_vanishes_later_is_a_warning_and_waited_for(
         assert a.state == "waits"
         caplog.clear()
         await advance(clock, 4)
-        text = 'lease space/devlet-scheduler cannot be made: namespaces "space" not found'
+        text = 'lease space/devlet-scheduler cannot be created: namespaces "space" not found'
         assert all(text in str(vars(record)["facts"]["err"]) for record in caplog.records)
         assert caplog.messages == ["lease not acquired"] * 2
         await store.create(NAMESPACES, space)
@@ -491,7 +489,7 @@ async def remove(store: Store, namespace: str) -> None:
     await store.update(NAMESPACES, found | {"spec": {"finalizers": []}}, subresource="finalize")
 
 
-async def test_a_namespace_that_the_api_server_makes_itself_is_waited_for(store: Store) -> None:
+async def test_a_candidate_waits_for_a_system_namespace(store: Store) -> None:
     clock = FakeClock()
     await remove(store, "kube-node-lease")
     a = in_space("kube-node-lease")("a", store, clock)
@@ -505,17 +503,17 @@ async def test_a_namespace_that_the_api_server_makes_itself_is_waited_for(store:
         tasks.cancel_scope.cancel()
 
 
-def test_two_processes_of_one_host_are_two() -> None:
+def test_two_processes_on_one_host_have_different_identities() -> None:
     assert unique_identity("h").startswith("h_")
     assert unique_identity("h") != unique_identity("h")
 
 
-def test_times_that_cannot_keep_two_leaders_apart_are_refused() -> None:
+def test_times_that_allow_two_leaders_are_refused() -> None:
     with pytest.raises(InvalidInput, match="retry < renew deadline < lease duration"):
         Settings(duration=10, renew_deadline=10)
 
 
-# A candidate's step: its process stops or goes on, its line is cut or mended, or its lease is deleted by somebody.
+# A step of a candidate: its process stops or continues, its connection breaks or works again, its lease is deleted.
 STEPS = st.tuples(
     st.integers(0, 2),
     st.sampled_from(["pause", "resume", "request", "answer", "hang", "mend", "mend", "delete"]),
@@ -524,18 +522,18 @@ STEPS = st.tuples(
 
 
 async def step(candidate: Candidate, action: str, store: Store) -> None:
-    line = candidate.line
+    connection = candidate.connection
     match action:
         case "pause":
             candidate.clock.pause()
         case "resume":
             candidate.clock.resume()
         case "request" | "answer":
-            line.cut = action
+            connection.cut = action
         case "hang":
-            line.hangs = True
+            connection.hangs = True
         case "mend":
-            line.cut, line.hangs = "", False
+            connection.cut, connection.hangs = "", False
         case "delete":
             try:
                 await store.delete(LEASES, NAME, SPACE)
@@ -551,7 +549,7 @@ RATES = st.lists(st.floats(0.9, 1.1), min_size=3, max_size=3)
 @given(st.lists(STEPS, min_size=1, max_size=4), RATES)
 @example([(0, "pause", 16), (1, "answer", 9), (0, "resume", 2)], [1.1, 1.0, 0.9])
 @example([(0, "hang", 16), (0, "pause", 4), (0, "delete", 1)], [0.9375, 0.96875, 1.0])
-def test_there_are_never_two_who_may_write(
+def test_two_processes_never_may_write_at_once(
     root: Path, no_jitter: None, steps: list[tuple[int, str, int]], rates: list[float]
 ) -> None:
     anyio.run(never_two, root, steps, rates)
@@ -560,7 +558,7 @@ def test_there_are_never_two_who_may_write(
 @pytest.mark.long
 @settings(max_examples=60, suppress_health_check=SLOW)
 @given(st.lists(STEPS, min_size=1, max_size=10), RATES)
-def test_there_are_never_two_who_may_write_whatever_happens(
+def test_two_processes_never_may_write_at_once_whatever_happens(
     root: Path, no_jitter: None, steps: list[tuple[int, str, int]], rates: list[float]
 ) -> None:
     anyio.run(never_two, root, steps, rates)

@@ -69,7 +69,7 @@ async def test_a_deleted_namespace_is_emptied_and_released(store: Store) -> None
         assert await exists(store, CONFIG_MAPS, "elsewhere", "default")
 
 
-async def test_what_takes_its_time_is_waited_for(store: Store) -> None:
+async def test_the_controller_waits_for_objects_that_take_longer(store: Store) -> None:
     async with running(controller(store).run):
         await store.create(NAMESPACES, named("ns"))
         await account(store, "ns")
@@ -93,7 +93,7 @@ async def test_a_namespace_with_a_finalizer_of_its_own_stays_until_that_is_gone(
         await eventually_gone(store, NAMESPACES, "ns")
 
 
-async def test_a_deletion_that_was_interrupted_is_finished_by_the_next_controller(store: Store) -> None:
+async def test_an_interrupted_deletion_is_finished_by_the_next_controller(store: Store) -> None:
     await store.create(NAMESPACES, named("ns"))
     await store.create(CONFIG_MAPS, config_map("a"), "ns")
     await store.delete(NAMESPACES, "ns")
@@ -103,7 +103,7 @@ async def test_a_deletion_that_was_interrupted_is_finished_by_the_next_controlle
     assert not await exists(store, CONFIG_MAPS, "a", "ns")
 
 
-async def test_each_half_can_be_switched_off(store: Store) -> None:
+async def test_service_accounts_and_finalization_can_be_disabled(store: Store) -> None:
     await store.create(NAMESPACES, named("ending"))
     await store.delete(NAMESPACES, "ending")
     async with running(controller(store, finalize=False).run):
@@ -115,7 +115,7 @@ async def test_each_half_can_be_switched_off(store: Store) -> None:
         assert not await exists(store, SERVICE_ACCOUNTS, "default", "bare")
 
 
-async def test_a_name_can_be_used_again(store: Store) -> None:
+async def test_a_name_can_be_reused(store: Store) -> None:
     async with running(controller(store).run):
         for _ in range(3):
             await store.create(NAMESPACES, named("again"))
@@ -125,7 +125,7 @@ async def test_a_name_can_be_used_again(store: Store) -> None:
     assert not await exists(store, NAMESPACES, "again")
 
 
-def test_namespaced_kinds_are_named_once_in_their_storage_version() -> None:
+def test_each_namespaced_kind_is_listed_once_in_its_storage_version() -> None:
     found = list(namespaced(Catalogue(BUILT_IN)))
     assert PODS in found and NODES not in found
     assert len({resource.kind.key for resource in found}) == len(found)

@@ -1,4 +1,4 @@
-"""Nodes that give no sign of life."""
+"""Nodes that stop renewing their lease."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -60,7 +60,7 @@ async def at_work(root: Path) -> AsyncIterator[World]:
             yield World(store, clock)
 
 
-async def test_a_node_that_stops_renewing_its_lease_is_lost_and_comes_back(root: Path) -> None:
+async def test_a_node_that_stops_renewing_its_lease_is_unreachable_until_it_is_back(root: Path) -> None:
     async with at_work(root) as world:
         await world.join("n1")
         await world.until("n1", "True", [])
@@ -71,7 +71,7 @@ async def test_a_node_that_stops_renewing_its_lease_is_lost_and_comes_back(root:
         await world.until("n1", "True", [])
 
 
-async def test_a_node_that_renews_its_lease_stays(root: Path) -> None:
+async def test_a_node_that_renews_its_lease_stays_ready(root: Path) -> None:
     async with at_work(root) as world:
         await world.join("n1")
         await world.join("silent")
@@ -82,7 +82,7 @@ async def test_a_node_that_renews_its_lease_stays(root: Path) -> None:
         assert await world.state("n1") == ("True", [])
 
 
-async def test_a_node_without_a_lease_is_left_alone(root: Path) -> None:
+async def test_a_node_without_a_lease_is_ignored(root: Path) -> None:
     async with at_work(root) as world:
         await world.store.create(NODES, node("paper"))
         await world.join("n1")
@@ -91,7 +91,7 @@ async def test_a_node_without_a_lease_is_left_alone(root: Path) -> None:
         assert await world.state("paper") == ("True", [])
 
 
-async def test_taints_of_others_stay(root: Path) -> None:
+async def test_other_taints_are_kept(root: Path) -> None:
     async with at_work(root) as world:
         await world.join("n1")
         mine = {"key": "mine", "effect": "NoSchedule"}

@@ -77,7 +77,7 @@ def test_a_rule_s_taint_keeps_its_time_and_effect() -> None:
         ({}, True),
     ],
 )
-def test_all_that_a_selector_names_has_to_match(selector: Document, tainted: bool) -> None:
+def test_all_fields_of_a_selector_must_match(selector: Document, tainted: bool) -> None:
     assert bool(keys(merged(a_slice(), a_rule("a", selector)))["d0"]) is tainted
 
 
@@ -93,7 +93,7 @@ def test_a_slice_without_matching_devices_stays_the_same_object() -> None:
 
 
 class Heard(list[tuple[str, str, str]]):
-    """Name of the slice, and its taint keys before and after (`-`: it is not there)."""
+    """Records each change: the name of the slice, and its taint keys before and after (`-` if it did not exist)."""
 
     def __call__(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         either = new or old
@@ -122,7 +122,7 @@ async def tracking(root: Path) -> AsyncIterator[tuple[Store, Informers, Heard, S
             yield store, informers, heard, tracker
 
 
-async def test_present_slices_are_heard_of_with_the_present_rules(root: Path) -> None:
+async def test_existing_slices_are_reported_with_existing_rules(root: Path) -> None:
     async with open_store(root / "db") as store:
         await store.create(kinds.RESOURCE_SLICES, a_slice())
         await store.create(kinds.DEVICE_TAINT_RULES, a_rule("a", {"device": "d0"}))
@@ -133,7 +133,7 @@ async def test_present_slices_are_heard_of_with_the_present_rules(root: Path) ->
             assert [keys(slice_) for slice_ in tracker.all()] == [{"d0": ["a"], "d1": []}]
 
 
-async def test_only_slices_that_a_rule_is_about_change_with_it(root: Path) -> None:
+async def test_only_slices_that_a_rule_matches_change_with_it(root: Path) -> None:
     async with tracking(root) as (store, _, heard, tracker):
         await store.create(kinds.DEVICE_TAINT_RULES, a_rule("a", {"driver": "gpu.example.com", "device": "d1"}))
         await until(lambda: len(heard) == 2)
@@ -144,7 +144,7 @@ async def test_only_slices_that_a_rule_is_about_change_with_it(root: Path) -> No
         assert keys(tracker.get("s1")) == {"d0": [], "d1": ["a"]}
 
 
-async def test_a_rule_that_moves_changes_what_it_was_about_and_what_it_is_about(root: Path) -> None:
+async def test_a_rule_with_a_new_selector_changes_the_old_and_the_new_slices(root: Path) -> None:
     async with tracking(root) as (store, _, heard, _):
         await store.create(kinds.DEVICE_TAINT_RULES, a_rule("a", {"pool": "p"}))
         await until(lambda: len(heard) == 1)
@@ -171,7 +171,7 @@ async def test_the_status_of_a_rule_changes_no_slice(root: Path) -> None:
 
 
 @pytest.mark.spec("DA-7.4")
-async def test_a_rule_that_loses_its_selector_taints_nothing_any_more(root: Path) -> None:
+async def test_a_rule_without_a_selector_no_longer_taints_anything(root: Path) -> None:
     async with tracking(root) as (store, _, heard, _):
         await store.create(kinds.DEVICE_TAINT_RULES, a_rule("a", {"pool": "p"}))
         await until(lambda: len(heard) == 1)
@@ -182,7 +182,7 @@ async def test_a_rule_that_loses_its_selector_taints_nothing_any_more(root: Path
         await until(lambda: len(heard) == 3)
 
 
-async def test_slices_come_change_and_go_with_the_taints_of_rules(root: Path) -> None:
+async def test_added_changed_and_removed_slices_have_the_taints_of_rules(root: Path) -> None:
     async with tracking(root) as (store, _, heard, tracker):
         await store.create(kinds.DEVICE_TAINT_RULES, a_rule("a", {"pool": "new"}))
         await store.create(kinds.RESOURCE_SLICES, a_slice("s4", pool="new"))

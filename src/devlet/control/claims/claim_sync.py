@@ -1,14 +1,15 @@
-"""Claims whose consumers are done are released, and deleted if nobody is left who could want them.
+"""Release claims whose consumers are done, and delete those that no pod can use any more.
 
-Each write says which version it is about: whoever reserves the claim in the meantime wins, and it is looked at again.
+Each write names the version that it is based on. If the claim is reserved in the meantime, the write fails with a
+conflict and the claim is checked again.
 """
 
 import logging
 
 from devlet.cluster.client import Cluster, DeleteOptions, MergePatch, Preconditions
 from devlet.control.claims import release
-from devlet.control.claims.pod_fates import Fate, PodFates
 from devlet.control.claims.pod_needs import Claims, is_surplus
+from devlet.control.claims.pod_outcomes import PodOutcome, PodOutcomes
 from devlet.control.claims.release import Release
 from devlet.control.informers import Informers
 from devlet.control.reservations import consumer_document
@@ -25,45 +26,45 @@ log = logging.getLogger(__name__)
 
 
 class ClaimSync:
-    def __init__(self, cluster: Cluster, informers: Informers, fates: PodFates, claims: Claims) -> None:
+    def __init__(self, cluster: Cluster, informers: Informers, outcomes: PodOutcomes, claims: Claims) -> None:
         self._cluster = cluster
         self._informers = informers
-        self._fates = fates
+        self._outcomes = outcomes
         self._claims = claims
 
     def needs_work(self, claim: ResourceClaim) -> bool:
-        """Without a question to anybody, so it may be that `sync` finds nothing to do."""
-        fates = self._known(claim)
-        return Fate.UNKNOWN in fates.values() or self._plan(claim, fates) is not None
+        """Return True if `sync` may have something to do. Does not ask the API."""
+        outcomes = self._known(claim)
+        return PodOutcome.UNKNOWN in outcomes.values() or self._plan(claim, outcomes) is not None
 
     async def sync(self, namespace: str, name: str) -> None:
         claim = self._informers.claims.get(name, namespace)
         if claim is None:
             return
-        fates = self._known(claim)
-        for uid in [uid for uid, fate in fates.items() if fate is Fate.UNKNOWN]:
-            fates[uid] = await self._fates.learned(namespace, _pod_names(claim)[uid], uid)
-        if (plan := self._plan(claim, fates)) is not None:
+        outcomes = self._known(claim)
+        for uid in [uid for uid, outcome in outcomes.items() if outcome is PodOutcome.UNKNOWN]:
+            outcomes[uid] = await self._outcomes.find(namespace, _pod_names(claim)[uid], uid)
+        if (plan := self._plan(claim, outcomes)) is not None:
             try:
                 await self._carry_out(claim, plan)
             except NotFound:
-                log.debug("claim was gone already", extra=facts(claim=f"{namespace}/{name}"))
+                log.debug("claim already gone", extra=facts(claim=f"{namespace}/{name}"))
 
-    def _known(self, claim: ResourceClaim) -> dict[str, Fate]:
-        """Owners of whose name there is no pod at all are left to the garbage collector."""
+    def _known(self, claim: ResourceClaim) -> dict[str, PodOutcome]:
+        """Return the known outcomes. An owner without a pod of its name is left to the garbage collector."""
         namespace, names = claim.metadata.namespace, _pod_names(claim)
-        fates = {uid: self._fates.known(namespace, name, uid) for uid, name in names.items()}
+        outcomes = {uid: self._outcomes.known(namespace, name, uid) for uid, name in names.items()}
         owner = release.owning_pod(claim)
         consumers = {consumer.uid for consumer in claim.status.reserved_for}
-        if owner and owner.uid not in consumers and fates[owner.uid] is Fate.UNKNOWN:
+        if owner and owner.uid not in consumers and outcomes[owner.uid] is PodOutcome.UNKNOWN:
             if self._informers.pods.get(owner.name, namespace) is None:
-                del fates[owner.uid]
-        return fates
+                del outcomes[owner.uid]
+        return outcomes
 
-    def _plan(self, claim: ResourceClaim, fates: dict[str, Fate]) -> Release | None:
+    def _plan(self, claim: ResourceClaim, outcomes: dict[str, PodOutcome]) -> Release | None:
         owner = release.owning_pod(claim)
         pod = self._informers.pods.get(owner.name, claim.metadata.namespace) if owner else None
-        return release.plan(claim, fates, surplus=pod is not None and is_surplus(claim, pod, self._claims))
+        return release.plan(claim, outcomes, surplus=pod is not None and is_surplus(claim, pod, self._claims))
 
     async def _carry_out(self, claim: ResourceClaim, plan: Release) -> None:
         version = claim.metadata.resource_version
@@ -87,7 +88,7 @@ class ClaimSync:
         )
 
     async def _delete(self, claim: ResourceClaim, version: str) -> str | None:
-        """The version of what is left, None if nothing is."""
+        """Delete the claim. Return its version if finalizers keep it, None if it is gone."""
         options = DeleteOptions(preconditions=Preconditions(claim.uid, version))
         left = await self._cluster.delete(RESOURCE_CLAIMS, claim.name, claim.metadata.namespace, options)
         return _version(left) if left["kind"] == RESOURCE_CLAIMS.kind.kind else None
@@ -99,7 +100,7 @@ class ClaimSync:
 
 
 def _pod_names(claim: ResourceClaim) -> dict[str, str]:
-    """Of consumers and owner, by UID."""
+    """Return the names of the consumers and the owner, by UID."""
     names = {consumer.uid: consumer.name for consumer in claim.status.reserved_for if release.is_pod(consumer)}
     owner = release.owning_pod(claim)
     return names | ({owner.uid: owner.name} if owner else {})

@@ -1,4 +1,4 @@
-"""The claim controller's metrics, under the names that the reference gives them."""
+"""The claim controller's metrics, with the names of kube-controller-manager."""
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping

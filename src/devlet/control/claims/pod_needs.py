@@ -1,8 +1,8 @@
-"""Which claims of a pod are missing, and which it may not use yet: pure decisions over the claims that we know of."""
+"""Which claims of a pod are missing, and which are not reserved for it: pure decisions."""
 
 from typing import Protocol
 
-from devlet.control.claims.pod_fates import may_start
+from devlet.control.claims.pod_outcomes import may_start
 from devlet.errors import InvalidInput, NotFound
 from devlet.objects.claims.from_template import ENTRY_ANNOTATION, EXTENDED_ANNOTATION, is_generated_for
 from devlet.objects.pods.claims import is_made_for, is_reserved_for, resolve
@@ -17,8 +17,8 @@ class Claims(Protocol):
 
 
 def missing(pod: Pod, claims: Claims) -> list[PodResourceClaim]:
-    """The entries for which a claim has to be made: not recorded, or recorded and gone or made for somebody else. An
-    entry that we do not understand is among them, so that somebody hears of it."""
+    """Return the entries for which a claim must be created: none is recorded, or the recorded one is gone or belongs to
+    another pod. An entry that cannot be resolved is included, so that the error is reported."""
     if not may_start(pod):
         return []
     return [entry for entry in pod.spec.resource_claims if _is_missing(pod, entry, claims)]
@@ -36,7 +36,7 @@ def _is_missing(pod: Pod, entry: PodResourceClaim, claims: Claims) -> bool:
 
 
 def unreserved(pod: Pod, claims: Claims) -> list[ResourceClaim]:
-    """Of a pod that has a node already: its allocated claims that are not reserved for it."""
+    """Return the allocated claims of a placed pod that are not reserved for it."""
     if not pod.spec.node_name or not may_start(pod):
         return []
     used = {claim.name: claim for entry in pod.spec.resource_claims if (claim := _usable(pod, entry, claims))}
@@ -59,8 +59,10 @@ def recorded_name(pod: Pod, entry_name: str) -> str | None:
 
 
 def is_surplus(claim: ResourceClaim, pod: Pod, claims: Claims) -> bool:
-    """Whether it was made for an entry of the pod, or for its extended resources, and there is another one for that:
-    two were at work, or one that could not know what it had done before."""
+    """Return True if the claim was created for an entry of the pod, or for its extended resources, that has another
+    claim.
+
+    This happens if two controllers are at work, or if the answer to the first creation was lost."""
     if EXTENDED_ANNOTATION in claim.metadata.annotations:
         return _is_unused_extended(claim, pod)
     entry_name = claim.metadata.annotations.get(ENTRY_ANNOTATION, "")
@@ -74,7 +76,7 @@ def is_surplus(claim: ResourceClaim, pod: Pod, claims: Claims) -> bool:
 
 
 def _is_unused_extended(claim: ResourceClaim, pod: Pod) -> bool:
-    """A pod with a node says which claim it has for its extended resources, if any."""
+    """Return True if the pod has a node and its status names another claim for its extended resources, or none."""
     owner, used = claim.metadata.controller, pod.status.extended_resource_claim_status
     if owner is None or owner.uid != pod.uid or not pod.spec.node_name:
         return False

@@ -1,8 +1,8 @@
-"""Pods get their claims: made from templates, recorded in the pod's status, and reserved if the pod has a node already.
+"""Create the claims of pods from templates, record them in the pod's status, and reserve those of pods with a node.
 
-A claim is made first and recorded then. If the second step fails, the claim is found again by its owner and annotation,
-and adopted: nothing is made twice. The status is written with all entries each time, because apply takes away what it
-no longer mentions.
+A claim is created first and recorded then. If the second step fails, the next attempt finds the claim by its owner and
+annotation and adopts it, so nothing is created twice. The status is always written with all entries, because apply
+removes what it no longer mentions.
 """
 
 import logging
@@ -16,7 +16,7 @@ from devlet.control.claims.known_claims import KnownClaims
 from devlet.control.claims.metrics import ClaimMetrics
 from devlet.control.claims.pod_needs import missing, recorded_name, unreserved
 from devlet.control.informers import Informers
-from devlet.control.reservations import FULL, is_full
+from devlet.control.reservations import refusal_of
 from devlet.errors import DevletError, InvalidInput, NotFound
 from devlet.kit.facts import facts
 from devlet.objects.claims.from_template import claim_from_template
@@ -66,7 +66,7 @@ class PodSync:
             await self._reserve(claim, pod)
 
     async def _provide(self, pod: Pod, entries: list[PodResourceClaim]) -> None:
-        """What could be made is recorded even if something else could not."""
+        """Record the claims that could be created even if others could not."""
         names: dict[str, str] = {}
         failures: list[DevletError] = []
 
@@ -99,7 +99,7 @@ class PodSync:
         return await self._create(pod, entry, template)
 
     async def _recorded(self, pod: Pod, entry: PodResourceClaim) -> ResourceClaim | None:
-        """The claim that the status names, if our copy is merely behind."""
+        """Return the claim that the status names, if it exists and only our copy lacks it."""
         name, namespace = recorded_name(pod, entry.name), pod.metadata.namespace
         if name is None or self._claims.get(name, namespace) is not None:
             return None
@@ -155,11 +155,10 @@ class PodSync:
 
     async def _reserve(self, claim: ResourceClaim, pod: Pod) -> None:
         node = self._informers.nodes.get(pod.spec.node_name)
-        if reason := unusable_on(claim, pod.spec.node_name, node.metadata.labels if node else None):
+        unusable = unusable_on(claim, pod.spec.node_name, node.metadata.labels if node else None)
+        if reason := unusable or refusal_of(claim):
             return self._warn(pod, RESERVATION_FAILED, reason)
-        if is_full(claim):
-            return self._warn(pod, RESERVATION_FAILED, FULL.format(claim.name))
-        await self._writer.join(claim, pod)
+        await self._writer.reserve(claim, pod)
         log.info("claim reserved", extra=facts(pod=_text(pod), claim=claim.name))
 
     def _warn(self, pod: Pod, reason: str, message: str) -> None:
@@ -167,11 +166,11 @@ class PodSync:
 
 
 class _NotMade(DevletError):
-    """The API refused to make the claim."""
+    """The API refused to create the claim."""
 
 
 class _NoTemplate(DevletError):
-    """Not tried again: when the template comes, its pods are looked at."""
+    """The template is missing. This is not retried: when the template is created, its pods are checked."""
 
     def __init__(self, name: str) -> None:
         missing = f'resourceclaimtemplate.resource.k8s.io "{name}" not found'

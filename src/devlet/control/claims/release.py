@@ -1,26 +1,26 @@
-"""What becomes of a claim when those who used it are done: pure decisions.
+"""What to do with a claim when its consumers are done: pure decisions.
 
-A claim is deallocated when its last consumer goes, and only then: one that was never reserved keeps what it has,
-because whoever allocated it may not have reserved it yet. A claim that is to vanish, and that waits for nobody but us,
-is not written once more before it goes: its devices are free when it is gone.
+A claim is deallocated when its last consumer is gone, and only then: a claim that was never reserved keeps its devices,
+because the client that allocated it may reserve it next. A claim that is about to be deleted, and that has no finalizer
+but ours, is not deallocated first: its devices are free when it is gone.
 """
 
 from collections.abc import Mapping
 
 from msgspec import Struct
 
-from devlet.control.claims.pod_fates import Fate
+from devlet.control.claims.pod_outcomes import PodOutcome
 from devlet.objects.claims.from_template import DELETE_PROTECTION
 from devlet.objects.types.claim import ConsumerReference, ResourceClaim
 from devlet.objects.types.meta import OwnerReference
 
 __all__ = ["Release", "is_pod", "owning_pod", "plan"]
 
-_OVER = (Fate.DONE, Fate.GONE)
+_OVER = (PodOutcome.FINISHED, PodOutcome.GONE)
 
 
 class Release(Struct, frozen=True):
-    """To be done in this order. `kept` is what reservedFor becomes, None to leave the status alone."""
+    """The writes to be done, in this order. `kept` is the new reservedFor; None leaves the status alone."""
 
     kept: tuple[ConsumerReference, ...] | None = None
     deallocate: bool = False
@@ -29,7 +29,7 @@ class Release(Struct, frozen=True):
 
 
 def is_pod(consumer: ConsumerReference) -> bool:
-    """Others are kept whatever happens: we cannot know what they are."""
+    """Return True for a pod. Other consumers are always kept, because we know nothing about them."""
     return consumer.api_group == "" and consumer.resource == "pods"
 
 
@@ -38,15 +38,15 @@ def owning_pod(claim: ResourceClaim) -> OwnerReference | None:
     return owner if owner and (owner.api_version, owner.kind) == ("v1", "Pod") else None
 
 
-def plan(claim: ResourceClaim, fates: Mapping[str, Fate], *, surplus: bool = False) -> Release | None:
-    """None if everything may stay. `fates` are those of consumers and owner, by UID; `surplus` says that the owner
-    lives and has another claim instead of this one."""
+def plan(claim: ResourceClaim, outcomes: Mapping[str, PodOutcome], *, surplus: bool = False) -> Release | None:
+    """Return None if nothing is to be done. `outcomes` are those of consumers and owner, by UID. `surplus` means that
+    the owner is alive and uses another claim instead of this one."""
     before = claim.status.reserved_for
-    kept = tuple(c for c in before if not (is_pod(c) and fates.get(c.uid) in _OVER))
+    kept = tuple(c for c in before if not (is_pod(c) and outcomes.get(c.uid) in _OVER))
     if kept:
         return Release(kept) if len(kept) < len(before) else None
     owner = owning_pod(claim)
-    over = owner is not None and fates.get(owner.uid) in _OVER
+    over = owner is not None and outcomes.get(owner.uid) in _OVER
     return _unused(claim, unwanted=over or (surplus and claim.status.allocation is None))
 
 

@@ -1,11 +1,11 @@
-"""A decision becomes true: claims are written, devices get ready, the pod is bound.
+"""Carry out a decision: write the claims, wait for their devices, bind the pod.
 
-    reserve claims ─▶ compare with others ─▶ wait for devices that have to be attached first ─▶ bind the pod
-         └──────────────────────── anything fails: give the claims back ───────────────────────┘
+    reserve claims ─▶ check for overlaps ─▶ wait for devices to be attached ─▶ bind the pod
+         └───────────────── anything fails: give the claims back ─────────────────┘
 
-A crash between two of these leaves claims that are reserved for a pod without a node: the next attempt finds them, and
-with them the node where the pod has to go. If the answer to the binding was lost the pod is read until it is known
-what became of it; before that nothing is taken back. Whoever is cancelled writes nothing more: another may lead by now.
+A crash between two steps leaves claims that are reserved for a pod without a node: the next attempt finds them, and
+with them the node where the pod has to run. If the answer to the binding was lost, the pod is read until its state is
+known, and nothing is undone before. A cancelled task writes nothing more, because another scheduler may lead by then.
 """
 
 import logging
@@ -18,7 +18,7 @@ import anyio
 from devlet.cluster.client import Cluster, DeleteOptions, MergePatch, Preconditions
 from devlet.control.claim_writes import ClaimWriter
 from devlet.control.scheduler.binding_conditions import BindingConditions
-from devlet.control.scheduler.claim_book import ClaimBook, ClaimKey
+from devlet.control.scheduler.claim_book import ClaimBook
 from devlet.control.scheduler.extended_resources import ExtendedClaim
 from devlet.control.scheduler.metrics import SchedulerMetrics
 from devlet.control.scheduler.overlap_check import OverlapCheck
@@ -31,6 +31,7 @@ from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.claims.from_template import DELETE_PROTECTION
 from devlet.objects.documents import Document, view
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
 from devlet.objects.types.claim import ResourceClaim
 from devlet.objects.types.pod import Pod
@@ -44,17 +45,20 @@ _NO_CLAIM: Final = {"extendedResourceClaimStatus": None}
 
 @dataclass(slots=True)
 class _Written:
-    """What there is to take back: claims that are reserved, whether their devices go with the last who uses them, and a
-    claim made here. Devices that somebody else gave to a claim that nobody used stay."""
+    """What to undo if a step fails.
+
+    `reserved` has the claims, each with whether to free its devices with the last consumer: devices that another client
+    allocated to an unused claim stay. `created` is the claim for extended resources. `is_bound` means that another
+    scheduler has bound the pod, so nothing is undone."""
 
     reserved: list[tuple[ResourceClaim, bool]] = field(default_factory=list)
-    made: ResourceClaim | None = None
-    is_bound: bool = False  # the pod is, by somebody else
+    created: ResourceClaim | None = None
+    is_bound: bool = False
 
 
 class Binder:
-    """Claims that are in flight stay so until they are written or given back. `at_once` pods are written about at the
-    same time; who waits for devices is not one of them."""
+    """Claims stay in flight until they are written or given back. At most `settings.at_once` pods are written at the
+    same time; pods that wait for devices do not count."""
 
     def __init__(
         self,
@@ -76,31 +80,32 @@ class Binder:
         self._clock = clock
         self._retry = settings.retry
         self._undo_timeout = settings.undo_timeout
-        # A limiter would do the same, for a fiftieth of what a pod costs.
-        self._turns = anyio.Semaphore(settings.at_once, fast_acquire=True)
+        # A CapacityLimiter would do the same, but would take two percent of the time per pod.
+        self._slots = anyio.Semaphore(settings.at_once, fast_acquire=True)
 
     async def bind(self, subject: Subject, assignment: Assignment) -> None:
-        """Raises DevletError, and then nothing of it is left, as far as the cluster could be reached."""
+        """Write the assignment. If that raises DevletError, everything is undone as far as the cluster can be
+        reached."""
         written = _Written()
         try:
-            async with self._turns:
+            async with self._slots:
                 if not subject.node:
                     self._overlaps.compare(granted.key for granted in assignment.granted)
                 await self._write_claims(subject, assignment, written)
-            own = await self._compared(subject, written)
+            own = await self._checked(subject, written)
             await self._conditions.met(subject.pod, [claim for claim, _ in written.reserved] + subject.reserved)
             if not subject.node:
-                async with self._turns:
-                    self._overlaps.compare(own)  # again: others may have written while devices were attached
+                async with self._slots:
+                    self._overlaps.compare(own)  # again: other schedulers may have written in the meantime
                     await self._bind(subject.pod, assignment.node, written)
         except DevletError:
             if not written.is_bound:
                 with anyio.move_on_after(self._undo_timeout):
-                    await self._take_back(subject.pod, written)
+                    await self._undo(subject.pod, written)
             raise
         finally:
             for granted in assignment.granted:
-                for key in (granted.key, *([_key(written.made)] if written.made else [])):
+                for key in (granted.key, *([_key(written.created)] if written.created else [])):
                     self._book.drop(key, granted.results)
 
     # Claims
@@ -109,12 +114,12 @@ class Binder:
         work: list[tuple[ResourceClaim, Granted | None]] = [(claim, None) for claim in subject.unreserved]
         extended = assignment.extended
         if extended is None and subject.pod.status.extended_resource_claim_status and not subject.node:
-            await self._tell(subject.pod, {"metadata": {"uid": subject.pod.uid}, "status": _NO_CLAIM})
+            await self._patch_status(subject.pod, {"metadata": {"uid": subject.pod.uid}, "status": _NO_CLAIM})
         for granted in assignment.granted:
             if extended is not None and granted.claim is extended.claim:
-                written.made = await self._make(subject.pod, extended, granted)
-                work.append((written.made, granted))
-                await self._tell(subject.pod, extended.pod_status(subject.pod, written.made.name))
+                written.created = await self._create(subject.pod, extended, granted)
+                work.append((written.created, granted))
+                await self._patch_status(subject.pod, extended.pod_status(subject.pod, written.created.name))
             else:
                 work.append((granted.claim, granted))
         if len(work) == 1:
@@ -140,17 +145,13 @@ class Binder:
             problems.append(e)
 
     async def _reserve(self, pod: Pod, claim: ResourceClaim, granted: Granted | None, written: _Written) -> None:
-        with_devices = granted is not None or bool(claim.status.reserved_for)
-        if granted is not None:
-            answer = await self._writer.allocate(claim, pod, granted.allocation)
-        else:
-            answer = await self._writer.join(claim, pod)
-        claim = self._book.read(answer) if answer is not None else self._book.get(*_key(claim)) or claim
+        frees_devices = granted is not None or bool(claim.status.reserved_for)
+        stored = await self._writer.reserve(claim, pod, granted.allocation if granted is not None else None)
         if granted is not None:
             self._book.drop(_key(claim), granted.results)
-        written.reserved.append((claim, with_devices))
+        written.reserved.append((stored, frees_devices))
 
-    async def _compared(self, subject: Subject, written: _Written) -> list[ClaimKey]:
+    async def _checked(self, subject: Subject, written: _Written) -> list[ObjectKey]:
         """Return the claims of the pod. Raise Overlapping if another claim was allocated one of their devices.
 
         For a pod that has its node already, return none: the node may have prepared the claims, so they cannot be taken
@@ -163,38 +164,35 @@ class Binder:
         self._overlaps.compare(own)
         return own
 
-    async def _make(self, pod: Pod, extended: ExtendedClaim, granted: Granted) -> ResourceClaim:
-        """The claim for extended resources: from now on it has what was given to it before it had a name."""
+    async def _create(self, pod: Pod, extended: ExtendedClaim, granted: Granted) -> ResourceClaim:
+        """Create the claim for extended resources. It takes over the devices that were held under a provisional key."""
         namespace, document = pod.metadata.namespace, extended.document(pod)
         try:
-            made = view(ResourceClaim, await self._cluster.create(RESOURCE_CLAIMS, document, namespace))
+            created = view(ResourceClaim, await self._cluster.create(RESOURCE_CLAIMS, document, namespace))
         except DevletError:
             self._metrics.made_claim("failure")
             raise
         self._metrics.made_claim("success")
-        self._book.reserve(_key(made), granted.results)
+        self._book.reserve(_key(created), granted.results)
         self._book.drop(granted.key, granted.results)
-        return made
+        return created
 
-    async def _tell(self, pod: Pod, patch: Document) -> None:
+    async def _patch_status(self, pod: Pod, patch: Document) -> None:
         await self._cluster.patch(PODS, pod.name, MergePatch(patch), pod.metadata.namespace, subresource="status")
 
-    async def _take_back(self, pod: Pod, written: _Written) -> None:
-        for claim, with_devices in written.reserved:
+    async def _undo(self, pod: Pod, written: _Written) -> None:
+        for claim, frees_devices in written.reserved:
             try:
-                answer = await self._writer.give_back(claim, pod, deallocate=with_devices)
+                await self._writer.give_back(claim, pod, deallocate=frees_devices)
             except NotFound:
-                continue
+                pass
             except DevletError as e:
                 log.warning("claim not given back", extra=facts(claim=claim.name, pod=pod.name, err=e))
-                continue
-            if answer is not None:
-                self._book.read(answer)
-        if written.made is not None:
+        if written.created is not None:
             try:
-                await remove_claim(self._cluster, written.made, self._book.read)
+                await remove_claim(self._cluster, written.created, self._book.read)
             except DevletError as e:
-                log.warning("claim not removed", extra=facts(claim=written.made.name, pod=pod.name, err=e))
+                log.warning("claim not removed", extra=facts(claim=written.created.name, pod=pod.name, err=e))
 
     # The pod
 
@@ -209,21 +207,22 @@ class Binder:
         try:
             await self._cluster.create(PODS, binding, metadata.namespace, name=metadata.name, subresource="binding")
         except DevletError:
-            found = await self._where(pod)
+            found = await self._node_of(pod)
             written.is_bound = bool(found)
             if found != node:
                 raise
 
-    async def _where(self, pod: Pod) -> str:
-        """Its node, empty if it has none: an answer that was lost on the way looks like a conflict when it is asked for
-        again. Returns only when it is known."""
+    async def _node_of(self, pod: Pod) -> str:
+        """Return the node that the pod has now, empty if none, as soon as that is known.
+
+        The binding may have failed only because its answer was lost: a repeated request then gets a conflict."""
         for delay in self._retry.delays(random.random):
             try:
                 found = await self._cluster.get(PODS, pod.metadata.name, pod.metadata.namespace)
             except NotFound:
                 return ""
             except DevletError as e:
-                log.warning("fate of a binding not known", extra=facts(pod=pod.name, err=e, delay=delay))
+                log.warning("outcome of a binding not known", extra=facts(pod=pod.name, err=e, delay=delay))
                 await self._clock.sleep(delay)
             else:
                 return str(found["spec"].get("nodeName") or "") if found["metadata"]["uid"] == pod.uid else ""
@@ -231,31 +230,31 @@ class Binder:
 
 
 async def disown_claim(cluster: Cluster, pod: Pod) -> None:
-    """The pod has no claim for extended resources any more. Raises Conflict if it is another by now than the one that
-    we know: it may have been bound, and have begun to use the claim."""
+    """Remove the claim for extended resources from the pod's status. Raises Conflict if the pod has changed: it may
+    have been bound, and use the claim."""
     guard = {"uid": pod.uid, "resourceVersion": pod.metadata.resource_version}
     patch = MergePatch({"metadata": guard, "status": _NO_CLAIM})
     await cluster.patch(PODS, pod.name, patch, pod.metadata.namespace, subresource="status")
 
 
-async def remove_claim(cluster: Cluster, claim: ResourceClaim, answered: Callable[[Document], object]) -> None:
-    """A claim for extended resources that nobody uses: without devices and finalizer, then deleted."""
+async def remove_claim(cluster: Cluster, claim: ResourceClaim, decode: Callable[[Document], object]) -> None:
+    """Deallocate and delete an unused claim for extended resources. `decode` reads the deallocated claim."""
     metadata = claim.metadata
     options = DeleteOptions(preconditions=Preconditions(uid=metadata.uid))
     left = [each for each in metadata.finalizers if each != DELETE_PROTECTION]
     free = {"metadata": {"uid": metadata.uid}, "status": {"allocation": None, "reservedFor": None, "devices": None}}
-    loose = {"metadata": {"uid": metadata.uid, "finalizers": left or None}}
+    unprotected = {"metadata": {"uid": metadata.uid, "finalizers": left or None}}
     try:
-        answered(
+        decode(
             await cluster.patch(
                 RESOURCE_CLAIMS, metadata.name, MergePatch(free), metadata.namespace, subresource="status"
             )
         )
-        await cluster.patch(RESOURCE_CLAIMS, metadata.name, MergePatch(loose), metadata.namespace)
+        await cluster.patch(RESOURCE_CLAIMS, metadata.name, MergePatch(unprotected), metadata.namespace)
         await cluster.delete(RESOURCE_CLAIMS, metadata.name, metadata.namespace, options)
     except NotFound:
         pass
 
 
-def _key(claim: ResourceClaim) -> ClaimKey:
+def _key(claim: ResourceClaim) -> ObjectKey:
     return claim.metadata.namespace, claim.metadata.name

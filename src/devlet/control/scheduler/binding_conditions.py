@@ -1,19 +1,18 @@
-"""Devices that have to be attached before a pod can use them: wait until they are, have failed, or took too long.
+"""Wait for devices that must be attached before a pod can use them, until they are, have failed, or time is up.
 
-Drivers tell by conditions in the claim's status. Whoever waits is woken by the claim's change; nobody polls.
+Drivers report it with conditions in the claim's status. Waiting ends with a change of the claim; nothing is polled.
 """
 
 from collections.abc import Sequence
 from datetime import timedelta
 
-import anyio
-
 from devlet.cluster.events import NORMAL, Recorder
 from devlet.control.scheduler import claim_checks
-from devlet.control.scheduler.claim_book import ClaimBook, ClaimKey
+from devlet.control.scheduler.claim_book import ClaimBook
 from devlet.control.scheduler.metrics import SchedulerMetrics
 from devlet.errors import Conflict
 from devlet.kit.clock import Clock, wait
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.types.claim import ResourceClaim
 from devlet.objects.types.pod import Pod
 
@@ -23,7 +22,7 @@ PENDING = "BindingConditionsPending"
 
 
 class BindingConditions:
-    """`timeout` is counted from a claim's allocation."""
+    """`timeout` is in seconds, counted from the claim's allocation."""
 
     def __init__(
         self, book: ClaimBook, recorder: Recorder, metrics: SchedulerMetrics, clock: Clock, timeout: float
@@ -33,14 +32,9 @@ class BindingConditions:
         self._metrics = metrics
         self._clock = clock
         self._timeout = timeout
-        self._changes: dict[ClaimKey, anyio.Event] = {}
-
-    def changed(self, claim: ClaimKey) -> None:
-        if (event := self._changes.pop(claim, None)) is not None:
-            event.set()
 
     async def met(self, pod: Pod, claims: Sequence[ResourceClaim]) -> None:
-        """Return when all devices of these claims are ready. Raises Conflict if one never will be."""
+        """Wait until all devices of these claims are ready. Raises Conflict if one never will be."""
         for claim in claims:
             if claim_checks.has_conditions(claim):
                 await self._met(pod, claim)
@@ -48,9 +42,9 @@ class BindingConditions:
     async def _met(self, pod: Pod, claim: ResourceClaim) -> None:
         began = self._clock.monotonic()
         key = (claim.metadata.namespace, claim.metadata.name)
-        told = False
+        is_reported = False
         while True:
-            changed = self._changes.setdefault(key, anyio.Event())
+            changed = self._book.next_change(key)
             now = self._current(key, claim)
             state = claim_checks.binding(now)
             if state.state == "ready":
@@ -62,12 +56,12 @@ class BindingConditions:
             if left <= 0:
                 self._count(now, "timeout", began)
                 raise Conflict(f"device binding timeout: {state.message}")
-            if not told:
-                told = True
+            if not is_reported:
+                is_reported = True
                 self._recorder.record(pod.reference, NORMAL, PENDING, state.message)
             await wait(changed, self._clock, left)
 
-    def _current(self, key: ClaimKey, claim: ResourceClaim) -> ResourceClaim:
+    def _current(self, key: ObjectKey, claim: ResourceClaim) -> ResourceClaim:
         now = self._book.get(*key)
         if now is None or now.uid != claim.uid:
             raise Conflict(f"claim {claim.name} was deleted while its devices were being attached")

@@ -1,7 +1,7 @@
-"""Whether a pod's claims allow it to be scheduled, and on which nodes. Pure: claims and classes are looked up for it.
+"""Whether a pod's claims allow it to be scheduled. Pure: the caller looks up claims and classes.
 
-"No" is a text that says why, the one that the reference has; an empty text is "yes". All of these can change without
-the pod: it waits for the object that the text names.
+A check returns why not, in the words of kube-scheduler, or an empty string. The objects that the reason names may
+change at any time, and the pod waits for that.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ _FAILED: Final = "device binding failed: claim={}, reason={}, message={}"
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """How far the devices of a claim are. `message` says what failed, or what is waited for."""
+    """Whether the devices of a claim are attached. `message` says what failed or is pending."""
 
     state: Literal["ready", "pending", "failed"]
     message: str = ""
@@ -50,7 +50,7 @@ _READY: Final = Binding("ready")
 
 
 def resolve(pod: Pod, get_claim: Callable[[str, str], ResourceClaim | None]) -> list[ResourceClaim] | str:
-    """The claims of the pod's entries, each once, or why the pod has to wait. `get_claim` takes namespace and name."""
+    """Return the claims of the pod, each once, or why it has to wait. `get_claim` takes namespace and name."""
     found: dict[str, ResourceClaim] = {}
     for entry in pod.spec.resource_claims:
         one = _resolved(pod, entry, get_claim)
@@ -62,7 +62,7 @@ def resolve(pod: Pod, get_claim: Callable[[str, str], ResourceClaim | None]) -> 
 
 
 def missing_class(claim: ResourceClaim, has_class: Callable[[DeviceClassName], bool]) -> str:
-    """Why the claim cannot be allocated on any node: the first request whose class does not exist."""
+    """Return why the claim cannot be allocated on any node: the first request without an existing class."""
     for request in claim.spec.devices.requests:
         for name, class_name in _classes(request):
             if not class_name:
@@ -84,13 +84,13 @@ def is_lost(claim: ResourceClaim, node: Node | None, has_pool: Callable[[DriverN
 
 
 def has_conditions(claim: ResourceClaim) -> bool:
-    """Whether something has to be waited for after the claim was allocated."""
+    """Return True if devices must be attached after the claim was allocated."""
     return any(result.binding_conditions for result in claim.results)
 
 
 def binding(claim: ResourceClaim) -> Binding:
-    """What fails counts before what is still open, wherever it is in the list."""
-    open_: list[str] = []
+    """Return whether the claim's devices are attached. One failure counts more than any number of pending devices."""
+    pending: list[str] = []
     for result in claim.results:
         if not result.binding_conditions:
             continue
@@ -99,12 +99,14 @@ def binding(claim: ResourceClaim) -> Binding:
         if failure := _true(conditions, result.binding_failure_conditions):
             message = _FAILED.format(claim.name, failure.reason, msgspec.json.encode(failure.message).decode())
             return Binding("failed", message)
-        open_ += (f"{result.identity}: {name}" for name in result.binding_conditions if not _true(conditions, (name,)))
-    return Binding("pending", f"claim {claim.name} waits for {', '.join(open_)}") if open_ else _READY
+        pending += (
+            f"{result.identity}: {name}" for name in result.binding_conditions if not _true(conditions, (name,))
+        )
+    return Binding("pending", f"claim {claim.name} waits for {', '.join(pending)}") if pending else _READY
 
 
 def deadline(claim: ResourceClaim, timeout: float) -> datetime | None:
-    """Until when the conditions must be met; None if there are none, or if the time does not run yet."""
+    """Return when the conditions must be met; None if there are none, or if the allocation has no timestamp."""
     stamp = claim.status.allocation.allocation_timestamp if claim.status.allocation else None
     if stamp is None or not has_conditions(claim):
         return None
@@ -112,7 +114,7 @@ def deadline(claim: ResourceClaim, timeout: float) -> datetime | None:
 
 
 def is_expired(claim: ResourceClaim, timeout: float, now: datetime) -> bool:
-    """Whether conditions are not met in time. A failure is none of that."""
+    """Return True if conditions were not met in time. A failure does not count as that."""
     until = deadline(claim, timeout)
     return until is not None and until < now and binding(claim).state == "pending"
 
@@ -147,7 +149,7 @@ def _classes(request: DeviceRequest) -> list[tuple[str, DeviceClassName]]:
 
 
 def _status(claim: ResourceClaim, result: DeviceResult) -> AllocatedDeviceStatus | None:
-    """Two shares of one device have a status each."""
+    """Return the status of a device. Two shares of one device have a status each."""
     for status in claim.status.devices:
         if status.identity == result.identity and (status.share_id or None) == (result.share_id or None):
             return status

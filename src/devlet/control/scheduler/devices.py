@@ -1,7 +1,7 @@
-"""What devices there are and who holds them, as the allocator sees it; and the one door to the allocator.
+"""The devices and the claims that hold them, as the allocator sees them, and the only access to the allocator.
 
-Most searches are short and done on the spot. A long one goes on in a thread (`apart`): what changes meanwhile is kept
-and told to the allocator afterwards, because it bears one thread at a time.
+Most searches are short and run in the event loop. A long one runs in a thread (`in_thread`). The allocator is not
+thread-safe, so changes that arrive in the meantime are applied when the thread is done.
 """
 
 import logging
@@ -13,11 +13,12 @@ from typing import TypeVar
 import anyio
 
 from devlet.alloc import ALL_FEATURES, Allocator, Features, Inventory, Rules
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import SearchLimits
 from devlet.control.search_time import SearchTime
 from devlet.errors import InvalidInput
 from devlet.kit.facts import facts
 from devlet.objects.claims.overlaps import Ledger
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.types.claim import DeviceResult
 from devlet.objects.types.device_class import DeviceClass
 from devlet.objects.types.slice import ResourceSlice
@@ -27,58 +28,57 @@ __all__ = ["Devices"]
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-ClaimKey = tuple[str, str]
 
 
 class Devices:
-    """`ledger` has the same devices and holders, and is updated at once, even while a thread uses the allocator."""
+    """`ledger` has the same devices and claims, and is updated at once, even while a thread uses the allocator."""
 
     def __init__(self, features: Features = ALL_FEATURES, rules: Rules = Rules()) -> None:
         self.allocator = Allocator(Inventory(), features, rules)
         self.ledger = Ledger()
-        self._later: list[Callable[[], None]] | None = None
-        self._alone = anyio.Lock()
+        self._postponed: list[Callable[[], None]] | None = None  # None while no thread uses the allocator
+        self._thread = anyio.Lock()
 
     @property
     def is_busy(self) -> bool:
-        """Whether a thread has the allocator: then wait for `apart`."""
-        return self._later is not None
+        """Return True while a thread uses the allocator."""
+        return self._postponed is not None
 
-    async def searched(self, search: Callable[[SearchTime], T], settings: Settings) -> T:
-        """What a search finds: on the spot, as long as it does not take long."""
+    async def searched(self, search: Callable[[SearchTime], T], limits: SearchLimits) -> T:
+        """Return what a search finds. Repeat it in a thread, with more time, if it takes long."""
         await self.idle()
-        quick = SearchTime(settings.quick, settings.quick)
+        quick = SearchTime(limits.quick, limits.quick)
         if (found := search(quick)) or not quick.exceeded:
             return found
-        return await self.apart(partial(search, SearchTime(settings.filter_timeout, settings.attempt_timeout)))
+        return await self.in_thread(partial(search, SearchTime(limits.node, limits.pod)))
 
-    async def apart(self, work: Callable[[], T]) -> T:
-        """Do it in a thread, after others who wanted that, too. Even if it is cancelled it is waited for."""
-        async with self._alone:
-            self._later = []
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Do work in a thread, one after the other. A thread cannot be cancelled: the caller waits for its end."""
+        async with self._thread:
+            self._postponed = []
             try:
                 return await anyio.to_thread.run_sync(work)
             finally:
-                changes, self._later = self._later, None
+                changes, self._postponed = self._postponed, None
                 for change in changes:
-                    self._caught_up(change)
+                    self._apply(change)
 
-    def _caught_up(self, change: Callable[[], None]) -> None:
-        """One that cannot be made must not keep the others from being made."""
+    def _apply(self, change: Callable[[], None]) -> None:
+        """Apply a postponed change. If that fails, the others are still applied."""
         try:
             change()
         except Exception as e:
-            log.error("change not seen", exc_info=e)
+            log.error("postponed change failed", exc_info=e)
 
     async def idle(self) -> None:
-        """Until no thread has the allocator."""
+        """Wait until no thread uses the allocator."""
         while self.is_busy:
-            async with self._alone:
+            async with self._thread:
                 pass
 
     @contextmanager
-    def without(self, held: Mapping[ClaimKey, Sequence[DeviceResult]]) -> Iterator[None]:
-        """As if the claims did not have what they have; for a search, by whoever has the allocator."""
+    def without(self, held: Mapping[ObjectKey, Sequence[DeviceResult]]) -> Iterator[None]:
+        """Free the devices of claims for the duration of a search, and hold them again afterwards."""
         for claim in held:
             self.allocator.inventory.release(*claim)
         try:
@@ -87,38 +87,35 @@ class Devices:
             for claim, results in held.items():
                 self._hold(claim, results)
 
-    # What changes
+    # Changes
 
     def see_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         if new is not None:
             self.ledger.put_slice(new)
-            self._do(lambda: self._put_slice(new))
+            self.when_idle(lambda: self._put_slice(new))
         elif old is not None:
             self.ledger.remove_slice(old.metadata.name)
-            self._do(lambda: self.allocator.inventory.remove_slice(old.metadata.name))
+            self.when_idle(lambda: self.allocator.inventory.remove_slice(old.metadata.name))
 
     def see_class(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
         inventory = self.allocator.inventory
         if new is not None:
-            self._do(lambda: inventory.put_class(new))
+            self.when_idle(lambda: inventory.put_class(new))
         elif old is not None:
-            self._do(lambda: inventory.remove_class(old.name))
+            self.when_idle(lambda: inventory.remove_class(old.name))
 
-    def hold(self, claim: ClaimKey, results: Sequence[DeviceResult]) -> None:
+    def hold(self, claim: ObjectKey, results: Sequence[DeviceResult]) -> None:
         self.ledger.hold(claim, results)
-        self._do(lambda: self._hold(claim, results))
+        self.when_idle(lambda: self._hold(claim, results))
 
-    def release(self, claim: ClaimKey) -> None:
+    def release(self, claim: ObjectKey) -> None:
         self.ledger.release(claim)
-        self._do(lambda: self.allocator.inventory.release(*claim))
+        self.when_idle(lambda: self.allocator.inventory.release(*claim))
 
     def when_idle(self, change: Callable[[], None]) -> None:
-        """Whatever else a search looks at changes by way of this, too: at once, or when the thread is done."""
-        self._do(change)
-
-    def _do(self, change: Callable[[], None]) -> None:
-        if self._later is not None:
-            self._later.append(change)
+        """Apply a change of anything that searches read: at once, or when the thread is done."""
+        if self._postponed is not None:
+            self._postponed.append(change)
         else:
             change()
 
@@ -127,14 +124,14 @@ class Devices:
             self.allocator.inventory.put_slice(slice)
         except InvalidInput as e:
             self.allocator.inventory.remove_slice(slice.metadata.name)
-            log.warning("slice left out", extra=facts(slice=slice.metadata.name, driver=slice.spec.driver, err=e))
+            log.warning("slice ignored", extra=facts(slice=slice.metadata.name, driver=slice.spec.driver, err=e))
 
-    def _hold(self, claim: ClaimKey, results: Sequence[DeviceResult]) -> None:
-        """Amounts that cannot be read do not make the device free: it counts as taken as a whole."""
+    def _hold(self, claim: ObjectKey, results: Sequence[DeviceResult]) -> None:
+        """Hold devices for a claim. If the consumed capacity cannot be read, hold each device as a whole."""
         inventory = self.allocator.inventory
         try:
             inventory.hold_devices(*claim, results)
         except InvalidInput as e:
-            log.warning("claim with unreadable amounts", extra=facts(claim="/".join(claim), err=e))
+            log.warning("consumed capacity of claim not readable", extra=facts(claim="/".join(claim), err=e))
             whole = [DeviceResult(driver=each.driver, pool=each.pool, device=each.device) for each in results]
             inventory.hold_devices(*claim, whole)

@@ -1,8 +1,7 @@
-"""Extended resources that DRA provides: a pod asks for `example.com/gpu: 2`, and a claim for a device class stands
-behind it. Pure.
+"""Extended resources that DRA provides: a pod requests `example.com/gpu: 2`, and gets a claim for a device class. Pure.
 
-A node that offers the resource by itself (a device plugin does) is asked for it, whatever the classes say. So the claim
-depends on the node, and is made when the node is known. Until then it has a name that no stored claim can have.
+On a node that offers the resource itself, by a device plugin, the pod uses that, whatever the classes say. So the claim
+depends on the node, and is created when the node is known. Until then it has a name that no stored claim can have.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,18 +40,19 @@ UNSTORED_NAME: Final = "<extended-resources>"
 
 Classes = Mapping[ResourceName, DeviceClassName]
 
-_DAWN: Final = datetime.min.replace(tzinfo=UTC)
+_OLDEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class ExtendedClaim:
-    """A claim that is not stored yet, and which of its requests is for what."""
+    """A claim that is not stored yet, with the requests for each container and resource."""
 
     claim: ResourceClaim
     mappings: tuple[ExtendedResourceMapping, ...]
 
     def document(self, pod: Pod) -> Document:
-        """The claim to be stored. It has the finalizer from the start: that saves a write before it is allocated."""
+        """Return the claim to be stored. It has the finalizer from the start, which saves a write before the
+        allocation."""
         owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}
         requests = self.claim.spec.devices.requests
         return {
@@ -69,7 +69,7 @@ class ExtendedClaim:
         }
 
     def pod_status(self, pod: Pod, name: ClaimName) -> Document:
-        """A patch of the pod's status; `name` is the one that the stored claim got."""
+        """Return a patch of the pod's status. `name` is the name of the stored claim."""
         status = {"resourceClaimName": name, "requestMappings": [msgspec.to_builtins(each) for each in self.mappings]}
         return {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
 
@@ -81,9 +81,10 @@ class _Request:
 
 
 def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[ResourceName, DeviceClassName]:
-    """If several classes have a resource name, the newest has it; of equally old ones the first by name."""
+    """Map resources to classes. Of several classes for a resource, the newest counts; of equally old ones, the first by
+    name."""
     found: dict[ResourceName, DeviceClassName] = {}
-    # Written over by whoever comes later: sorting is stable, so this is by age, and by name backwards.
+    # Later classes overwrite earlier ones. Sorting is stable, so the order is by age, then by name backwards.
     for each in sorted(sorted(classes, key=lambda each: each.name, reverse=True), key=_created):
         found[ResourceName(f"{CLASS_PREFIX}{each.name}")] = each.name
         if each.spec.extended_resource_name:
@@ -92,17 +93,17 @@ def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[ResourceName, De
 
 
 def wanted(amounts: Mapping[ResourceName, int], classes: Classes) -> frozenset[ResourceName]:
-    """Which of the resources that a pod asks for DRA may provide."""
+    """Return the requested resources that DRA may provide."""
     return frozenset(name for name in amounts if name in classes and _is_extended(name))
 
 
 def provided(wanted: frozenset[ResourceName], allocatable: Mapping[ResourceName, int]) -> frozenset[ResourceName]:
-    """Which of them DRA provides on a node: those that the node does not offer by itself."""
+    """Return the resources that DRA provides on a node: those that the node does not offer itself."""
     return frozenset(name for name in wanted if allocatable.get(name, 0) <= 0) if wanted else wanted
 
 
 def extended_claim(pod: Pod, provided: Collection[ResourceName], classes: Classes) -> ExtendedClaim | None:
-    """The claim on a node where DRA provides these resources; None if there is nothing to claim."""
+    """Return the claim for a node where DRA provides these resources; None if there is nothing to claim."""
     requests: list[DeviceRequest] = []
     mappings: list[ExtendedResourceMapping] = []
     for resource in sorted(provided):
@@ -117,12 +118,12 @@ def extended_claim(pod: Pod, provided: Collection[ResourceName], classes: Classe
 
 
 def existing(pod: Pod, claims: Iterable[ResourceClaim]) -> ResourceClaim | None:
-    """The claim that was stored for the pod; if the pod has no node, it is left over from another try."""
+    """Return the claim that was stored for the pod. If the pod has no node, an interrupted attempt left it over."""
     return next((claim for claim in claims if _is_for(claim, pod)), None)
 
 
 def _metadata(pod: Pod) -> ObjectMeta:
-    """The UID is one that no stored object has, and the same in each try."""
+    """Return metadata with a UID that no stored object has, and that is the same in each attempt."""
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
     return ObjectMeta(
         name=UNSTORED_NAME,
@@ -135,26 +136,28 @@ def _metadata(pod: Pod) -> ObjectMeta:
 
 
 def _of_resource(pod: Pod, resource: ResourceName) -> tuple[list[_Request], list[ExtendedResourceMapping]]:
-    """Containers that stay have a request each. The init containers before them take from what those will have later;
-    for what then is missing there is one request, large enough for the neediest of them."""
+    """Return the requests for a resource, and their mappings to containers.
+
+    Each container and sidecar has a request. Init containers reuse the devices of containers that start later. What is
+    missing for them is one more request, with the largest number that an init container needs."""
     lasting: dict[int, _Request] = {}
     mappings: list[ExtendedResourceMapping] = []
     for index, container in _containers(pod, lasting=True):
         if count := _count(container, resource):
             lasting[index] = _Request(_name(index, container, resource), count)
             mappings.append(_mapping(container.name, resource, lasting[index].name))
-    passing = {index: _passing(index, each, resource, lasting) for index, each in _containers(pod, lasting=False)}
-    largest = max((own for _, own in passing.values() if own), key=lambda own: own.count, default=None)
-    for index, (reused, own) in passing.items():
+    transient = {index: _transient(index, each, resource, lasting) for index, each in _containers(pod, lasting=False)}
+    largest = max((own for _, own in transient.values() if own), key=lambda own: own.count, default=None)
+    for index, (reused, own) in transient.items():
         names = [request.name for request in reused] + ([largest.name] if own and largest else [])
         mappings += (_mapping(pod.containers[index].name, resource, name) for name in names)
     return [*([largest] if largest else []), *lasting.values()], mappings
 
 
-def _passing(
+def _transient(
     index: int, container: Container, resource: ResourceName, lasting: Mapping[int, _Request]
 ) -> tuple[Sequence[_Request], _Request | None]:
-    """What an init container that ends uses of containers that start after it, and what it needs of its own."""
+    """Return the requests of later containers that an init container reuses, and the request for what it lacks."""
     missing = _count(container, resource)
     reused: list[_Request] = []
     for start, request in lasting.items():
@@ -174,7 +177,7 @@ def _containers(pod: Pod, *, lasting: bool) -> Iterator[tuple[int, Container]]:
 
 
 def _count(container: Container, resource: ResourceName) -> int:
-    """Extended resources come in whole numbers; what is none is not asked for."""
+    """Return the requested number. Extended resources are integers; any other amount counts as zero."""
     text = container.resources.requests.get(resource)
     return max(Quantity.parse(text).exact_int() or 0, 0) if text is not None else 0
 
@@ -210,4 +213,4 @@ def _is_extended(name: ResourceName) -> bool:
 
 def _created(each: DeviceClass) -> datetime:
     stamp = each.metadata.creation_timestamp
-    return parse_time(stamp) if stamp else _DAWN
+    return parse_time(stamp) if stamp else _OLDEST

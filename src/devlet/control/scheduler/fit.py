@@ -1,17 +1,17 @@
-"""Whether a pod fits on a node, apart from its claims, and how well. Pure.
+"""Whether a pod fits on a node, apart from its claims and pod affinity, and how well. Pure.
 
-The reasons are those of the reference's filters, in its order; people search for them. Other pods are the business of
-`neighbours`. Topology spread is not looked at.
+The reasons are those of kube-scheduler's filters, in its order, because people search for them. Topology spread
+constraints are ignored.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from devlet.control.scheduler import neighbours, node_choice
-from devlet.control.scheduler.neighbours import SOLITARY, Social
+from devlet.control.scheduler import node_choice, pod_affinity
 from devlet.control.scheduler.node_choice import NodeChoice
 from devlet.control.scheduler.node_use import CPU, MEMORY, NodeUse, presumed
+from devlet.control.scheduler.pod_affinity import NO_AFFINITY, AffinityProfile
 from devlet.objects.identifiers import NodeName, ResourceName
 from devlet.objects.pods import host_ports
 from devlet.objects.pods import requests as pod_requests
@@ -49,25 +49,25 @@ TOO_MANY_PODS: Final = "Too many pods"
 
 _BEST: Final = 100
 
-# The order in which lacks are told; the others by name.
+# The order in which missing resources are listed; the others follow by name.
 _FIRST: Final = {"cpu": 0, "memory": 1, "ephemeral-storage": 2}
 
 
 @dataclass(frozen=True, slots=True)
 class PodNeeds:
-    """What a pod asks of nodes, and of the pods there; amounts are without zeros."""
+    """What a pod requires of nodes and of the pods there. `amounts` has no zeros."""
 
     amounts: Mapping[ResourceName, int]
     ports: frozenset[Port]
     choice: NodeChoice
-    social: Social = SOLITARY
+    affinity: AffinityProfile = NO_AFFINITY
 
     @property
     def has_preferences(self) -> bool:
         return bool(self.choice.preferred)
 
     def without(self, provided: Collection[ResourceName]) -> "PodNeeds":
-        """If DRA provides these resources, the pod takes none of them from its node."""
+        """Return the needs without resources that DRA provides: the pod takes none of them from its node."""
         if not provided:
             return self
         return replace(self, amounts={name: n for name, n in self.amounts.items() if name not in provided})
@@ -75,7 +75,7 @@ class PodNeeds:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """What pods look for in a node. `taints` keep them away, `soft_taints` should."""
+    """What matters to pods in a node. `taints` exclude pods, `soft_taints` (PreferNoSchedule) only rank nodes."""
 
     name: NodeName
     labels: Mapping[str, str]
@@ -87,15 +87,15 @@ class NodeView:
 
 
 def needs_of(pod: Pod) -> PodNeeds:
-    """InvalidInput names what cannot be read.
+    """Read the needs of a pod. InvalidInput names the field that cannot be read.
 
-    A claim for extended resources counts only when the pod has its node: before, it is left over from another try."""
+    A claim for extended resources counts only once the pod has a node: before, it is left over from another attempt."""
     amounts = pod_requests.vector(pod, None if pod.spec.node_name else ())
-    return PodNeeds(amounts, host_ports.of_pod(pod), node_choice.of_pod(pod), neighbours.of_pod(pod))
+    return PodNeeds(amounts, host_ports.of_pod(pod), node_choice.of_pod(pod), pod_affinity.profile_of(pod))
 
 
 def node_view(node: Node) -> NodeView:
-    """InvalidInput if an amount cannot be read."""
+    """Read a node. Raises InvalidInput if an amount cannot be read."""
     allocatable = pod_requests.whole(node.status.allocatable)
     return NodeView(
         name=node.name,
@@ -109,7 +109,8 @@ def node_view(node: Node) -> NodeView:
 
 
 def mismatch(needs: PodNeeds, node: NodeView) -> str:
-    """Why the pod must not run there, whatever is free; empty if it may. Depends on `needs.choice` and the node."""
+    """Return why the pod must not run on the node, whatever is free there; empty if it may. Reads only
+    `needs.choice`."""
     choice = needs.choice
     if node.unschedulable and not choice.ignores_cordon:
         return CORDONED
@@ -121,7 +122,7 @@ def mismatch(needs: PodNeeds, node: NodeView) -> str:
 
 
 def lacking(needs: PodNeeds, node: NodeView, use: NodeUse, ignored: Collection[ResourceName] = ()) -> tuple[str, ...]:
-    """Why there is no room; `ignored` resources are provided by DRA."""
+    """Return what the node lacks for the pod. `ignored` resources are provided by DRA."""
     if needs.ports and host_ports.conflict(needs.ports, tuple(use.ports)):
         return (NO_PORTS,)
     used, has = use.used, node.allocatable
@@ -131,24 +132,24 @@ def lacking(needs: PodNeeds, node: NodeView, use: NodeUse, ignored: Collection[R
         if used.get(name, 0) + amount > has.get(name, 0) and name not in ignored
     ]
     full = use.count >= node.pods
-    return _told(full, short) if full or short else ()
+    return _reasons(full, short) if full or short else ()
 
 
 def score(needs: PodNeeds, node: NodeView, use: NodeUse) -> int:
-    """How much room is left with the pod on the node: 0 to 100, the mean of cpu and memory."""
+    """Return how much would be free with the pod on the node: 0 to 100, the mean of cpu and memory."""
     cpu, memory = presumed(needs.amounts)
     of_cpu, of_memory = node.allocatable.get(CPU, 0), node.allocatable.get(MEMORY, 0)
-    room = _room(use.cpu + cpu, of_cpu) + _room(use.memory + memory, of_memory)
-    return room // 2 if of_cpu and of_memory else room
+    free = _free(use.cpu + cpu, of_cpu) + _free(use.memory + memory, of_memory)
+    return free // 2 if of_cpu and of_memory else free
 
 
 def preference(needs: PodNeeds, node: NodeView) -> int:
-    """The weights of the pod's preferred terms that the node meets."""
+    """Return the sum of the weights of the pod's preferred terms that the node matches."""
     return sum(weight for weight, term in needs.choice.preferred if term.matches(node.name, node.labels))
 
 
 def discouraged(needs: PodNeeds, node: NodeView) -> int:
-    """How many taints say that the pod should rather not run there."""
+    """Return the number of soft taints of the node that the pod does not tolerate."""
     return len(node_taints.untolerated(node.soft_taints, needs.choice.tolerations)) if node.soft_taints else 0
 
 
@@ -158,10 +159,10 @@ def _is_chosen(choice: NodeChoice, node: NodeView) -> bool:
     return choice.required is None or choice.required.matches_node(node.name, node.labels)
 
 
-def _told(full: bool, short: Collection[ResourceName]) -> tuple[str, ...]:
+def _reasons(full: bool, short: Collection[ResourceName]) -> tuple[str, ...]:
     ordered = sorted(short, key=lambda name: (_FIRST.get(name, len(_FIRST)), name))
     return (*([TOO_MANY_PODS] if full else []), *(f"Insufficient {name}" for name in ordered))
 
 
-def _room(used: int, total: int) -> int:
+def _free(used: int, total: int) -> int:
     return (total - used) * _BEST // total if used < total else 0

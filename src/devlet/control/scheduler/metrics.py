@@ -1,4 +1,4 @@
-"""The scheduler's metrics, under the names, labels and buckets of kube-scheduler as far as they mean the same."""
+"""The scheduler's metrics, with the names, labels and buckets of kube-scheduler where they mean the same."""
 
 from collections.abc import Callable, Mapping
 
@@ -68,7 +68,7 @@ class SchedulerMetrics:
         )
 
     def show_pending(self, read: Callable[[], Mapping[str, int]]) -> None:
-        """By queue: active, unschedulable."""
+        """Show the number of pending pods by queue: active, unschedulable."""
         self._registry.gauge(
             "scheduler_pending_pods",
             "Pods that wait for a node, by whether it is their turn.",

@@ -1,7 +1,6 @@
-"""Which nodes a pod accepts and prefers, by its own words: name, selector, node affinity and tolerations. Pure.
+"""Which nodes a pod accepts and prefers: node name, node selector, node affinity and tolerations. Pure.
 
-Pods of one kind share one choice, so that it is read once and what was found out about a choice can be remembered
-under it: equal choices are usually, not always, the same object.
+Equal pods usually, but not always, share one `NodeChoice`, so that it is parsed once and results can be cached by it.
 """
 
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ _CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedul
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeChoice:
-    """`required` is None if labels and names do not matter; `preferred` has weights."""
+    """`required` is the required node affinity, None if there is none; `preferred` has weights and terms."""
 
     node_name: str
     node_selector: tuple[tuple[str, str], ...]
@@ -39,7 +38,7 @@ class NodeChoice:
 
 
 def of_pod(pod: Pod) -> NodeChoice:
-    """InvalidInput names the field that cannot be read."""
+    """Read the choice of a pod. InvalidInput names the field that cannot be read."""
     spec = pod.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
     return _choice(spec.node_name, tuple(spec.node_selector.items()), affinity, spec.tolerations)
@@ -60,7 +59,7 @@ def _choice(
 
 
 def _preferred(term: PreferredSchedulingTerm, path: str) -> tuple[int, Term] | None:
-    """None for a term without weight or requirements: it prefers nothing."""
+    """Parse a preferred term. Return None for one without weight or requirements: it prefers nothing."""
     parsed = node_selectors.parse_term(_document(term.preference), path) if term.weight else None
     return (term.weight, parsed) if parsed else None
 

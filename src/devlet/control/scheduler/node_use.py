@@ -1,4 +1,4 @@
-"""What the pods of one node use of it. One owner, the scheduler; who adds a pod says what it takes."""
+"""What the pods of one node use of it."""
 
 from collections.abc import Mapping
 from typing import Final, TypeVar
@@ -11,7 +11,7 @@ __all__ = ["CPU", "MEMORY", "NodeUse", "presumed"]
 CPU: Final = ResourceName("cpu")
 MEMORY: Final = ResourceName("memory")
 
-# For comparing nodes, a pod that does not say what it needs is taken to need this much, as in the reference.
+# When nodes are ranked, a pod without requests counts with these, as in kube-scheduler.
 _PRESUMED_CPU: Final = 100
 _PRESUMED_MEMORY: Final = 200 << 20
 
@@ -21,18 +21,20 @@ _Taken = tuple[Mapping[ResourceName, int], frozenset[Port]]
 
 
 def presumed(amounts: Mapping[ResourceName, int]) -> tuple[int, int]:
-    """Thousandths of a cpu and bytes of memory."""
+    """Return millicores of cpu and bytes of memory, for ranking nodes."""
     return amounts.get(CPU, _PRESUMED_CPU), amounts.get(MEMORY, _PRESUMED_MEMORY)
 
 
 class NodeUse:
-    """`used` is exact and without zeros; `cpu` and `memory` are presumed."""
+    """`used` is exact and has no zeros; `cpu` and `memory` count pods without requests as `presumed` does."""
 
     __slots__ = ("_pods", "cpu", "memory", "ports", "used")
 
     def __init__(self) -> None:
         self.used: dict[ResourceName, int] = {}
-        self.ports: dict[Port, int] = {}  # and how many pods have each: two may, that came by other ways
+        self.ports: dict[
+            Port, int
+        ] = {}  # with the number of pods that use each; more than one if another scheduler placed them
         self.cpu = 0
         self.memory = 0
         self._pods: dict[PodUID, _Taken] = {}
@@ -45,13 +47,13 @@ class NodeUse:
         return pod in self._pods
 
     def add(self, pod: PodUID, amounts: Mapping[ResourceName, int], ports: frozenset[Port] = frozenset()) -> None:
-        """What it took before is forgotten."""
+        """Add or replace a pod."""
         self.remove(pod)
         self._pods[pod] = (amounts, ports)
         self._change(amounts, ports, 1)
 
     def remove(self, pod: PodUID) -> None:
-        """Nothing happens if it is not there."""
+        """Remove a pod, if it is there."""
         if taken := self._pods.pop(pod, None):
             self._change(*taken, -1)
 

@@ -1,7 +1,7 @@
-"""The nodes in the order in which they are scanned, and what pods use of each.
+"""The nodes in the order in which they are searched, and what pods use of each.
 
-A node's object changes with every heartbeat. For the allocator it is the same node as long as its labels are the same,
-so it is given the same object, and what it derived from it stays.
+A node's object changes with every heartbeat. The allocator looks only at its labels, so it gets the same object as long
+as they are the same, and keeps what it derived from it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from devlet.alloc import Allocator, Scan
 from devlet.control.scheduler import fit
 from devlet.control.scheduler.fit import NodeUse, NodeView, PodNeeds
-from devlet.control.scheduler.neighbours import Company, LabelsOf, Neighbours, Social
+from devlet.control.scheduler.pod_affinity import AffinityProfile, LabelsOf, PlacedPods, TopologyFilter
 from devlet.objects.identifiers import NodeName, PodUID
 from devlet.objects.types.node import Node
 
@@ -17,7 +17,7 @@ __all__ = ["NodeEntry", "NodeTable"]
 
 
 class NodeEntry:
-    """`node` is for the allocator."""
+    """A node: `node` as the allocator knows it, `view` as it is now, and what its pods use."""
 
     __slots__ = ("node", "use", "view")
 
@@ -32,11 +32,11 @@ class NodeEntry:
 
 
 class NodeTable:
-    """`namespace_labels` is for pods that mean others by the labels of their namespace."""
+    """All nodes. `namespace_labels` is for affinity terms that select pods by the labels of their namespace."""
 
     def __init__(self, allocator: Allocator, namespace_labels: LabelsOf = lambda _: {}) -> None:
         self._allocator = allocator
-        self._neighbours = Neighbours(self._labels, namespace_labels)
+        self._placed = PlacedPods(self._labels, namespace_labels)
         self._entries: dict[NodeName, NodeEntry] = {}
         self._uses: dict[NodeName, NodeUse] = {}
         self._where: dict[PodUID, NodeName] = {}
@@ -48,7 +48,7 @@ class NodeTable:
 
     @property
     def entries(self) -> Sequence[NodeEntry]:
-        """By index of `scan`."""
+        """Return the nodes by index of `scan`."""
         if self._order is None:
             self._order = [self._entries[name] for name in sorted(self._entries)]
             self._scan = None
@@ -65,11 +65,11 @@ class NodeTable:
         return self._entries.get(NodeName(name))
 
     def index(self, name: str) -> int | None:
-        """Of a node, in `entries`."""
+        """Return the index of a node in `entries`."""
         return next((i for i, entry in enumerate(self.entries) if entry.name == name), None)
 
     def put(self, node: Node) -> bool:
-        """Whether it is another node than before, to those who look for one."""
+        """Add or replace a node. Return True if anything relevant to scheduling changed."""
         known, view = self._entries.get(node.name), fit.node_view(node)
         if known is None:
             self._entries[node.name] = NodeEntry(node, view, self._use(node.name))
@@ -83,27 +83,27 @@ class NodeTable:
         return changed
 
     def remove(self, name: NodeName) -> None:
-        """Its pods stay counted: they may be there still, when it comes back."""
+        """Remove a node. Its pods stay counted, because they may still be there when the node comes back."""
         if self._entries.pop(name, None) is not None:
             self._order = None
             if not self._uses[name].count:
                 del self._uses[name]
 
     def occupy(self, pod: PodUID, node: NodeName, needs: PodNeeds) -> None:
-        """A pod is on a node, or will be. Elsewhere it is not."""
+        """Count a pod on its node, or on the one that was chosen for it, and on no other."""
         if self._where.get(pod) == node:
             return
         self.leave(pod)
         self._where[pod] = node
         self._use(node).add(pod, needs.amounts, needs.ports)
-        self._neighbours.add(pod, node, needs.social)
+        self._placed.add(pod, node, needs.affinity)
 
     def leave(self, pod: PodUID) -> bool:
-        """Whether it was somewhere."""
+        """Stop counting a pod. Return True if it was counted."""
         node = self._where.pop(pod, None)
         if node is None:
             return False
-        self._neighbours.remove(pod)
+        self._placed.remove(pod)
         use = self._uses[node]
         use.remove(pod)
         if not use.count and node not in self._entries:
@@ -114,16 +114,16 @@ class NodeTable:
         return self._where.get(pod)
 
     def relabel(self, pod: PodUID, needs: PodNeeds) -> None:
-        """Others know it by other labels from now on."""
+        """Note the new labels of a pod, which affinity terms of other pods may match."""
         if node := self._where.get(pod):
-            self._neighbours.add(pod, node, needs.social)
+            self._placed.add(pod, node, needs.affinity)
 
-    def company(self, pod: Social) -> Company | None:
-        """Where it may be, as far as other pods are concerned; None if they are not."""
-        return self._neighbours.company(pod)
+    def topology_filter(self, pod: AffinityProfile) -> TopologyFilter | None:
+        """Compute where pod affinity allows the pod; None if it allows every node."""
+        return self._placed.topology_filter(pod)
 
-    def has_company_for(self, pod: Social) -> bool:
-        return self._neighbours.matter_to(pod)
+    def is_affected_by_placed_pods(self, pod: AffinityProfile) -> bool:
+        return self._placed.affect(pod)
 
     def _labels(self, node: str) -> Mapping[str, str]:
         entry = self.get(node)

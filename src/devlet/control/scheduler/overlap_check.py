@@ -1,4 +1,4 @@
-"""The check whether another scheduler allocated the same devices, after our own write and before the pod is bound.
+"""Check whether another scheduler allocated the same devices, after our own write and before the pod is bound.
 
     write the claim ─▶ wait until the informer has our write ─▶ compare ─▶ bind
                                                                    └─ overlap: give the claim back, try again
@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 
 import anyio
 
-from devlet.cluster.informer import Changed, Informer
-from devlet.control.scheduler.claim_book import ClaimKey, version_number
+from devlet.control.scheduler.claim_book import ClaimBook, version_number
 from devlet.control.scheduler.metrics import SchedulerMetrics
 from devlet.errors import Overlapping, Unavailable
 from devlet.objects.claims.overlaps import Ledger
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.types.claim import ResourceClaim
 
 __all__ = ["OverlapCheck"]
@@ -25,15 +25,11 @@ __all__ = ["OverlapCheck"]
 class OverlapCheck:
     """`patience` is the number of seconds that the informer may take to see one of our writes."""
 
-    def __init__(
-        self, claims: Informer[ResourceClaim], ledger: Ledger, metrics: SchedulerMetrics, patience: float
-    ) -> None:
-        self._claims = claims
+    def __init__(self, book: ClaimBook, ledger: Ledger, metrics: SchedulerMetrics, patience: float) -> None:
+        self._book = book
         self._ledger = ledger
         self._metrics = metrics
         self._patience = patience
-        self._changes: dict[ClaimKey, anyio.Event] = {}
-        claims.on_change(self._changed)
 
     async def seen(self, claims: Sequence[ResourceClaim]) -> None:
         """Wait until the informer has these versions of the claims or newer ones. Raise Unavailable after that time."""
@@ -43,12 +39,12 @@ class OverlapCheck:
             for claim in claims:
                 while not self._is_seen(claim):
                     key = (claim.metadata.namespace, claim.metadata.name)
-                    await self._changes.setdefault(key, anyio.Event()).wait()
+                    await self._book.next_change(key).wait()
             return
         names = ", ".join(claim.name for claim in claims if not self._is_seen(claim))
         raise Unavailable(f"the allocation of claim {names} did not come back in a watch within {self._patience:g} s")
 
-    def compare(self, claims: Iterable[ClaimKey]) -> None:
+    def compare(self, claims: Iterable[ObjectKey]) -> None:
         """Raise Overlapping if another claim has a device of one of these."""
         for key in claims:
             for overlap in self._ledger.of(key):
@@ -60,8 +56,4 @@ class OverlapCheck:
                 )
 
     def _is_seen(self, claim: ResourceClaim) -> bool:
-        return version_number(self._claims.version) >= version_number(claim.metadata.resource_version)
-
-    def _changed(self, change: Changed[ResourceClaim]) -> None:
-        if (event := self._changes.pop(change.key, None)) is not None:
-            event.set()
+        return self._book.version >= version_number(claim.metadata.resource_version)

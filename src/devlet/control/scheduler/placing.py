@@ -1,7 +1,7 @@
-"""Where a pod goes and what its claims get there: the decision, and nothing but that.
+"""Choose the node of a pod and the devices of its claims there.
 
-The time for it is for each node; who finds nothing in a short time may ask again with more. Why there is no place for a
-pod is a question for `reasons`.
+The time limit applies to each node. After a search that ran out of time, the caller may repeat it with more. `reasons`
+finds out why there is no place for a pod.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,17 +13,16 @@ import msgspec
 from devlet.alloc import Fit, Limits, Wanted, allocation_documents
 from devlet.alloc.placement import feasible, nodes_to_find
 from devlet.control.scheduler import fit
-from devlet.control.scheduler.claim_book import ClaimKey
 from devlet.control.scheduler.devices import Devices
 from devlet.control.scheduler.extended_resources import UNSTORED_NAME, ExtendedClaim
-from devlet.control.scheduler.neighbours import Company
 from devlet.control.scheduler.nodes import NodeEntry, NodeTable
+from devlet.control.scheduler.pod_affinity import TopologyFilter
 from devlet.control.scheduler.subject import Subject
 from devlet.control.search_time import SearchTime
 from devlet.errors import InvalidInput
 from devlet.objects.claims.nodes import is_usable_on
 from devlet.objects.documents import Document
-from devlet.objects.identifiers import NodeName, ResourceName
+from devlet.objects.identifiers import NodeName, ObjectKey, ResourceName
 from devlet.objects.types.claim import DeviceResult, ResourceClaim
 
 __all__ = ["Assignment", "Granted", "Placer", "obstacles"]
@@ -33,22 +32,23 @@ SUBREQUESTS_MAX = 8  # of a prioritized list
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What an unallocated claim gets: the allocation as it is written, and as others have to respect it."""
+    """The devices for an unallocated claim: the allocation as it is written, and its results as they are held."""
 
     claim: ResourceClaim
     allocation: Document
     results: tuple[DeviceResult, ...]
 
     @property
-    def key(self) -> ClaimKey:
-        """Of what is in flight. A claim that is not made yet has no name of its own: its UID has the pod's in it."""
+    def key(self) -> ObjectKey:
+        """The key of the claim while it is in flight. A claim that is not created yet has no name of its own: its UID,
+        which contains the pod's UID, stands for it."""
         metadata = self.claim.metadata
         return metadata.namespace, metadata.uid if metadata.name == UNSTORED_NAME else metadata.name
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """`extended` is the claim that has to be made for extended resources; what it gets is the last of `granted`."""
+    """A node and devices. `extended` is the claim to be created for extended resources, the last of `granted`."""
 
     node: NodeName
     granted: tuple[Granted, ...] = ()
@@ -57,7 +57,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """What to look for on which nodes: those where DRA provides the same extended resources."""
+    """What to search for on the nodes where DRA provides the same extended resources."""
 
     wanted: Wanted | None
     extended: ExtendedClaim | None
@@ -65,7 +65,7 @@ class _Offer:
 
 
 class Placer:
-    """`start` moves on with each pod, so that they are spread."""
+    """Searches begin after the node where the last one ended, so that pods are spread."""
 
     def __init__(self, table: NodeTable, devices: Devices, candidates: int) -> None:
         self._table = table
@@ -74,7 +74,7 @@ class Placer:
         self._start = 0
 
     def place(self, subject: Subject, time: SearchTime) -> Assignment | None:
-        """None: nowhere, or not within the time; `time.exceeded` tells."""
+        """Return None if no node fits, or if time is up; `time.exceeded` tells which."""
         for offer in self._offers(subject, time):
             if assignment := self._best(subject, offer, time.limits):
                 return assignment
@@ -88,7 +88,7 @@ class Placer:
             yield self._offer(subject, time, subject.extended_claim(provided), provided)
 
     def _provided(self, subject: Subject) -> Sequence[frozenset[ResourceName]]:
-        """The different answers of nodes to which of the pod's extended resources DRA provides there."""
+        """Return the different sets of the pod's extended resources that DRA provides on nodes, the smallest first."""
         found = dict.fromkeys(subject.provided_on(entry.view) for entry in self._table.entries)
         return sorted(found, key=len)
 
@@ -101,19 +101,20 @@ class Placer:
     ) -> _Offer:
         claims = [*subject.waiting, *([extended.claim] if extended else [])]
         wanted = self._devices.allocator.read(claims) if claims else None
-        entries, company = self._table.entries, self._table.company(subject.needs.social)
+        entries, topology = self._table.entries, self._table.topology_filter(subject.needs.affinity)
 
         def admits(index: int) -> bool:
             entry = entries[index]
             time.restart()
             if provided is not None and subject.provided_on(entry.view) != provided:
                 return False
-            return not obstacles(subject, entry, company)
+            return not obstacles(subject, entry, topology)
 
         return _Offer(wanted, extended, admits)
 
     def _best(self, subject: Subject, offer: _Offer, limits: Limits) -> Assignment | None:
-        """Errors of allocations that cannot be written (a node selector that cannot be merged) rule a node out."""
+        """Return an assignment to the best of the feasible nodes. A node is excluded if an allocation there cannot be
+        written, for example because node selectors cannot be merged."""
         found = self._feasible(subject, offer, limits)
         ranked = sorted(found, key=lambda i: self._rank(subject, offer, i, limits), reverse=True)
         for index in ranked:
@@ -130,7 +131,7 @@ class Placer:
         count = len(self._table.entries)
         if not count:
             return []
-        enough = nodes_to_find(count) if self._is_choosy(subject, offer) else min(self._candidates, count)
+        enough = nodes_to_find(count) if self._has_preferences(subject, offer) else min(self._candidates, count)
         if offer.wanted is not None:
             found = feasible(self._table.scan, offer.wanted, self._start, enough, limits, offer.admits)
         else:
@@ -148,20 +149,20 @@ class Placer:
                     break
         return found
 
-    def _is_choosy(self, subject: Subject, offer: _Offer) -> bool:
-        """Whether some nodes suit it better than others, apart from how full they are."""
+    def _has_preferences(self, subject: Subject, offer: _Offer) -> bool:
+        """Return True if the pod prefers some nodes, apart from how full they are."""
         return subject.needs.has_preferences or bool(offer.wanted and _has_alternatives(offer.wanted))
 
     def _rank(self, subject: Subject, offer: _Offer, index: int, limits: Limits) -> tuple[int, int]:
         entry = self._table.entries[index]
-        room = fit.score(subject.needs, entry.view, entry.use)
-        if not self._is_choosy(subject, offer):
-            return -fit.discouraged(subject.needs, entry.view), room
-        wishes = self._alternatives(offer, entry, limits) + fit.preference(subject.needs, entry.view)
-        return wishes - fit.discouraged(subject.needs, entry.view), room
+        score = fit.score(subject.needs, entry.view, entry.use)
+        if not self._has_preferences(subject, offer):
+            return -fit.discouraged(subject.needs, entry.view), score
+        preferred = self._alternatives(offer, entry, limits) + fit.preference(subject.needs, entry.view)
+        return preferred - fit.discouraged(subject.needs, entry.view), score
 
     def _alternatives(self, offer: _Offer, entry: NodeEntry, limits: Limits) -> int:
-        """The earlier the chosen alternatives, the more."""
+        """Return a score that is higher the earlier the chosen alternatives are in their lists."""
         if offer.wanted is None or not _has_alternatives(offer.wanted):
             return 0
         outcome = self._devices.allocator.allocate_wanted(entry.node, offer.wanted, limits)
@@ -189,7 +190,7 @@ class Placer:
         )
 
 
-def obstacles(subject: Subject, entry: NodeEntry, company: Company | None) -> tuple[str, ...]:
+def obstacles(subject: Subject, entry: NodeEntry, topology: TopologyFilter | None) -> tuple[str, ...]:
     """Return why the node is excluded, whatever devices are free on it. For a pod that already has its node, only the
     claims are checked: whether the pod fits is decided by the node."""
     if subject.node and subject.node != entry.name:
@@ -202,9 +203,9 @@ def obstacles(subject: Subject, entry: NodeEntry, company: Company | None) -> tu
     if subject.node:
         return ()
     lacking = fit.lacking(subject.needs, entry.view, entry.use, subject.provided_on(entry.view))
-    if lacking or company is None:
+    if lacking or topology is None:
         return lacking
-    return (reason,) if (reason := company.obstacle(entry.view.labels)) else ()
+    return (reason,) if (reason := topology.obstacle(entry.view.labels)) else ()
 
 
 def _results(allocation: Document) -> tuple[DeviceResult, ...]:

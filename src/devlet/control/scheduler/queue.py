@@ -1,9 +1,9 @@
-"""Pods that wait for a node: those whose turn it is, and those for whom something has to happen first.
+"""The order in which pending pods are attempted, and what each refused pod waits for.
 
-A pod that did not fit says what could help it (`Wake`); when that happens it has its turn again, in its old place.
-There is no polling: as long as nothing happens nobody is tried.
+A refused pod waits for the changes that may help it (`Wake`). After such a change it is ready again, in its old
+position. As long as nothing changes, no pod is attempted.
 
-    put ─▶ READY ──pop──▶ (tried) ──▶ wait(for) ─▶ WAITING ──wake──▶ READY
+    put ─▶ READY ──pop──▶ (attempted) ──▶ wait(wake_on) ─▶ WAITING ──wake──▶ READY
                               └─────▶ removed, when it has its node
 """
 
@@ -12,42 +12,43 @@ from enum import Flag, auto
 from heapq import heappop, heappush
 from itertools import count
 
-import anyio
-
+from devlet.kit.changes import Changes
 from devlet.objects.identifiers import PodUID
 
 __all__ = ["PodQueue", "Wake"]
 
 
 class Wake(Flag):
-    """What may help a pod. What happens to itself or to its own claims always does."""
+    """What may help a refused pod. Changes of the pod and of its claims always may."""
 
     ITSELF = 0
-    NODES = auto()  # a node is new, or changed
-    ROOM = auto()  # a pod has gone from a node
-    DEVICES = auto()  # a slice or class changed, or a claim gave back what it had
-    ANYTHING = NODES | ROOM | DEVICES
+    NODES = auto()  # a node was added or changed
+    CAPACITY = auto()  # a pod left its node
+    DEVICES = auto()  # a slice or class changed, or a claim was deallocated
+    ANYTHING = NODES | CAPACITY | DEVICES
 
 
-_Place = tuple[int, int]  # the higher priority first, then who came first
+_Position = tuple[int, int]  # negative priority, then arrival
 
 
 class PodQueue:
+    """`changes` counts the calls of `changed`."""
+
     def __init__(self) -> None:
         self._numbers = count()
-        self._places: dict[PodUID, _Place] = {}
-        self._ready: list[tuple[_Place, PodUID]] = []
+        self._positions: dict[PodUID, _Position] = {}
+        self._ready: list[tuple[_Position, PodUID]] = []
         self._is_ready: set[PodUID] = set()
         self._waiting: dict[PodUID, Wake] = {}
-        self._woken: dict[PodUID, Wake] = {}  # while it is tried: what happened since
-        self._not_empty = anyio.Event()
-        self.happenings = 0  # how often something happened that may help somebody
+        self._attempted: dict[PodUID, Wake] = {}  # with what changed since the attempt began
+        self._became_ready = Changes()
+        self.changes = 0
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
     def __contains__(self, pod: PodUID) -> bool:
-        return pod in self._places
+        return pod in self._positions
 
     @property
     def ready(self) -> int:
@@ -58,57 +59,57 @@ class PodQueue:
         return self._waiting.keys()
 
     def put(self, pod: PodUID, priority: int = 0) -> None:
-        """It has its turn, now or again."""
-        if pod not in self._places:
-            self._places[pod] = (-priority, next(self._numbers))
+        """Add a pod, or retry one that is there."""
+        if pod not in self._positions:
+            self._positions[pod] = (-priority, next(self._numbers))
         self.wake(pod)
 
     def park(self, pod: PodUID, priority: int = 0) -> None:
-        """It is new, and has its turn when something happens to itself."""
-        self._places[pod] = (-priority, next(self._numbers))
+        """Add a pod that waits for a change of itself."""
+        self._positions[pod] = (-priority, next(self._numbers))
         self._waiting[pod] = Wake.ITSELF
 
     def remove(self, pod: PodUID) -> None:
-        """Nobody waits any longer."""
-        self._places.pop(pod, None)
+        self._positions.pop(pod, None)
         self._waiting.pop(pod, None)
-        self._woken.pop(pod, None)
+        self._attempted.pop(pod, None)
         self._is_ready.discard(pod)
 
     async def pop(self) -> PodUID:
-        """The first whose turn it is. It is being tried until it waits, is put or is removed."""
+        """Return the first ready pod, waiting for one if necessary. It counts as being attempted until it waits, is put
+        or is removed."""
         while True:
             while self._ready:
-                place, pod = heappop(self._ready)
-                if pod in self._is_ready and self._places.get(pod) == place:
+                position, pod = heappop(self._ready)
+                if pod in self._is_ready and self._positions.get(pod) == position:
                     self._is_ready.discard(pod)
-                    self._woken[pod] = Wake.ITSELF
+                    self._attempted[pod] = Wake.ITSELF
                     return pod
-            self._not_empty = anyio.Event()
-            await self._not_empty.wait()
+            await self._became_ready.next()
 
-    def wait(self, pod: PodUID, for_: Wake) -> None:
-        """It was tried and did not fit. If what it waits for has happened meanwhile it has its turn at once."""
-        if pod not in self._places or pod in self._is_ready:
-            self._woken.pop(pod, None)
+    def wait(self, pod: PodUID, wake_on: Wake) -> None:
+        """End an attempt with a refusal. The pod is ready at once if what it waits for has changed during the
+        attempt."""
+        if pod not in self._positions or pod in self._is_ready:
+            self._attempted.pop(pod, None)
             return
-        since = self._woken.pop(pod, Wake.ITSELF)
-        self._waiting[pod] = for_
-        if since & for_:
+        changed = self._attempted.pop(pod, Wake.ITSELF)
+        self._waiting[pod] = wake_on
+        if changed & wake_on:
             self.wake(pod)
 
     def wake(self, pod: PodUID) -> None:
-        """Something happened to itself."""
-        if pod in self._places and pod not in self._is_ready:
+        """Retry a pod, for example after a change of itself."""
+        if pod in self._positions and pod not in self._is_ready:
             self._waiting.pop(pod, None)
             self._is_ready.add(pod)
-            heappush(self._ready, (self._places[pod], pod))
-            self._not_empty.set()
+            heappush(self._ready, (self._positions[pod], pod))
+            self._became_ready.notify()
 
-    def happened(self, what: Wake) -> None:
-        """Everybody who waits for it has a turn."""
-        self.happenings += 1
-        for pod in [pod for pod, for_ in self._waiting.items() if for_ & what]:
+    def changed(self, what: Wake) -> None:
+        """Retry all pods that wait for such a change."""
+        self.changes += 1
+        for pod in [pod for pod, wake_on in self._waiting.items() if wake_on & what]:
             self.wake(pod)
-        for pod in self._woken:
-            self._woken[pod] |= what
+        for pod in self._attempted:
+            self._attempted[pod] |= what

@@ -1,8 +1,8 @@
-"""Why a pod has no node, in one line: how many nodes each reason keeps away, as people know it from kube-scheduler.
+"""Why a pod has no node, in one line: how many nodes each reason excludes, in the form of kube-scheduler.
 
     0/3 nodes are available: 2 Insufficient cpu; 1 node(s): request gpu needs 2 devices, 1 is free of 4 that match
 
-What is about devices comes from `alloc.explain`, which is made of the same parts as the search.
+The reasons about devices come from `alloc.explain`, which shares its parts with the search.
 """
 
 from collections import Counter
@@ -20,21 +20,21 @@ from devlet.objects.types.claim import ResourceClaim
 __all__ = ["LENGTH_MAX", "NO_NODES", "hidden", "reason"]
 
 NO_NODES = "no nodes available to schedule pods"
-REASONS_MAX = 8  # that are told
-DRIVERS_MAX = 3  # that are named
-LENGTH_MAX = 1000  # an event has room for 1,024 characters
+REASONS_MAX = 8
+DRIVERS_MAX = 3
+LENGTH_MAX = 1000  # an event's message may have 1,024 characters
 
 
 def reason(subject: Subject, table: NodeTable, devices: Devices, seconds: float) -> str:
-    """Empty if there is a place for it by now."""
+    """Explain why no node fits the pod; empty if one does by now."""
     entries = table.entries
     if not entries:
         return NO_NODES
     counts: Counter[str] = Counter()
     possible: list[NodeEntry] = []
-    company = table.company(subject.needs.social)
+    topology = table.topology_filter(subject.needs.affinity)
     for entry in entries:
-        found = obstacles(subject, entry, company)
+        found = obstacles(subject, entry, topology)
         counts.update(found)
         if not found:
             possible.append(entry)
@@ -58,7 +58,7 @@ def _some(nodes: Collection[str]) -> str:
 
 
 def _groups(subject: Subject, entries: Sequence[NodeEntry]) -> Iterator[tuple[list[ResourceClaim], list[NodeEntry]]]:
-    """Nodes with what has to be allocated there: DRA may not provide the same extended resources everywhere."""
+    """Group nodes by the claims to be allocated there: DRA may provide different extended resources on each."""
     groups: dict[frozenset[str], list[NodeEntry]] = {}
     for entry in entries:
         groups.setdefault(frozenset(subject.provided_on(entry.view)), []).append(entry)
@@ -70,7 +70,7 @@ def _groups(subject: Subject, entries: Sequence[NodeEntry]) -> Iterator[tuple[li
 def _causes(
     claims: Sequence[ResourceClaim], entries: Sequence[NodeEntry], devices: Devices, seconds: float
 ) -> Counter[str] | None:
-    """None if there is a node where all of them fit."""
+    """Return why the claims do not fit on the nodes; None if they all fit on one."""
     if not claims:
         return None
     time = SearchTime(seconds)
@@ -80,13 +80,13 @@ def _causes(
     only = {report.conflict.cause: report.text for report in found.nodes if report.conflict}
     counts: Counter[str] = Counter()
     for cause, number in found.causes:
-        told = only.get(cause, cause) if number == 1 else cause  # what differs from node to node
-        counts[f"node(s): {(told or 'cannot allocate all claims').splitlines()[0]}"] += number
+        text = only.get(cause, cause) if number == 1 else cause  # details differ from node to node
+        counts[f"node(s): {(text or 'cannot allocate all claims').splitlines()[0]}"] += number
     return counts
 
 
 def _text(nodes: int, counts: Counter[str]) -> str:
-    told = [f"{number} {cause}" for cause, number in counts.most_common(REASONS_MAX)]
+    shown = [f"{number} {cause}" for cause, number in counts.most_common(REASONS_MAX)]
     rest = sum(counts.values()) - sum(number for _, number in counts.most_common(REASONS_MAX))
-    text = f"0/{nodes} nodes are available: {'; '.join([*told, f'{rest} for other reasons'] if rest else told)}"
+    text = f"0/{nodes} nodes are available: {'; '.join([*shown, f'{rest} for other reasons'] if rest else shown)}"
     return text if len(text) <= LENGTH_MAX else f"{text[: LENGTH_MAX - 1]}…"

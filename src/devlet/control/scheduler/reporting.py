@@ -1,24 +1,22 @@
-"""What pods that wait are told: the condition PodScheduled and the event FailedScheduling, when the reason is new.
+"""Report why pods wait: the condition PodScheduled and the event FailedScheduling, whenever the reason is new.
 
-To find a reason may take longer than to find that there is no place. So it is done when nobody else has a turn, in a
-thread, and once for all that has happened until then.
+Finding a reason may take longer than an attempt. So it is done in a thread, when no attempt is due, and once for all
+changes until then.
 """
 
 import logging
-from collections.abc import Collection
-from math import inf
-from typing import Protocol
+from collections.abc import Awaitable, Callable
 
 import anyio
 from anyio.abc import TaskStatus
 
 from devlet.cluster.client import Cluster, StrategicMergePatch
 from devlet.cluster.events import WARNING, Recorder
+from devlet.control.scheduler.pending import PendingPod, PendingPods
 from devlet.errors import DevletError, NotFound
-from devlet.kit.clock import Clock, wait
+from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document
-from devlet.objects.identifiers import PodUID
 from devlet.objects.kinds import PODS
 from devlet.objects.types.pod import Pod
 from devlet.objects.values.timestamps import format_time
@@ -32,90 +30,55 @@ UNSCHEDULABLE = "Unschedulable"
 SCHEDULED = "PodScheduled"
 
 
-class Waiting(Protocol):
-    """Those who wait, and why."""
-
-    @property
-    def waiting_pods(self) -> Collection[PodUID]: ...
-
-    def waiting_pod(self, uid: PodUID) -> Pod | None: ...
-
-    async def reason(self, uid: PodUID) -> str: ...
-
-
 class Reporter:
-    def __init__(self, cluster: Cluster, recorder: Recorder, clock: Clock, waiting: Waiting, again: float) -> None:
+    """`explain` returns why a pod waits; empty if it does not."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        recorder: Recorder,
+        clock: Clock,
+        pending: PendingPods,
+        explain: Callable[[PendingPod], Awaitable[str]],
+    ) -> None:
         self._cluster = cluster
         self._recorder = recorder
         self._clock = clock
-        self._waiting = waiting
-        self._again = again
-        self._due: dict[PodUID, float] = {}
-        self._told: dict[PodUID, str] = {}
-        self._refresh_at = inf
-        self._added = anyio.Event()
-
-    def ask(self, pod: PodUID, after: float = 0.0) -> None:
-        """Let it be told why it waits, if it still does after so many seconds. Who was told before has more patience:
-        where much happens, reasons change all the time."""
-        after = max(after, self._again) if pod in self._told else after
-        self._due.setdefault(pod, self._clock.monotonic() + after)
-        self._added.set()
-
-    def refresh(self, after: float) -> None:
-        """Reasons may have become others, for all who wait: look once, after so many seconds."""
-        if self._refresh_at == inf:
-            self._refresh_at = self._clock.monotonic() + after
-            self._added.set()
-
-    def forget(self, pod: PodUID) -> None:
-        self._due.pop(pod, None)
-        self._told.pop(pod, None)
+        self._pending = pending
+        self._explain = explain
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
         while True:
-            self._added = anyio.Event()
-            if not (due := self._next()):
-                await self._rest()
-            elif self._due.pop(due, None) is not None:
-                try:
-                    await self._report(due)
-                except Exception as e:  # a reason that cannot be found must not end the scheduler
-                    log.error("no reason found", exc_info=e, extra=facts(podUID=due))
+            if (due := self._pending.next_report()) is None:
+                await self._pending.reports.until_due()
+                continue
+            try:
+                await self._report(due)
+            except Exception as e:  # a reason that cannot be computed must not end the scheduler
+                log.error("reason not found", exc_info=e, extra=facts(podUID=due.pod.uid))
 
-    def _next(self) -> PodUID | None:
-        now = self._clock.monotonic()
-        if self._refresh_at <= now:
-            self._refresh_at = inf
-            for pod in self._waiting.waiting_pods:
-                self._due.setdefault(pod, now)
-        return next((pod for pod, at in self._due.items() if at <= now), None)
-
-    async def _rest(self) -> None:
-        due = min([self._refresh_at, *self._due.values()])
-        await wait(self._added, self._clock, due - self._clock.monotonic())
-
-    async def _report(self, uid: PodUID) -> None:
-        if self._waiting.waiting_pod(uid) is None:
+    async def _report(self, record: PendingPod) -> None:
+        if not self._pending.is_waiting(record):
             return
-        reason = await self._waiting.reason(uid)
-        pod = self._waiting.waiting_pod(uid)
-        if pod is None or not reason or reason == self._told.get(uid, _said(pod)):
+        reason = await self._explain(record)
+        pod = record.pod
+        reported = record.reported if record.reported is not None else _reported_before(pod)
+        if not self._pending.is_waiting(record) or not reason or reason == reported:
             return
-        self._told[uid] = reason
+        record.reported = reason
         self._recorder.record(pod.reference, WARNING, FAILED, reason)
         try:
             await self._write(pod, reason)
         except NotFound:
-            self.forget(uid)
+            record.reported = None
         except DevletError as e:
             log.warning("reason not written", extra=facts(pod=f"{pod.metadata.namespace}/{pod.name}", err=e))
-            self._told[uid] = ""
-            self.ask(uid, self._again)
+            record.reported = ""  # so that the same reason is written later
+            self._pending.reports.ask(record)
 
     async def _write(self, pod: Pod, reason: str) -> None:
-        if pod.spec.node_name:  # somebody has scheduled it; only its claims wait
+        if pod.spec.node_name:  # another scheduler has placed the pod; only its claims wait
             return
         known = next((each for each in pod.status.conditions if each.type == SCHEDULED), None)
         since = known.last_transition_time if known and known.status == "False" else None
@@ -135,8 +98,8 @@ class Reporter:
         )
 
 
-def _said(pod: Pod) -> str:
-    """What an earlier scheduler told it."""
+def _reported_before(pod: Pod) -> str:
+    """Return the reason that the pod's condition has, from an earlier run of a scheduler."""
     for condition in pod.status.conditions:
         if condition.type == SCHEDULED and condition.status == "False" and condition.reason == UNSCHEDULABLE:
             return condition.message

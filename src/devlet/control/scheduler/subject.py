@@ -1,4 +1,4 @@
-"""A pod that waits for a node, with everything that decides where it can go. A value: made anew for each attempt."""
+"""A pending pod with everything that decides where it can run: a value, created for each attempt."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ GetClaim = Callable[[str, str], ResourceClaim | None]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """`extended` are resources that DRA may provide, by `classes`, where a node does not."""
+    """`extended` are the resources that DRA provides, through `classes`, on nodes that do not offer them."""
 
     pod: Pod
     needs: PodNeeds
@@ -30,12 +30,12 @@ class Subject:
 
     @property
     def node(self) -> str:
-        """Where it is already, by somebody else's decision."""
+        """The pod's node if another scheduler has placed it; empty otherwise."""
         return self.pod.spec.node_name
 
     @property
     def waiting(self) -> list[ResourceClaim]:
-        """Claims that have no devices yet."""
+        """The claims that are not allocated yet."""
         return [claim for claim in self.claims if claim.status.allocation is None]
 
     @property
@@ -44,7 +44,7 @@ class Subject:
 
     @property
     def unreserved(self) -> list[ResourceClaim]:
-        """Claims with devices that the pod may not use yet."""
+        """The allocated claims that are not reserved for the pod."""
         return [claim for claim in self.allocated if not is_reserved_for(claim, self.pod)]
 
     @property
@@ -53,7 +53,7 @@ class Subject:
 
     @property
     def kind(self) -> Hashable:
-        """The same for pods that fit wherever the other one does."""
+        """A value that is equal for pods that fit on the same nodes, apart from pod affinity."""
         needs = self.needs
         return (
             frozenset(needs.amounts.items()),
@@ -67,15 +67,15 @@ class Subject:
         )
 
     def is_only_user(self, claim: ResourceClaim) -> bool:
-        """Nobody else uses the claim, so its devices may be taken back for this pod."""
+        """Return True if no other pod uses the claim, so that its devices may be freed for this one."""
         return all(each.uid == self.pod.uid for each in claim.status.reserved_for)
 
     def with_claims(self, claims: tuple[ResourceClaim, ...]) -> "Subject":
-        """As if its claims were these."""
+        """Return the subject with other claims in place of its own."""
         return replace(self, claims=claims)
 
     def provided_on(self, node: NodeView) -> frozenset[ResourceName]:
-        """The extended resources that DRA provides on the node."""
+        """Return the extended resources that DRA provides on the node."""
         return extended_resources.provided(self.extended, node.allocatable) if self.extended else self.extended
 
     def extended_claim(self, provided: frozenset[ResourceName]) -> ExtendedClaim | None:
@@ -83,7 +83,8 @@ class Subject:
 
 
 def read_subject(pod: Pod, get_claim: GetClaim, classes: Classes) -> Subject | str:
-    """Or why its claims are not ready to be looked at. InvalidInput if what it says about nodes cannot be read."""
+    """Read a pod with its claims. Return why the claims are not ready, if so. InvalidInput names a field of the pod
+    that cannot be read."""
     needs = fit.needs_of(pod)
     claims = claim_checks.resolve(pod, get_claim)
     if isinstance(claims, str):

@@ -1,8 +1,8 @@
-"""Pods leave devices with a NoExecute taint, at the time that their claims' tolerations allow.
+"""Evict pods from devices with a NoExecute taint, at the time that the tolerations of their claims allow.
 
-Listeners decide, queues act: whatever changes, the pods that it concerns are looked at again at once, and what is to be
-done with them is in `_planned` until it is done. Nothing is remembered that cannot be computed anew from the cluster's
-objects, so a controller that takes over comes to the same plan. As in the reference, no disruption budget is asked.
+Listeners plan, the queue acts. Every change checks the pods that it concerns at once; their evictions stay planned
+until they are done. All state can be computed from the cluster's objects, so a controller that takes over comes to the
+same plan. As in Kubernetes, disruption budgets are not considered.
 """
 
 import logging
@@ -48,9 +48,19 @@ class Settings:
     status: rule_reporter.Settings = field(default=rule_reporter.Settings())
 
 
+@dataclass(slots=True)
+class _Work:
+    """What is planned and done while the controller runs. `evicted` has deleted pods that the informer still has;
+    `evictions` counts evicted pods by the name of the rule."""
+
+    planned: dict[PodKey, Eviction] = field(default_factory=dict)
+    evicted: set[PodKey] = field(default_factory=set)
+    evictions: Counter[str] = field(default_factory=Counter)
+
+
 class TaintController:
-    """Follows the informers from the start; plans and acts only in `run`, which may be called again after its end.
-    The informers have to be complete by then."""
+    """Follows the informers from the start, but plans and acts only in `run`, which may be called again after its end.
+    The informers must be complete before `run`."""
 
     def __init__(
         self,
@@ -73,9 +83,7 @@ class TaintController:
             _BUCKETS,
         )
         self._is_running = False
-        self._planned: dict[PodKey, Eviction] = {}
-        self._evicted: set[PodKey] = set()  # deleted, but the informer does not know it yet
-        self._numbers: Counter[str] = Counter()  # pods evicted because of a rule, by its name
+        self._work = _Work()
         self._deleter = Deleter(cluster, recorder, clock)
         self._queue = WorkQueue[PodKey](self._evict, clock, workers=settings.workers, backoff=settings.retry)
         self._usage = Usage(informers, workloads=settings.workloads)
@@ -87,64 +95,62 @@ class TaintController:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is done now; something may be planned for later."""
+        """Return True if nothing is being done. Evictions may be planned for later."""
         return self._queue.is_idle and self._reporter.is_idle
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled."""
+        """Evict pods until cancelled."""
         try:
             self._is_running = True
-            self._look_at(self._informers.pods.all())
+            self._check(self._informers.pods.all())
             async with anyio.create_task_group() as tasks:
                 await tasks.start(self._reporter.run)
                 await tasks.start(self._queue.run)
                 task_status.started()
         finally:
             self._is_running = False
-            self._planned.clear()
-            self._evicted.clear()
-            self._numbers.clear()
+            self._work = _Work()
 
     def _taints_changed(self, selector: DeviceTaintSelector) -> None:
         if self._is_running:
-            self._look_at(self._usage.users(selector))
+            self._check(self._usage.users(selector))
 
     def _rule_changed(self, change: Changed[DeviceTaintRule]) -> None:
         old, new = change.old, change.new
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
-            del self._numbers[old.metadata.name]
+            del self._work.evictions[old.metadata.name]
 
     def _claim_changed(self, change: Changed[ResourceClaim]) -> None:
-        if self._is_running and _held(change.old) != _held(change.new):
-            self._look_at(self._usage.users_of(change.key))
+        if self._is_running and _relevant_of_claim(change.old) != _relevant_of_claim(change.new):
+            self._check(self._usage.users_of(change.key))
 
     def _pod_changed(self, change: Changed[Pod]) -> None:
         old, new = change.old, change.new
         if old is not None and (new is None or new.uid != old.uid):
             self._drop(_key(old))
-            self._evicted.discard(_key(old))
-        if self._is_running and new is not None and (old is None or _standing(old) != _standing(new)):
-            self._look_at([new])
+            self._work.evicted.discard(_key(old))
+        if self._is_running and new is not None and (old is None or _relevant_of_pod(old) != _relevant_of_pod(new)):
+            self._check([new])
 
-    def _look_at(self, pods: Iterable[Pod]) -> None:
+    def _check(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
             key = _key(pod)
-            planned = self._usage.eviction(pod, self._taints.of) if key not in self._evicted else None
+            planned = self._usage.eviction(pod, self._taints.of) if key not in self._work.evicted else None
             if planned is not None:
                 self._plan(key, planned)
             elif self._drop(key) and not pod.metadata.is_deleting:
                 self._deleter.cancel(key)
 
     def _plan(self, key: PodKey, eviction: Eviction) -> None:
-        if self._planned.get(key) != eviction:
+        if self._work.planned.get(key) != eviction:
             self._drop(key)
-            self._planned[key] = eviction
+            self._work.planned[key] = eviction
             self._queue.add_after(key, self._wait(eviction))
             self._reporter.later(eviction.rules)
 
     def _drop(self, key: PodKey) -> bool:
-        """Whether there was a plan."""
-        if (dropped := self._planned.pop(key, None)) is None:
+        """Drop the plan for a pod. Return True if there was one."""
+        if (dropped := self._work.planned.pop(key, None)) is None:
             return False
         self._queue.forget(key)
         self._reporter.later(dropped.rules)
@@ -154,14 +160,14 @@ class TaintController:
         return (eviction.when - self._clock.now()).total_seconds()
 
     async def _evict(self, key: PodKey) -> None:
-        if (planned := self._planned.get(key)) is None:
+        if (planned := self._work.planned.get(key)) is None:
             return
         if (wait := self._wait(planned)) > 0:
             return self._queue.add_after(key, wait)
-        if await self._deleter.delete(key, lambda: self._planned.get(key) is planned):
+        if await self._deleter.delete(key, lambda: self._work.planned.get(key) is planned):
             self._note(key, planned)
             self._drop(key)
-        elif self._planned.get(key) is planned:  # the pod is gone, or about to be: the informer will tell
+        elif self._work.planned.get(key) is planned:  # the pod is gone or being deleted; the informer will see that
             self._drop(key)
 
     def _note(self, key: PodKey, planned: Eviction) -> None:
@@ -169,29 +175,29 @@ class TaintController:
         log.info("pod evicted", extra=facts(pod=str(key), because=str(planned), delay=delay))
         self._deletions.add()
         self._delays.observe(delay)
-        self._numbers.update(rule for rule in planned.rules if self._informers.rules.get(rule) is not None)
+        self._work.evictions.update(rule for rule in planned.rules if self._informers.rules.get(rule) is not None)
         present = self._informers.pods.get(key.name, key.namespace)
         if present is not None and present.uid == key.uid:
-            self._evicted.add(key)
+            self._work.evicted.add(key)
 
     def _counts(self, rule: DeviceTaintRule) -> Counts:
         name = rule.metadata.name
         if rule.spec.taint.effect == NO_EFFECT:
-            return replace(self._usage.dry_run(rule, self._taints), evicted=self._numbers[name])
-        namespaces = [key.namespace for key, planned in self._planned.items() if name in planned.rules]
-        return Counts(namespaces, evicted=self._numbers[name])
+            return replace(self._usage.dry_run(rule, self._taints), evicted=self._work.evictions[name])
+        namespaces = [key.namespace for key, planned in self._work.planned.items() if name in planned.rules]
+        return Counts(namespaces, evicted=self._work.evictions[name])
 
 
 def _key(pod: Pod) -> PodKey:
     return PodKey(pod.metadata.namespace, pod.name, pod.uid)
 
 
-def _held(claim: ResourceClaim | None) -> object:
-    """What matters of a claim."""
+def _relevant_of_claim(claim: ResourceClaim | None) -> object:
+    """Return what matters of a claim here."""
     return claim and (claim.uid, claim.results, claim.status.reserved_for)
 
 
-def _standing(pod: Pod) -> object:
-    """What matters of a pod."""
+def _relevant_of_pod(pod: Pod) -> object:
+    """Return what matters of a pod here."""
     made, extended = pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status
     return pod.uid, pod.spec.node_name, made, extended, pod.metadata.is_deleting, pod.is_finished

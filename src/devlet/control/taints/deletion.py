@@ -1,6 +1,6 @@
-"""Deleting a pod from a tainted device: event, condition, deletion, each of which may have happened before.
+"""Delete a pod from a tainted device: event, condition, deletion. Each may have been done by an earlier attempt.
 
-The pod is read anew first: what the informer has may be a predecessor of the same name.
+The pod is read first, because the informer may still have a previous pod of the same name.
 """
 
 from collections.abc import Callable
@@ -43,13 +43,13 @@ class Deleter:
         self._clock = clock
 
     async def delete(self, key: PodKey, wanted: Callable[[], bool]) -> bool:
-        """Whether this deleted the pod. False: it was gone, was going, or is not `wanted` any more now that it was
-        read."""
+        """Delete the pod. Return False if it is gone or being deleted already, or if `wanted` is False after reading
+        it."""
         try:
             pod = view(Pod, await self._cluster.get(PODS, key.name, key.namespace))
             if pod.uid != key.uid or pod.metadata.is_deleting or pod.is_finished or not wanted():
                 return False
-            self._tell(key, "Marking for deletion")
+            self._record(key, "Marking for deletion")
             await self._mark(pod)
             only = DeleteOptions(preconditions=Preconditions(uid=key.uid))
             await self._cluster.delete(PODS, key.name, key.namespace, only)
@@ -58,18 +58,20 @@ class Deleter:
         return True
 
     def cancel(self, key: PodKey) -> None:
-        self._tell(key, "Cancelling deletion")
+        self._record(key, "Cancelling deletion")
 
-    def _tell(self, key: PodKey, message: str) -> None:
+    def _record(self, key: PodKey, message: str) -> None:
         about = ObjectReference(kind="Pod", api_version="v1", namespace=key.namespace, name=key.name, uid=key.uid)
         self._recorder.record(about, NORMAL, EVENT, message)
 
     async def _mark(self, pod: Pod) -> None:
-        said = next((each for each in pod.status.conditions if each.type == CONDITION["type"]), None)
-        if said is not None and (said.status, said.reason, said.message) == tuple(CONDITION.values())[1:]:
+        known = next((each for each in pod.status.conditions if each.type == CONDITION["type"]), None)
+        if known is not None and (known.status, known.reason, known.message) == tuple(CONDITION.values())[1:]:
             return
         began = (
-            {} if said is not None and said.status == "True" else {"lastTransitionTime": format_time(self._clock.now())}
+            {}
+            if known is not None and known.status == "True"
+            else {"lastTransitionTime": format_time(self._clock.now())}
         )
         patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [CONDITION | began]}}
         await self._cluster.patch(

@@ -1,8 +1,8 @@
 """The taints of each device, as its driver publishes them and as DeviceTaintRules add to them.
 
-What a driver publishes counts in the highest generation of the pool only. Rules count for every device they match,
-published or not: a device whose slice is gone may still be in use. Taints with effects other than NoSchedule and
-NoExecute are not kept: they have no consequences.
+Published taints count only in the highest generation of the pool. Rules count for every device that they match,
+published or not, because a device whose slice is gone may still be in use. Taints with effects other than NoSchedule
+and NoExecute are ignored: they have no consequences.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ NO_EXECUTE = "NoExecute"
 
 
 class Taint(NamedTuple):
-    """`rule` is the name of the rule that it comes from; empty: it comes from the driver."""
+    """A taint and the name of its rule; empty if the driver publishes it."""
 
     taint: DeviceTaint
     rule: str = ""
@@ -39,7 +39,8 @@ _Place = tuple[DriverName | None, PoolName | None, DeviceName | None]
 
 
 class DeviceTaints:
-    """`changed` is told which devices to look at again, as a selector, at once; it must not wait, and not raise."""
+    """`changed` is called at once with a selector of the devices whose taints may have changed. It must not wait or
+    raise."""
 
     def __init__(self, informers: Informers, changed: Callable[[DeviceTaintSelector], None] | None = None) -> None:
         self._changed = changed or (lambda _: None)
@@ -49,7 +50,7 @@ class DeviceTaints:
         informers.slices.on_change(self._slice_changed)
 
     def of(self, device: DeviceIdentity) -> Iterator[Taint]:
-        """Those of the driver first, then those of rules, by name of the rule."""
+        """Yield the taints of a device: those of the driver, then those of rules by name."""
         pool = self._pools.get((device.driver, device.pool))
         if pool is not None:
             yield from map(Taint, pool.taints.get(device.device, ()))
@@ -64,7 +65,7 @@ class DeviceTaints:
         ]
 
     def is_published(self, slice_: ResourceSlice) -> bool:
-        """Whether it belongs to the highest generation of its pool."""
+        """Return True if the slice belongs to the highest generation of its pool."""
         return self._pools[slice_.spec.driver, slice_.spec.pool.name].generation == slice_.spec.pool.generation
 
     def _slice_changed(self, change: Changed[ResourceSlice]) -> None:
@@ -88,7 +89,7 @@ class DeviceTaints:
             if (selector := rule.spec.device_selector) is not None and _counts(rule.spec.taint):
                 self._put_rule(rule, selector, is_gone=rule is not new)
                 concerned.append(selector)
-        for selector in dict.fromkeys(concerned):  # when the rule is what it is now
+        for selector in dict.fromkeys(concerned):  # after the new rule is stored
             self._changed(selector)
 
     def _put_rule(self, rule: DeviceTaintRule, selector: DeviceTaintSelector, *, is_gone: bool) -> None:
@@ -102,7 +103,7 @@ class DeviceTaints:
 
 
 class _Pool:
-    """`taints` are those of the tainted devices in slices of the highest generation."""
+    """A pool of devices. `taints` has the tainted devices in slices of the highest generation."""
 
     def __init__(self) -> None:
         self._slices: dict[str, tuple[int, _Published]] = {}
@@ -113,18 +114,18 @@ class _Pool:
         return bool(self._slices)
 
     def put(self, slice_: ResourceSlice, *, is_gone: bool) -> list[DeviceName]:
-        """Which devices have other taints than before."""
+        """Add, replace or remove a slice. Return the devices whose taints changed."""
         if is_gone:
             del self._slices[slice_.metadata.name]
         else:
             self._slices[slice_.metadata.name] = slice_.spec.pool.generation, _published(slice_)
-        before, self.taints = self.taints, self._together()
+        before, self.taints = self.taints, self._merged()
         return [
             name for name in sorted(before.keys() | self.taints.keys()) if before.get(name) != self.taints.get(name)
         ]
 
-    def _together(self) -> _Published:
-        """A device that is in two slices, which is a mistake of the driver, has the taints of both."""
+    def _merged(self) -> _Published:
+        """Merge the taints of all slices. A device in two slices, an error of the driver, has the taints of both."""
         self.generation = max((generation for generation, _ in self._slices.values()), default=0)
         found: _Published = {}
         for _, (generation, published) in sorted(self._slices.items(), key=_name):

@@ -1,7 +1,7 @@
-"""When a pod has to leave its devices, and why: a pure function of its claims and of the devices' taints.
+"""When a pod must leave its devices and why, and whether a claim may be shared: pure functions of claims and taints.
 
-A claim that was allocated keeps the tolerations it was allocated with, in each result. A toleration without effect is
-one for every effect, here as in allocation (the reference evicts in spite of it).
+An allocated claim keeps the tolerations that it was allocated with, in each result. A toleration without an effect
+tolerates every effect, here as in allocation. (Kubernetes ignores such a toleration when it evicts.)
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,9 +17,9 @@ from devlet.objects.types.claim import DeviceResult, DeviceToleration, ResourceC
 from devlet.objects.types.slice import DeviceTaint
 from devlet.objects.values.timestamps import parse_time
 
-__all__ = ["Cause", "Eviction", "eviction", "tolerated_until"]
+__all__ = ["Cause", "Eviction", "blocking", "eviction", "tolerated_until"]
 
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)  # for a taint that does not say since when
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)  # for a taint without a valid timeAdded
 
 
 class Cause(NamedTuple):
@@ -32,7 +32,7 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """`causes` are all taints that are not tolerated for ever, not only the one that is the first to strike."""
+    """`causes` are all taints that are not tolerated for ever, not only the first one to take effect."""
 
     when: datetime
     causes: tuple[Cause, ...]
@@ -46,12 +46,24 @@ class Eviction:
 
 
 def eviction(claims: Iterable[ResourceClaim], taints_of: TaintsOf) -> Eviction | None:
-    """For whoever uses all of these claims. None: it may stay."""
+    """Return the eviction of a pod that uses these claims; None if it may stay."""
     found = [due for claim in claims for result in claim.results for due in _due(result, taints_of)]
     if not found:
         return None
     causes = dict.fromkeys(cause for _, cause in found)
     return Eviction(min(when for when, _ in found), tuple(causes))
+
+
+def blocking(claim: ResourceClaim, taints_of: TaintsOf) -> str | None:
+    """Return why no further pod may use an allocated claim; None if it may.
+
+    A taint also keeps out new pods that find their claim allocated: the API promises so, although Kubernetes looks at
+    taints only when it allocates."""
+    for result in claim.results:
+        for taint in taints_of(result.identity):
+            if not any(tolerates(toleration, taint.taint) for toleration in result.tolerations):
+                return f"{Cause(result.identity, taint)}, which the claim does not tolerate"
+    return None
 
 
 def _due(result: DeviceResult, taints_of: TaintsOf) -> Iterator[tuple[datetime, Cause]]:
@@ -63,7 +75,8 @@ def _due(result: DeviceResult, taints_of: TaintsOf) -> Iterator[tuple[datetime, 
 
 
 def tolerated_until(taint: DeviceTaint, tolerations: Iterable[DeviceToleration]) -> datetime | None:
-    """None: for ever. Of several tolerations with an end, the first to end counts."""
+    """Return until when a taint is tolerated; None if for ever. Of several tolerations with an end, the first one
+    counts."""
     seconds = [toleration.toleration_seconds for toleration in tolerations if tolerates(toleration, taint)]
     if None in seconds:
         return None

@@ -1,7 +1,8 @@
-"""Writes the condition EvictionInProgress of DeviceTaintRules: at once for what is new in a rule, otherwise in a while.
+"""Write the condition EvictionInProgress of DeviceTaintRules: at once for a changed rule, otherwise at most every ten
+seconds.
 
-The condition's lastTransitionTime moves with every change of the condition, as in the reference: it is how everybody,
-also the next controller, knows that the last one was written less than ten seconds ago.
+As in Kubernetes, every change of the condition updates its lastTransitionTime. This shows every controller, including
+one that takes over, when the condition was last written.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,18 +28,18 @@ from devlet.objects.values.timestamps import format_time, parse_time
 
 __all__ = ["RuleReporter", "Settings"]
 
-FIELD_MANAGER = "device-taint-eviction-controller"  # the reference's, so that either can continue for the other
+FIELD_MANAGER = "device-taint-eviction-controller"  # as in Kubernetes, so that either controller can take over
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    every: float = 10.0  # seconds between two conditions of one generation of a rule
+    every: float = 10.0  # seconds between two writes for one generation of a rule
     workers: int = 8
     retry: Backoff = field(default=Backoff(0.005, 60.0))
 
 
 class RuleReporter:
-    """`counts` is asked for a rule's numbers when it is time to write about it."""
+    """`counts` returns the numbers of a rule when its condition is to be written."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class RuleReporter:
         return self._queue.is_idle
 
     def later(self, rules: Iterable[str]) -> None:
-        """Something happened because of these rules, and more may follow."""
+        """Update the conditions of these rules in a while: more pods may be evicted until then."""
         for rule in rules:
             self._queue.add_after(rule, self._settings.every)
 
@@ -73,7 +74,7 @@ class RuleReporter:
     def _changed(self, change: Changed[DeviceTaintRule]) -> None:
         if change.new is None:
             self._queue.forget(change.key[1])
-        elif change.old is None or _told(change.old) != _told(change.new):
+        elif change.old is None or _relevant(change.old) != _relevant(change.new):
             self._queue.add(change.key[1])
 
     async def _write(self, name: str) -> None:
@@ -87,11 +88,11 @@ class RuleReporter:
             await self._apply(rule, replace(condition, last_transition_time=format_time(self._clock.now())))
 
     def _wait(self, rule: DeviceTaintRule) -> float:
-        said = condition_of(rule)
-        if said is None or said.observed_generation != rule.metadata.generation:
+        known = condition_of(rule)
+        if known is None or known.observed_generation != rule.metadata.generation:
             return 0.0
         try:
-            since = (self._clock.now() - parse_time(said.last_transition_time)).total_seconds()
+            since = (self._clock.now() - parse_time(known.last_transition_time)).total_seconds()
         except InvalidInput:
             return 0.0
         return self._settings.every - since if since >= 0 else 0.0
@@ -112,6 +113,6 @@ class RuleReporter:
             pass
 
 
-def _told(rule: DeviceTaintRule) -> object:
-    """What matters of a rule."""
+def _relevant(rule: DeviceTaintRule) -> object:
+    """Return what matters of a rule here."""
     return rule.metadata.uid, rule.spec

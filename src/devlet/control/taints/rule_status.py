@@ -1,6 +1,6 @@
-"""What a DeviceTaintRule's condition EvictionInProgress says. Reasons and messages are those of the reference.
+"""The condition EvictionInProgress of a DeviceTaintRule, with the reasons and messages of Kubernetes. Pure.
 
-The dry run of a rule without effect is made once for each generation of the rule, and says so itself.
+A rule with the effect None is a dry run. Its result is written once for each generation of the rule.
 """
 
 from collections.abc import Collection
@@ -20,8 +20,10 @@ ONCE = "This information will not be updated again. Recreate the DeviceTaintRule
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """`namespaces` is where the pods are that the rule evicts, one entry per pod; for a rule without effect, those
-    that it would evict, and then the devices count too. `evicted` is since the start of the controller."""
+    """The numbers of one rule.
+
+    `namespaces` has the namespace of each pod that the rule evicts, or would evict if its effect is None. `published`
+    and `allocated` devices are counted only for the effect None. `evicted` counts from the start of the controller."""
 
     namespaces: Collection[str] = ()
     published: int = 0
@@ -34,15 +36,15 @@ def condition_of(rule: DeviceTaintRule) -> Condition | None:
 
 
 def is_final(rule: DeviceTaintRule) -> bool:
-    """Whether nothing more will be said about this generation of the rule."""
-    said = condition_of(rule)
-    return rule.spec.taint.effect == NO_EFFECT and said is not None and _is_current(said, rule)
+    """Return True if the condition of this generation of the rule will not change any more."""
+    known = condition_of(rule)
+    return rule.spec.taint.effect == NO_EFFECT and known is not None and _is_current(known, rule)
 
 
 def next_condition(rule: DeviceTaintRule, counts: Counts) -> Condition:
-    """With the time of the condition that is there, so that it equals that one if there is nothing new."""
-    said = condition_of(rule)
-    is_on, reason, message = _told(rule, counts, said)
+    """Return the condition with the time of the existing one, so that both are equal if nothing has changed."""
+    known = condition_of(rule)
+    is_on, reason, message = _content(rule, counts, known)
     evicted = (
         f"{_number(counts.evicted, 'pod', 'pods')} evicted since starting the controller." if counts.evicted else ""
     )
@@ -52,31 +54,31 @@ def next_condition(rule: DeviceTaintRule, counts: Counts) -> Condition:
         reason=reason,
         message=" ".join(filter(None, (message, evicted))),
         observed_generation=rule.metadata.generation,
-        last_transition_time=said.last_transition_time if said else None,
+        last_transition_time=known.last_transition_time if known else None,
     )
 
 
-def _told(rule: DeviceTaintRule, counts: Counts, said: Condition | None) -> tuple[bool, str, str]:
-    """Status, reason and message."""
+def _content(rule: DeviceTaintRule, counts: Counts, known: Condition | None) -> tuple[bool, str, str]:
+    """Return status, reason and message."""
     match rule.spec.taint.effect:
         case "NoExecute" if counts.namespaces:
             need = _number(len(counts.namespaces), "pod needs", "pods need")
             return True, "PodsPendingEviction", f"{need} to be evicted in {_namespaces(counts)}."
         case "NoExecute":
-            return False, "Completed" if counts.evicted or _has_begun(rule, said) else "NotStarted", ""
+            return False, "Completed" if counts.evicted or _has_begun(rule, known) else "NotStarted", ""
         case "None":
             return False, "NoEffect", _dry_run(counts)
         case _:
             return False, "OtherEffect", OTHER
 
 
-def _has_begun(rule: DeviceTaintRule, said: Condition | None) -> bool:
-    """Before this controller was started."""
-    return said is not None and _is_current(said, rule) and (said.status == "True" or said.reason == "Completed")
+def _has_begun(rule: DeviceTaintRule, known: Condition | None) -> bool:
+    """Return True if the existing condition shows that evictions began, maybe before this controller started."""
+    return known is not None and _is_current(known, rule) and (known.status == "True" or known.reason == "Completed")
 
 
-def _is_current(said: Condition, rule: DeviceTaintRule) -> bool:
-    return said.observed_generation == rule.metadata.generation
+def _is_current(known: Condition, rule: DeviceTaintRule) -> bool:
+    return known.observed_generation == rule.metadata.generation
 
 
 def _dry_run(counts: Counts) -> str:

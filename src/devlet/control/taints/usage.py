@@ -1,27 +1,25 @@
-"""Who uses which devices: pods, through the claims that are reserved for them.
+"""Which pods use which devices, through the claims that are reserved for them.
 
-Claims that were made for extended resources are claims like all others here; the reference leaves them out.
-
-A pod that has no node, has ended or is being deleted uses nothing that it would have to leave.
+Claims for extended resources are handled like all others; Kubernetes leaves them out here. A pod that has no node, has
+finished or is being deleted uses no device that it would have to leave.
 """
 
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from devlet.cluster.informer import Key
+from devlet.cluster.informer import Changed
 from devlet.control.informers import BY_CLAIM, Informers
 from devlet.control.taints.device_taints import NO_EXECUTE, DeviceTaints, Taint, TaintsOf
 from devlet.control.taints.evictions import Eviction, eviction
-from devlet.control.taints.holders import Holders
 from devlet.control.taints.rule_status import Counts
-from devlet.objects.identifiers import DeviceIdentity
+from devlet.objects.identifiers import DeviceIdentity, ObjectKey
 from devlet.objects.pods.claims import claim_names, is_reserved_for
 from devlet.objects.types.claim import ResourceClaim
 from devlet.objects.types.pod import Pod
 from devlet.objects.types.taint_rule import DeviceTaintRule, DeviceTaintSelector
 
-__all__ = ["Usage"]
+__all__ = ["Holders", "Usage"]
 
 
 class Usage:
@@ -32,10 +30,10 @@ class Usage:
         informers.claims.on_change(self._holders.put)
 
     def users(self, selector: DeviceTaintSelector) -> list[Pod]:
-        """Pods that name a claim with such a device."""
+        """Return the pods that name a claim with a device which the selector matches."""
         return [pod for claim in self._holders.of(selector) for pod in self.users_of(claim)]
 
-    def users_of(self, claim: Key) -> list[Pod]:
+    def users_of(self, claim: ObjectKey) -> list[Pod]:
         namespace, name = claim
         return self._informers.pods.by_index(BY_CLAIM, f"{namespace}/{name}")
 
@@ -48,11 +46,11 @@ class Usage:
     def _may_use(self, pod: Pod, claim: ResourceClaim) -> bool:
         return is_reserved_for(claim, pod, workloads=self._workloads)
 
-    def _claims(self, keys: Iterable[Key]) -> Iterator[ResourceClaim]:
+    def _claims(self, keys: Iterable[ObjectKey]) -> Iterator[ResourceClaim]:
         return (claim for namespace, name in keys if (claim := self._informers.claims.get(name, namespace)))
 
     def dry_run(self, rule: DeviceTaintRule, taints: DeviceTaints) -> Counts:
-        """What the rule would do if its effect was NoExecute."""
+        """Count what the rule would do if its effect was NoExecute."""
         selector = rule.spec.device_selector
         if selector is None:
             return Counts()
@@ -68,6 +66,36 @@ class Usage:
         for slice_ in self._informers.slices.all():
             if taints.is_published(slice_):
                 yield from map(slice_.identity, slice_.spec.devices)
+
+
+class Holders:
+    """The claims that hold each device, found by a selector without a scan of all claims."""
+
+    def __init__(self) -> None:
+        self._claims: dict[DeviceIdentity, set[ObjectKey]] = {}
+
+    def put(self, change: Changed[ResourceClaim]) -> None:
+        before, after = _devices(change.old), _devices(change.new)
+        for device in before - after:
+            self._claims[device].remove(change.key)
+            if not self._claims[device]:
+                del self._claims[device]
+        for device in after - before:
+            self._claims.setdefault(device, set()).add(change.key)
+
+    def of(self, selector: DeviceTaintSelector) -> list[ObjectKey]:
+        """The claims that hold a device which the selector matches, each once, in order."""
+        return sorted({key for device in self._matching(selector) for key in self._claims[device]})
+
+    def _matching(self, selector: DeviceTaintSelector) -> Iterable[DeviceIdentity]:
+        if selector.driver is None or selector.pool is None or selector.device is None:
+            return (device for device in self._claims if selector.matches(device))
+        device = DeviceIdentity(selector.driver, selector.pool, selector.device)
+        return (device,) if device in self._claims else ()
+
+
+def _devices(claim: ResourceClaim | None) -> set[DeviceIdentity]:
+    return {result.identity for result in claim.results} if claim is not None else set()
 
 
 def _only(rule: DeviceTaintRule) -> TaintsOf:

@@ -1,4 +1,4 @@
-"""The claim controller over the real store: `World` makes objects, and knows when everything has come to rest."""
+"""The claim controller on a real store: `World` creates objects and waits until the controller is idle."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -29,7 +29,7 @@ Before = Callable[[str, Resource, Any], Awaitable[None]]
 
 
 class Watched:
-    """The store, with somebody who comes first: he may raise, wait, or do something himself."""
+    """The store, with a hook before each write that may raise, wait, or write itself."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -79,7 +79,7 @@ class World:
         return ClaimController(cluster, self.informers, self.recorder, self.clock, metrics or Registry(), settings)
 
     def working(self) -> Any:
-        """A block in which the controller runs."""
+        """Run the controller for the block."""
         return running(self.controller.run)
 
     async def template(self, name: str = "one-gpu", *, admin: bool = False, **metadata: Any) -> Document:
@@ -89,7 +89,7 @@ class World:
         return await self.store.create(RESOURCE_CLAIM_TEMPLATES, {"metadata": {"name": name}, "spec": inner}, NS)
 
     async def pod(self, name: str = "train", node: str = "", **entries: str) -> Document:
-        """Entries: a template's name, or a claim's behind a colon."""
+        """Create a pod. An entry is the name of a template, or the name of a claim after a colon."""
         container = {"name": "main", "image": "x", "resources": {"claims": [{"name": entry} for entry in entries]}}
         spec: Document = {
             "containers": [container],
@@ -114,7 +114,8 @@ class World:
     async def allocate(
         self, name: str, *pods: Document, others: list[Document] | None = None, selector: Document | None = None
     ) -> Document:
-        """As a scheduler does: first the finalizer, then devices and consumers. `selector` is a term for the nodes."""
+        """Allocate a claim as a scheduler does: first the finalizer, then devices and consumers. `selector` selects
+        nodes."""
         claim = await self.store.get(RESOURCE_CLAIMS, name, NS)
         finalizers = sorted({*claim["metadata"].get("finalizers", []), FINALIZER})
         await self.store.patch(RESOURCE_CLAIMS, name, MergePatch({"metadata": {"finalizers": finalizers}}), NS)
@@ -134,7 +135,7 @@ class World:
         await self.store.patch(PODS, name, MergePatch({"status": {"phase": phase}}), NS, subresource="status")
 
     async def record(self, name: str, **entries: str | None) -> None:
-        """Write into the pod's status which claims it has, as anybody might."""
+        """Write the names of claims into the pod's status, as any client may."""
         statuses = [{"name": e} | ({"resourceClaimName": c} if c else {}) for e, c in entries.items()]
         patch = MergePatch({"status": {"resourceClaimStatuses": statuses}})
         await self.store.patch(PODS, name, patch, NS, subresource="status")
@@ -162,7 +163,7 @@ class World:
         return [(event["reason"], event["message"]) for event in (await self.store.list(EVENTS, NS)).items]
 
     async def settled(self) -> None:
-        """Until nothing moves: all copies are complete, and for a while nobody works or writes."""
+        """Wait until all copies are complete and the controller has been idle for a while."""
         with deadline():
             quiet, seen = 0, -1
             while quiet < 20:
@@ -196,7 +197,7 @@ async def open_world(root: Path, *, garbage: bool = True) -> AsyncIterator[World
 
 @pytest.fixture
 async def world(root: Path, anyio_backend: str) -> AsyncIterator[World]:
-    """Without a garbage collector: what goes, the controller has removed."""
+    """A store without a garbage collector: whatever is deleted, the controller has deleted."""
     async with open_world(root, garbage=False) as world:
         yield world
 

@@ -4,7 +4,7 @@ import pytest
 
 from devlet.control.claims.claim_sync import ClaimSync
 from devlet.control.claims.known_claims import KnownClaims
-from devlet.control.claims.pod_fates import PodFates
+from devlet.control.claims.pod_outcomes import PodOutcomes
 from devlet.errors import Conflict
 from devlet.objects.documents import Document
 from devlet.objects.kinds import RESOURCE_CLAIMS, Resource
@@ -19,8 +19,8 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 
 def sync_of(world: "World") -> ClaimSync:
     cluster: Any = world.watched
-    fates = PodFates(cluster, world.informers.pods, 10)
-    return ClaimSync(cluster, world.informers, fates, KnownClaims(world.informers.claims))
+    outcomes = PodOutcomes(cluster, world.informers.pods, 10)
+    return ClaimSync(cluster, world.informers, outcomes, KnownClaims(world.informers.claims))
 
 
 async def needs_work(world: "World", name: str) -> bool:
@@ -34,7 +34,7 @@ def owned_by(pod: Document) -> Document:
     return {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
 
 
-async def test_a_claim_that_pods_use_needs_no_work_and_one_of_strangers_a_question(world: "World") -> None:
+async def test_a_claim_in_use_needs_no_work_and_one_of_unknown_pods_does(world: "World") -> None:
     await world.claim("shared")
     pod = await world.pod(gpu=":shared")
     await world.allocate("shared", pod)
@@ -44,7 +44,7 @@ async def test_a_claim_that_pods_use_needs_no_work_and_one_of_strangers_a_questi
     assert await needs_work(world, "strange")
 
 
-async def test_an_owner_whose_name_another_pod_has_is_asked_about_and_others_are_not(world: "World") -> None:
+async def test_the_api_is_asked_only_about_an_owner_whose_name_another_pod_has(world: "World") -> None:
     pod = await world.pod(gpu=":a")
     for name, owner in (
         ("a", owned_by(pod)),
@@ -55,7 +55,7 @@ async def test_an_owner_whose_name_another_pod_has_is_asked_about_and_others_are
     assert [await needs_work(world, name) for name in "abc"] == [False, True, False]
 
 
-async def test_a_claim_that_is_gone_before_its_turn_is_no_error(world: "World") -> None:
+async def test_a_claim_that_is_already_gone_is_not_an_error(world: "World") -> None:
     sync = sync_of(world)
     await sync.sync(NS, "never-was")
     await world.claim("early", finalizers=[FINALIZER])
@@ -72,7 +72,7 @@ async def test_a_claim_that_is_gone_before_its_turn_is_no_error(world: "World") 
 
 
 @pytest.mark.spec("DA-6.2b")
-async def test_a_claim_that_has_changed_in_the_meantime_is_not_written(world: "World") -> None:
+async def test_a_claim_that_has_changed_since_the_decision_is_not_written(world: "World") -> None:
     await world.claim("shared")
     await world.allocate("shared", others=[{"resource": "pods", "name": "gone", "uid": "u"}])
     await world.settled()
@@ -88,7 +88,7 @@ async def test_a_claim_that_has_changed_in_the_meantime_is_not_written(world: "W
 
 
 @pytest.mark.spec("DA-6.2d")
-async def test_an_unused_claim_of_a_pod_that_is_done_takes_two_writes_and_one_without_protection_one(
+async def test_removing_an_unused_claim_takes_two_writes_or_one_without_our_finalizer(
     world: "World",
 ) -> None:
     pod = await world.pod(gpu=":a")

@@ -52,7 +52,7 @@ async def test_a_pod_gets_a_claim_for_each_template_entry_and_its_status_names_t
     assert world.watched.writes.count(("patch", "pods")) == 1
 
 
-async def test_pods_that_were_there_before_get_their_claims_too(world: "World") -> None:
+async def test_pods_that_exist_at_the_start_get_their_claims(world: "World") -> None:
     await world.template()
     await world.pod(gpu="one-gpu")
     async with world.working():
@@ -61,7 +61,7 @@ async def test_pods_that_were_there_before_get_their_claims_too(world: "World") 
 
 
 @pytest.mark.spec("DA-6.1b")
-async def test_what_is_recorded_exists_and_is_owned_is_left_alone(world: "World") -> None:
+async def test_a_recorded_claim_of_the_pod_is_kept(world: "World") -> None:
     await world.template()
     async with world.working():
         await world.pod(gpu="one-gpu")
@@ -73,7 +73,7 @@ async def test_what_is_recorded_exists_and_is_owned_is_left_alone(world: "World"
 
 
 @pytest.mark.spec("DA-6.1b")
-async def test_a_claim_that_somebody_deletes_while_the_pod_waits_is_made_anew(world: "World") -> None:
+async def test_a_claim_that_is_deleted_while_the_pod_waits_is_created_again(world: "World") -> None:
     await world.template()
     async with world.working():
         await world.pod(gpu="one-gpu")
@@ -86,19 +86,19 @@ async def test_a_claim_that_somebody_deletes_while_the_pod_waits_is_made_anew(wo
 
 
 @pytest.mark.spec("DA-6.1b")
-async def test_a_foreign_claim_in_the_status_is_replaced_and_left_as_it_is(world: "World") -> None:
+async def test_a_recorded_claim_of_another_pod_is_replaced_and_not_changed(world: "World") -> None:
     await world.template()
-    await world.claim("somebody-elses")
+    await world.claim("foreign")
     await world.pod(gpu="one-gpu")
-    await world.record("train", gpu="somebody-elses")
+    await world.record("train", gpu="foreign")
     async with world.working():
         await world.settled()
         name = (await world.recorded())["gpu"]
-        assert name != "somebody-elses" and (await world.claims()).keys() == {name, "somebody-elses"}
+        assert name != "foreign" and (await world.claims()).keys() == {name, "foreign"}
 
 
 @pytest.mark.spec("DA-6.1b")
-async def test_an_entry_that_needs_no_claim_gets_none_and_keeps_saying_so(world: "World") -> None:
+async def test_an_entry_recorded_as_needing_no_claim_gets_none(world: "World") -> None:
     await world.template()
     await world.pod(gpu="one-gpu", nic="one-gpu")
     await world.record("train", gpu=None)
@@ -110,7 +110,7 @@ async def test_an_entry_that_needs_no_claim_gets_none_and_keeps_saying_so(world:
 
 
 @pytest.mark.spec("DA-6.1c")
-async def test_a_claim_whose_recording_failed_is_adopted_and_not_made_twice(world: "World") -> None:
+async def test_a_claim_that_could_not_be_recorded_is_adopted_later(world: "World") -> None:
     await world.template()
     failures = 3
 
@@ -131,7 +131,7 @@ async def test_a_claim_whose_recording_failed_is_adopted_and_not_made_twice(worl
 
 
 @pytest.mark.spec("DA-6.1c")
-async def test_a_controller_that_died_between_claim_and_status_is_succeeded_by_one_that_adopts(world: "World") -> None:
+async def test_a_claim_that_was_not_recorded_before_a_crash_is_adopted_by_the_next_controller(world: "World") -> None:
     await world.template()
 
     async def refuse(verb: str, resource: Resource, args: Any) -> None:
@@ -197,7 +197,7 @@ async def test_labels_annotations_and_spec_come_from_the_template_which_stays_as
 
 
 @pytest.mark.spec("DA-6.1e")
-async def test_a_missing_template_is_told_and_when_it_comes_the_pod_has_its_claim_at_once(world: "World") -> None:
+async def test_a_missing_template_is_reported_and_the_claim_is_created_when_it_is(world: "World") -> None:
     async with world.working():
         await world.pod(gpu="later")
         await world.settled()
@@ -210,7 +210,7 @@ async def test_a_missing_template_is_told_and_when_it_comes_the_pod_has_its_clai
 
 
 @pytest.mark.spec("DA-6.1e")
-async def test_what_can_be_made_is_made_and_recorded_though_another_entry_has_to_wait(world: "World") -> None:
+async def test_claims_are_created_and_recorded_even_if_another_entry_has_to_wait(world: "World") -> None:
     await world.template()
     async with world.working():
         await world.pod(gpu="one-gpu", nic="later")
@@ -224,7 +224,7 @@ async def test_what_can_be_made_is_made_and_recorded_though_another_entry_has_to
 
 
 @pytest.mark.spec("DA-6.1e")
-async def test_a_refused_creation_is_told_counted_and_tried_again(world: "World") -> None:
+async def test_a_refused_creation_is_reported_counted_and_retried(world: "World") -> None:
     await world.template()
     refusals = 2
 
@@ -242,8 +242,11 @@ async def test_a_refused_creation_is_told_counted_and_tried_again(world: "World"
         await world.clock.advance(10)
         await world.settled()
         assert len(await world.claims()) == 1
-        told = ("FailedResourceClaimCreation", "PodResourceClaim gpu: create ResourceClaim train-gpu-: quota exceeded")
-        assert await world.events() == [told]
+        expected = (
+            "FailedResourceClaimCreation",
+            "PodResourceClaim gpu: create ResourceClaim train-gpu-: quota exceeded",
+        )
+        assert await world.events() == [expected]
     shown = world.metrics.text()
     assert 'resourceclaim_controller_creates_total{status="failure",admin_access="false"} 2\n' in shown
     assert 'resourceclaim_controller_creates_total{status="success",admin_access="false"} 1\n' in shown
@@ -286,7 +289,7 @@ async def test_a_pod_that_has_a_node_already_is_added_to_its_allocated_claims(wo
 
 
 @pytest.mark.spec("DA-6.1g")
-async def test_reservations_of_pods_without_a_node_are_the_schedulers_business(world: "World") -> None:
+async def test_claims_are_not_reserved_for_pods_without_a_node(world: "World") -> None:
     await world.claim("shared")
     async with world.working():
         await world.pod(gpu=":shared")
@@ -326,7 +329,7 @@ async def test_a_claim_is_reserved_when_the_node_gets_the_label_that_its_allocat
 
 
 @pytest.mark.spec("DA-6.1g")
-async def test_more_consumers_than_allowed_are_told_and_admitted_when_one_goes(world: "World") -> None:
+async def test_a_pod_waits_for_a_claim_with_the_maximum_of_consumers_and_says_so(world: "World") -> None:
     await world.claim("shared")
     others = [{"apiGroup": "example.com", "resource": "jobs", "name": f"j{i}", "uid": f"u{i}"} for i in range(255)]
     first = await world.pod("first", node="n1", gpu=":shared")
@@ -375,7 +378,7 @@ async def test_a_finished_pod_is_dropped_from_a_claim_and_the_others_stay(world:
 
 
 @pytest.mark.spec("DA-6.2a")
-async def test_removed_replaced_and_never_scheduled_pods_are_dropped_and_running_ones_kept(world: "World") -> None:
+async def test_deleted_replaced_and_never_scheduled_pods_are_removed_and_running_ones_kept(world: "World") -> None:
     await world.claim("shared")
     pods = [await world.pod(name, gpu=":shared") for name in ("removed", "replaced", "ending", "ends-on-a-node")]
     await world.bind("ends-on-a-node")
@@ -395,7 +398,7 @@ async def test_removed_replaced_and_never_scheduled_pods_are_dropped_and_running
 async def test_the_api_is_asked_about_a_pod_that_was_never_seen_and_only_then(world: "World") -> None:
     await world.claim("shared")
     seen = await world.pod("seen", gpu=":shared")
-    stranger = {"resource": "pods", "name": "stranger", "uid": "nobody-knows"}
+    stranger = {"resource": "pods", "name": "stranger", "uid": "unknown"}
     async with world.working():
         await world.allocate("shared", seen)
         await world.remove("seen")
@@ -408,7 +411,7 @@ async def test_the_api_is_asked_about_a_pod_that_was_never_seen_and_only_then(wo
 
 
 @pytest.mark.spec("DA-6.2a")
-async def test_reservations_of_pods_that_went_while_nobody_looked_are_dropped_at_the_start(world: "World") -> None:
+async def test_reservations_of_pods_that_are_gone_are_removed_at_the_start(world: "World") -> None:
     await world.claim("shared")
     gone, replaced = await world.pod("gone", gpu=":shared"), await world.pod("replaced", gpu=":shared")
     await world.allocate("shared", gone, replaced)
@@ -421,7 +424,7 @@ async def test_reservations_of_pods_that_went_while_nobody_looked_are_dropped_at
 
 
 @pytest.mark.spec("DA-6.2b", "DA-6.3")
-async def test_the_last_consumer_takes_the_allocation_and_the_finalizer_with_it(world: "World") -> None:
+async def test_allocation_and_finalizer_are_removed_with_the_last_consumer(world: "World") -> None:
     await world.claim("shared", finalizers=["example.com/mine"])
     pod = await world.pod(gpu=":shared")
     async with world.working():
@@ -438,7 +441,7 @@ async def test_the_last_consumer_takes_the_allocation_and_the_finalizer_with_it(
 
 
 @pytest.mark.spec("DA-6.2b")
-async def test_a_claim_that_nobody_ever_used_keeps_its_allocation(world: "World") -> None:
+async def test_a_claim_that_was_never_reserved_keeps_its_allocation(world: "World") -> None:
     await world.claim("early")
     async with world.working():
         await world.allocate("early")
@@ -448,7 +451,7 @@ async def test_a_claim_that_nobody_ever_used_keeps_its_allocation(world: "World"
 
 
 @pytest.mark.spec("DA-6.2b")
-async def test_without_the_finalizer_the_allocation_is_not_ours_to_take(world: "World") -> None:
+async def test_a_claim_without_our_finalizer_is_not_deallocated(world: "World") -> None:
     await world.claim("theirs")
     pod = await world.pod(gpu=":theirs")
     await world.allocate("theirs", pod)
@@ -461,7 +464,7 @@ async def test_without_the_finalizer_the_allocation_is_not_ours_to_take(world: "
 
 
 @pytest.mark.spec("DA-6.2b")
-async def test_whoever_reserves_the_claim_at_the_last_moment_keeps_it(world: "World") -> None:
+async def test_a_reservation_at_the_last_moment_is_kept(world: "World") -> None:
     await world.claim("shared")
     first, second = await world.pod("first", gpu=":shared"), await world.pod("second", gpu=":shared")
     await world.allocate("shared", first)
@@ -483,7 +486,7 @@ async def test_whoever_reserves_the_claim_at_the_last_moment_keeps_it(world: "Wo
 
 @pytest.mark.spec("DA-6.2c")
 @pytest.mark.parametrize("allocated", [True, False])
-async def test_a_claim_that_is_deleted_and_used_by_nobody_goes(world: "World", allocated: bool) -> None:
+async def test_an_unused_claim_that_is_being_deleted_is_released(world: "World", allocated: bool) -> None:
     await world.claim("early", finalizers=[FINALIZER])
     if allocated:
         await world.allocate("early")
@@ -494,7 +497,7 @@ async def test_a_claim_that_is_deleted_and_used_by_nobody_goes(world: "World", a
 
 
 @pytest.mark.spec("DA-6.2c")
-async def test_a_deleted_claim_for_which_somebody_else_waits_too_is_deallocated(world: "World") -> None:
+async def test_a_claim_with_another_finalizer_is_deallocated_when_it_is_deleted(world: "World") -> None:
     await world.claim("early", finalizers=["example.com/mine"])
     await world.allocate("early")
     async with world.working():
@@ -505,7 +508,7 @@ async def test_a_deleted_claim_for_which_somebody_else_waits_too_is_deallocated(
 
 
 @pytest.mark.spec("DA-6.2c")
-async def test_a_deleted_claim_stays_as_long_as_it_is_used(world: "World") -> None:
+async def test_a_deleted_claim_stays_as_long_as_it_is_in_use(world: "World") -> None:
     await world.claim("shared")
     pod = await world.pod(node="n1", gpu=":shared")
     async with world.working():
@@ -519,7 +522,7 @@ async def test_a_deleted_claim_stays_as_long_as_it_is_used(world: "World") -> No
 
 
 @pytest.mark.spec("DA-6.2d")
-async def test_claims_made_for_a_pod_go_with_the_end_of_its_work_and_are_not_made_again(world: "World") -> None:
+async def test_claims_of_a_finished_pod_are_deleted_and_not_created_again(world: "World") -> None:
     await world.template()
     async with world.working():
         pod = await world.pod(node="n1", gpu="one-gpu", nic="one-gpu")
@@ -533,7 +536,7 @@ async def test_claims_made_for_a_pod_go_with_the_end_of_its_work_and_are_not_mad
 
 
 @pytest.mark.spec("DA-6.2d")
-async def test_a_claim_that_another_pod_still_uses_outlives_its_owner_s_work(world: "World") -> None:
+async def test_a_claim_that_another_pod_uses_is_not_deleted_with_its_owner(world: "World") -> None:
     await world.template()
     async with world.working():
         pod = await world.pod(node="n1", gpu="one-gpu")
@@ -550,7 +553,7 @@ async def test_a_claim_that_another_pod_still_uses_outlives_its_owner_s_work(wor
 
 
 @pytest.mark.spec("DA-6.2d")
-async def test_a_pod_that_is_made_anew_under_the_same_name_gets_claims_of_its_own(world: "World") -> None:
+async def test_a_new_pod_of_the_same_name_gets_its_own_claims(world: "World") -> None:
     await world.template()
     async with world.working():
         pod = await world.pod(node="n1", gpu="one-gpu")
@@ -565,7 +568,7 @@ async def test_a_pod_that_is_made_anew_under_the_same_name_gets_claims_of_its_ow
 
 
 @pytest.mark.spec("DA-6.2d")
-async def test_a_pod_that_is_replaced_before_its_claims_are_recorded_leaves_nothing(world: "World") -> None:
+async def test_a_pod_that_is_replaced_before_its_claims_are_recorded_leaves_no_claims(world: "World") -> None:
     await world.template()
 
     async def replace(verb: str, resource: Resource, args: Any) -> None:
@@ -585,7 +588,7 @@ async def test_a_pod_that_is_replaced_before_its_claims_are_recorded_leaves_noth
 
 
 @pytest.mark.spec("DA-6.2d")
-async def test_the_claim_of_a_replaced_pod_goes_though_nobody_saw_the_pod_go(world: "World") -> None:
+async def test_the_claim_of_a_replaced_pod_is_deleted_even_if_the_deletion_was_not_observed(world: "World") -> None:
     await world.template()
     async with world.working():
         await world.pod(gpu="one-gpu")
@@ -599,7 +602,7 @@ async def test_the_claim_of_a_replaced_pod_goes_though_nobody_saw_the_pod_go(wor
 
 
 @pytest.mark.spec("DA-6.2d")
-async def test_the_claim_of_a_pod_that_nobody_knows_is_left_to_the_garbage_collector(world: "World") -> None:
+async def test_the_claim_of_an_unknown_pod_is_left_to_the_garbage_collector(world: "World") -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "unknown", "uid": "u", "controller": True}
     await world.claim("orphan", ownerReferences=[owner])
     async with world.working():
@@ -610,7 +613,7 @@ async def test_the_claim_of_a_pod_that_nobody_knows_is_left_to_the_garbage_colle
 
 @pytest.mark.spec("DA-6.2e")
 @pytest.mark.parametrize("removed", [True, False])
-async def test_the_claim_for_extended_resources_goes_with_its_pod(world: "World", removed: bool) -> None:
+async def test_the_claim_for_extended_resources_is_deleted_with_its_pod(world: "World", removed: bool) -> None:
     spec = {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"example.com/gpu": "1"}}}]}
     pod = await world.store.create(PODS, {"metadata": {"name": "train"}, "spec": spec}, NS)
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "train", "uid": pod["metadata"]["uid"], "controller": True}
@@ -630,7 +633,7 @@ async def test_the_claim_for_extended_resources_goes_with_its_pod(world: "World"
         assert world.watched.questions == 0
 
 
-async def test_a_controller_that_runs_again_sees_what_happened_in_between(world: "World") -> None:
+async def test_a_controller_that_runs_again_handles_the_changes_in_between(world: "World") -> None:
     await world.template()
     async with world.working():
         await world.settled()
@@ -646,7 +649,7 @@ async def test_a_controller_that_runs_again_sees_what_happened_in_between(world:
         assert await world.claims() == {}
 
 
-async def test_what_was_made_is_remembered_only_until_the_copy_has_it(world: "World") -> None:
+async def test_created_claims_are_remembered_only_until_the_copy_has_them(world: "World") -> None:
     made = await world.claim("made")
     async with world.working():
         await world.settled()

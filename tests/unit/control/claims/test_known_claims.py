@@ -25,9 +25,9 @@ async def made(world: "World") -> tuple[Pod, ResourceClaim]:
 
 
 @pytest.mark.spec("DA-6.1c")
-async def test_what_we_made_is_known_before_the_copy_has_it(world: "World") -> None:
+async def test_a_created_claim_is_known_before_the_copy_has_it(world: "World") -> None:
     pod, claim = await made(world)
-    copy = Informers(world.store).claims  # does not run: it is late
+    copy = Informers(world.store).claims  # does not run, so its copy is outdated
     known = KnownClaims(copy)
     copy.version = "1"
     assert known.made_for(pod, "gpu") is None
@@ -37,9 +37,9 @@ async def test_what_we_made_is_known_before_the_copy_has_it(world: "World") -> N
 
 
 @pytest.mark.spec("DA-6.1c")
-async def test_the_copy_has_the_last_word_when_it_has_come_so_far(world: "World") -> None:
+async def test_the_copy_counts_once_it_has_reached_the_version(world: "World") -> None:
     pod, claim = await made(world)
-    copy = Informers(world.store).claims  # does not run: it is late
+    copy = Informers(world.store).claims  # does not run, so its copy is outdated
     known = KnownClaims(copy)
     copy.version = "1"
     known.made(claim)
@@ -49,7 +49,7 @@ async def test_the_copy_has_the_last_word_when_it_has_come_so_far(world: "World"
     assert known.get(claim.name, NS) is None
 
 
-async def test_what_was_delivered_is_forgotten(world: "World") -> None:
+async def test_a_created_claim_is_forgotten_once_it_was_observed(world: "World") -> None:
     _, claim = await made(world)
     copy = Informers(world.store).claims
     known = KnownClaims(copy)
@@ -59,7 +59,7 @@ async def test_what_was_delivered_is_forgotten(world: "World") -> None:
     assert known.get(claim.name, NS) is None and not known._made_for
 
 
-async def test_claims_of_the_copy_are_found_unless_they_are_about_to_go(world: "World") -> None:
+async def test_claims_of_the_copy_are_found_unless_they_are_being_deleted(world: "World") -> None:
     pod, claim = await made(world)
     await world.settled()
     known = KnownClaims(world.informers.claims)

@@ -83,7 +83,7 @@ def test_entries_of_templates_are_missing_until_a_claim_of_the_pod_is_recorded_f
     assert missing(pod(GPU, gpu=None), claims()) == []
 
 
-def test_an_entry_that_says_nothing_is_missing_so_that_it_is_told() -> None:
+def test_an_invalid_entry_counts_as_missing_so_that_it_is_reported() -> None:
     assert missing(pod(NEITHER), claims()) == [NEITHER]
 
 
@@ -106,7 +106,7 @@ def test_a_pod_with_a_node_lacks_reservations_of_its_allocated_claims() -> None:
 
 
 @pytest.mark.spec("DA-6.1g")
-def test_a_claim_that_two_entries_name_is_reserved_once_and_a_foreign_one_never() -> None:
+def test_a_claim_of_two_entries_is_reserved_once_and_one_of_another_pod_never() -> None:
     shared = claim("shared", "", "", allocated=True)
     twice = PodResourceClaim(name="again", resource_claim_name="shared")
     assert unreserved(pod(NAMED, twice, node="n"), claims(shared)) == [shared]
@@ -120,7 +120,7 @@ def test_the_recorded_name_of_an_entry_may_be_missing() -> None:
 
 
 @pytest.mark.spec("DA-6.1c")
-def test_a_claim_is_surplus_if_its_entry_has_another_one_that_is_there_and_the_pods_own() -> None:
+def test_a_claim_is_surplus_if_its_entry_has_another_claim_of_the_pod() -> None:
     mine, twin = claim("c"), claim("twin")
     assert is_surplus(twin, pod(GPU, gpu="c"), claims(mine, twin))
     assert not is_surplus(mine, pod(GPU, gpu="c"), claims(mine, twin))
@@ -137,5 +137,5 @@ def test_a_claim_for_extended_resources_is_surplus_if_its_pod_has_a_node_and_doe
     assert is_surplus(left, pod(node="n1", extended="other"), claims(left))
     assert is_surplus(left, pod(node="n1"), claims(left))
     assert not is_surplus(left, pod(node="n1", extended="left"), claims(left))
-    assert not is_surplus(left, pod(), claims(left))  # somebody may be about to say that it is used
+    assert not is_surplus(left, pod(), claims(left))  # its pod's status may be written next
     assert not is_surplus(claim("left", "another-pod", extended=True), pod(node="n1"), claims(left))

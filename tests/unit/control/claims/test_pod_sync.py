@@ -31,12 +31,12 @@ def sync_of(world: "World", informers: Informers | None = None) -> PodSync:
     return PodSync(cluster, writer, informers, KnownClaims(informers.claims), world.recorder, metrics)
 
 
-async def test_a_pod_that_is_gone_before_its_turn_needs_nothing(world: "World") -> None:
+async def test_a_pod_that_is_already_gone_is_not_an_error(world: "World") -> None:
     await sync_of(world).sync(NS, "never-was")
     assert world.watched.writes == []
 
 
-async def test_only_pods_with_something_to_do_need_work(world: "World") -> None:
+async def test_only_pods_with_missing_claims_need_work(world: "World") -> None:
     await world.claim("shared")
     pods = [
         view(Pod, await world.pod("without")),
@@ -47,12 +47,12 @@ async def test_only_pods_with_something_to_do_need_work(world: "World") -> None:
 
 
 @pytest.mark.spec("DA-6.1b")
-async def test_a_recorded_claim_that_only_our_copy_lacks_is_not_made_again(world: "World") -> None:
+async def test_a_recorded_claim_that_only_our_copy_lacks_is_not_created_again(world: "World") -> None:
     template = await world.template()
     informers = Informers(world.store)
     async with informers.running():
         await world.settled()
-    # The copy of the claims stands still from here on; the one of the pods goes on.
+    # From here on, only the copy of the pods is updated, not the one of the claims.
     informers.pods = world.informers.pods
     pod = view(Pod, await world.pod(gpu="one-gpu"))
     made = await world.store.create(RESOURCE_CLAIMS, claim_from_template(template, pod, "gpu"), NS)
@@ -64,7 +64,7 @@ async def test_a_recorded_claim_that_only_our_copy_lacks_is_not_made_again(world
 
 
 @pytest.mark.spec("DA-6.1f")
-async def test_a_pod_that_has_gone_in_the_meantime_is_not_written_and_a_new_one_of_its_name_neither(
+async def test_neither_a_deleted_pod_nor_a_new_one_of_its_name_is_written(
     world: "World",
 ) -> None:
     await world.template()

@@ -1,4 +1,4 @@
-"""Whatever happens, in whatever order: when it is over, every pod has its claims and nobody else has any."""
+"""Random histories of pods and claims. At the end every pod has its claims, and there are no others."""
 
 import shutil
 import tempfile
@@ -48,7 +48,7 @@ STEPS = st.lists(
 
 
 class Losses:
-    """Requests that do not arrive, or whose answers do not."""
+    """Requests that are lost, or whose answers are lost."""
 
     def __init__(self, world: "World") -> None:
         self.requests = 0
@@ -68,14 +68,14 @@ class Losses:
     async def _do(self, verb: str, resource: Resource, args: Any) -> None:
         more = {"subresource": "status"} if verb == "patch" and "status" in args[1].document else {}
         if verb == "patch" and resource == PODS:
-            return  # a lost answer to an apply differs in nothing from a lost request: it can be repeated
+            return  # apply can be repeated, so a lost answer is like a lost request
         await getattr(self._world.store, verb)(resource, *args, **more)
 
 
 @settings(max_examples=15)
 @given(steps=STEPS)
 @pytest.mark.spec("DA-6.3")
-def test_after_any_history_pods_have_their_claims_and_nothing_is_left_of_others(
+def test_after_any_history_pods_have_their_claims_and_no_others_are_left(
     new_world: Callable[..., Any], steps: list[tuple[Any, ...]]
 ) -> None:
     _take_all(new_world, steps)
@@ -84,7 +84,7 @@ def test_after_any_history_pods_have_their_claims_and_nothing_is_left_of_others(
 @pytest.mark.long
 @settings(max_examples=400)
 @given(steps=STEPS)
-def test_after_any_of_many_histories_the_same_is_true(
+def test_after_any_of_many_histories_pods_have_their_claims_and_no_others_are_left(
     new_world: Callable[..., Any], steps: list[tuple[Any, ...]]
 ) -> None:
     _take_all(new_world, steps)
@@ -112,11 +112,11 @@ async def _walk(new_world: Callable[..., Any], root: Path, steps: list[tuple[Any
                 world.controller = world.new_controller()
         losses.requests = losses.answers = 0
         async with running(world.controller.run):
-            for _ in range(3):  # what failed is tried again
+            for _ in range(3):  # retries are due
                 await world.settled()
                 await world.clock.advance(10)
             await world.settled()
-            # `settled` knows nothing of the garbage collector, which may still be at work
+            # `settled` does not wait for the garbage collector
             await until(partial(_wrong, world), lambda wrong: not wrong)
 
 
@@ -161,7 +161,7 @@ async def _take(step: tuple[Any, ...], world: "World", losses: Losses) -> None:
 
 
 async def _schedule(world: "World", name: str) -> None:
-    """Devices and a reservation for each claim, then a node; a claim is never given away without a consumer."""
+    """Allocate and reserve each claim in one write, then bind the pod."""
     pod = await world.store.get(PODS, name, NS)
     recorded = await world.recorded(name)
     for entry in pod["spec"]["resourceClaims"]:
@@ -199,14 +199,14 @@ async def _check(world: "World") -> None:
     for claim in claims.values():
         consumers = [consumer["uid"] for consumer in claim["status"].get("reservedFor", [])]
         assert living.keys() >= set(consumers), "reserved for a pod that is gone"
-        assert consumers or "allocation" not in claim["status"], "allocated, and nobody uses it"
+        assert consumers or "allocation" not in claim["status"], "allocated without consumers"
         for owner in claim["metadata"].get("ownerReferences", []):
             assert owner["uid"] in living, "made for a pod that is gone"
     assert all(number == 1 for number in _entries(claims, starting).values()), "two claims for one entry"
 
 
 def _entries(claims: dict[str, Document], pods: dict[str, Document]) -> Counter[tuple[str, str]]:
-    """Of these pods, and how many claims were made for each. A pod that ends takes all of them with it."""
+    """Return the entries of these pods with the number of claims for each. A finished pod has none."""
     return Counter(
         (owner["uid"], claim["metadata"]["annotations"]["resource.kubernetes.io/pod-claim-name"])
         for claim in claims.values()

@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from devlet.control.claims.pod_fates import Fate
+from devlet.control.claims.pod_outcomes import PodOutcome
 from devlet.control.claims.release import Release, is_pod, owning_pod, plan
 from devlet.objects.claims.from_template import DELETE_PROTECTION
 from devlet.objects.types.claim import AllocationResult, ConsumerReference, ResourceClaim, ResourceClaimStatus
@@ -38,21 +38,30 @@ def claim(
 
 
 @pytest.mark.spec("DA-6.2a")
-def test_consumers_that_are_over_are_dropped_and_all_others_kept() -> None:
-    fates = {"done": Fate.DONE, "gone": Fate.GONE, "lives": Fate.LIVES, "maybe": Fate.UNKNOWN, "g": Fate.GONE}
-    found = plan(claim(pod("done"), pod("lives"), pod("gone"), pod("maybe"), GROUP), fates)
+def test_consumers_that_are_done_are_removed_and_all_others_kept() -> None:
+    outcomes = {
+        "done": PodOutcome.FINISHED,
+        "gone": PodOutcome.GONE,
+        "lives": PodOutcome.ALIVE,
+        "maybe": PodOutcome.UNKNOWN,
+        "g": PodOutcome.GONE,
+    }
+    found = plan(claim(pod("done"), pod("lives"), pod("gone"), pod("maybe"), GROUP), outcomes)
     assert found == Release((pod("lives"), pod("maybe"), GROUP))
     assert not is_pod(GROUP)
 
 
 def test_a_claim_in_use_stays_as_it_is_even_if_it_is_being_deleted() -> None:
     for deleting in (True, False):
-        assert plan(claim(pod("a"), deleting=deleting, owner=OWNER), {"a": Fate.LIVES, "owner": Fate.GONE}) is None
+        assert (
+            plan(claim(pod("a"), deleting=deleting, owner=OWNER), {"a": PodOutcome.ALIVE, "owner": PodOutcome.GONE})
+            is None
+        )
 
 
 @pytest.mark.spec("DA-6.2b")
-def test_when_the_last_one_goes_the_claim_is_deallocated_and_set_free() -> None:
-    gone = {"a": Fate.GONE}
+def test_a_claim_is_deallocated_with_its_last_consumer() -> None:
+    gone = {"a": PodOutcome.GONE}
     assert plan(claim(pod("a")), gone) == Release((), deallocate=True, unprotect=True)
     assert plan(claim(pod("a"), finalizers=()), gone) == Release(())
     assert plan(claim(pod("a"), finalizers=("x",)), gone) == Release(())
@@ -65,9 +74,9 @@ def test_a_claim_that_was_not_in_use_is_left_alone() -> None:
 
 
 @pytest.mark.spec("DA-6.2c")
-def test_a_deleted_claim_goes_with_one_write_unless_somebody_else_holds_it() -> None:
+def test_a_deleted_claim_takes_one_write_unless_it_has_another_finalizer() -> None:
     for consumers, allocated in product(((), (pod("a"),)), (True, False)):
-        found = plan(claim(*consumers, allocated=allocated, deleting=True), {"a": Fate.GONE})
+        found = plan(claim(*consumers, allocated=allocated, deleting=True), {"a": PodOutcome.GONE})
         assert found == Release(unprotect=True)
     held = (*MINE, "x")
     assert plan(claim(deleting=True, finalizers=held), {}) == Release((), deallocate=True, unprotect=True)
@@ -76,26 +85,26 @@ def test_a_deleted_claim_goes_with_one_write_unless_somebody_else_holds_it() -> 
 
 
 @pytest.mark.spec("DA-6.2d")
-@pytest.mark.parametrize("fate", [Fate.DONE, Fate.GONE])
-def test_a_claim_whose_owner_is_over_is_deleted(fate: Fate) -> None:
-    fates = {"owner": fate}
-    assert plan(claim(pod("owner"), owner=OWNER), fates) == Release(delete=True, unprotect=True)
-    assert plan(claim(owner=OWNER, finalizers=()), fates) == Release(delete=True)
-    assert plan(claim(owner=OWNER, deleting=True), fates) == Release(unprotect=True)
-    held = plan(claim(pod("owner"), owner=OWNER, finalizers=(*MINE, "x")), fates)
+@pytest.mark.parametrize("outcome", [PodOutcome.FINISHED, PodOutcome.GONE])
+def test_a_claim_whose_owner_is_done_is_deleted(outcome: PodOutcome) -> None:
+    outcomes = {"owner": outcome}
+    assert plan(claim(pod("owner"), owner=OWNER), outcomes) == Release(delete=True, unprotect=True)
+    assert plan(claim(owner=OWNER, finalizers=()), outcomes) == Release(delete=True)
+    assert plan(claim(owner=OWNER, deleting=True), outcomes) == Release(unprotect=True)
+    held = plan(claim(pod("owner"), owner=OWNER, finalizers=(*MINE, "x")), outcomes)
     assert held == Release((), deallocate=True, delete=True, unprotect=True)
 
 
 @pytest.mark.spec("DA-6.2d")
-@pytest.mark.parametrize("fates", [{"owner": Fate.LIVES}, {"owner": Fate.UNKNOWN}, {}])
-def test_a_claim_whose_owner_lives_or_is_unknown_stays(fates: dict[str, Fate]) -> None:
-    assert plan(claim(owner=OWNER, allocated=False), fates) is None
-    released = plan(claim(pod("a"), owner=OWNER), fates | {"a": Fate.GONE})
+@pytest.mark.parametrize("outcomes", [{"owner": PodOutcome.ALIVE}, {"owner": PodOutcome.UNKNOWN}, {}])
+def test_a_claim_whose_owner_is_alive_or_unknown_is_kept(outcomes: dict[str, PodOutcome]) -> None:
+    assert plan(claim(owner=OWNER, allocated=False), outcomes) is None
+    released = plan(claim(pod("a"), owner=OWNER), outcomes | {"a": PodOutcome.GONE})
     assert released == Release((), deallocate=True, unprotect=True)
 
 
-def test_a_surplus_claim_goes_unless_it_has_devices() -> None:
-    lives = {"owner": Fate.LIVES}
+def test_a_surplus_claim_is_deleted_unless_it_is_allocated() -> None:
+    lives = {"owner": PodOutcome.ALIVE}
     assert plan(claim(owner=OWNER, allocated=False), lives, surplus=True) == Release(delete=True, unprotect=True)
     assert plan(claim(owner=OWNER), lives, surplus=True) is None
 
@@ -107,16 +116,16 @@ def test_only_the_controlling_pod_is_an_owner(change: dict[str, object]) -> None
     fields = {"api_version": "v1", "kind": "Pod", "name": "owner", "uid": "owner", "controller": True} | change
     other = OwnerReference(**fields)  # type: ignore[arg-type]
     assert owning_pod(claim(owner=other)) is None and owning_pod(claim(owner=OWNER)) == OWNER
-    assert plan(claim(owner=other), {"owner": Fate.GONE}) is None
+    assert plan(claim(owner=other), {"owner": PodOutcome.GONE}) is None
 
 
-def test_what_was_carried_out_needs_no_second_time() -> None:
-    """Each state to which a plan leads, step by step, leads to the end."""
+def test_a_release_that_was_done_is_not_planned_again() -> None:
+    """Carrying out a plan step by step ends in a state without a plan."""
     for finalizers, deleting, allocated in product(((), MINE, ("x",), (*MINE, "x")), (True, False), (True, False)):
-        for consumers, fate in product(((), (pod("a"),)), (Fate.LIVES, Fate.DONE)):
+        for consumers, outcome in product(((), (pod("a"),)), (PodOutcome.ALIVE, PodOutcome.FINISHED)):
             state = claim(*consumers, allocated=allocated, finalizers=finalizers, deleting=deleting, owner=OWNER)
-            fates = {"a": Fate.GONE, "owner": fate}
-            if (found := plan(state, fates)) is None:
+            outcomes = {"a": PodOutcome.GONE, "owner": outcome}
+            if (found := plan(state, outcomes)) is None:
                 continue
             left = tuple(f for f in finalizers if not (found.unprotect and f == DELETE_PROTECTION))
             ends = deleting or found.delete
@@ -129,4 +138,4 @@ def test_what_was_carried_out_needs_no_second_time() -> None:
                 deleting=ends,
                 owner=OWNER,
             )
-            assert plan(after, fates) is None
+            assert plan(after, outcomes) is None

@@ -1,9 +1,9 @@
-"""What people get wrong: the pod says so, nobody else is disturbed, and it is scheduled the moment that is possible."""
+"""Invalid input: the pod says why it waits, other pods are not affected, and it is scheduled as soon as possible."""
 
 import pytest
 
 from devlet.cluster.client import MergePatch
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes, SearchLimits, Settings
 from devlet.errors import DevletError
 from devlet.objects import kinds
 from devlet.objects.documents import Document
@@ -18,8 +18,8 @@ async def start(world: World, devices: int = 2) -> None:
 
 
 async def refused(world: World, name: str, text: str) -> None:
-    """It is told why, by condition and event; somebody else goes on."""
-    message = await world.told(name, text)
+    """Check that condition and event have the text, and that another pod is scheduled."""
+    message = await world.reason(name, text)
     await world.add(pod("other", template="one"))
     await world.bound("other")
     await world.remove("other")
@@ -34,8 +34,8 @@ async def test_an_unknown_class(world: World) -> None:
         await refused(world, "train", "request gpu: device class tpu.example.com does not exist")
         await world.add(device_class("tpu.example.com"))
         await world.bound("train")
-    told = [each["message"] for each in await world.events("FailedScheduling")]
-    assert any("tpu.example.com does not exist" in message for message in told), told
+    messages = [each["message"] for each in await world.events("FailedScheduling")]
+    assert any("tpu.example.com does not exist" in message for message in messages), messages
 
 
 async def test_a_missing_template(world: World) -> None:
@@ -48,7 +48,7 @@ async def test_a_missing_template(world: World) -> None:
 
 
 async def test_a_claim_of_another_owner(world: World) -> None:
-    """Somebody wrote the name of a claim into the pod's status that was not made for it."""
+    """The pod's status names a claim that was not created for it."""
     await start(world)
     await world.add(claim("others"), pod("train", template="missing"))
     status = {"status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "others"}]}}
@@ -86,7 +86,7 @@ async def test_selectors_that_contradict_each_other(world: World) -> None:
         await refused(world, "train", "0/1 nodes are available: 1 ")
 
 
-async def test_a_selector_that_fails_at_run_time(world: World) -> None:
+async def test_a_selector_that_fails_at_runtime(world: World) -> None:
     await start(world)
     async with world.scheduling():
         broken = wish(select=f'device.attributes["{DRIVER}"].missing == "x"')
@@ -98,7 +98,7 @@ async def test_a_selector_that_fails_at_run_time(world: World) -> None:
 
 
 async def test_an_affinity_that_cannot_be_read(world: World) -> None:
-    """An API server refuses it; one that is stored already must not hurt."""
+    """An API server refuses such a pod, but one may be stored already."""
     await start(world)
     term = {"matchExpressions": [{"key": "zone", "operator": "Near", "values": ["a"]}]}
     affinity = {
@@ -113,7 +113,7 @@ async def test_an_affinity_that_cannot_be_read(world: World) -> None:
         await refused(world, "train", "operator")
 
 
-async def test_a_node_with_broken_quantities_is_left_out_until_it_is_right(world: World) -> None:
+async def test_a_node_with_invalid_quantities_is_ignored_until_it_is_fixed(world: World) -> None:
     await start(world)
     broken = node("n2", labels={"zone": "b"})
     broken["status"]["allocatable"]["cpu"] = "much"
@@ -133,7 +133,7 @@ async def test_a_node_with_broken_quantities_is_left_out_until_it_is_right(world
 async def test_the_257th_consumer_of_a_claim_waits_until_one_goes(world: World) -> None:
     await world.add(node("n1", pods="500"), device_class(), slice_of("n1", 2), template("one"))
     await world.add(claim("c"))
-    await world.add(*(pod(f"p{i}", claim="c", nodeName="n1", schedulerName="somebody") for i in range(256)))
+    await world.add(*(pod(f"p{i}", claim="c", nodeName="n1", schedulerName="other") for i in range(256)))
     found = (await world.store.list(kinds.PODS)).items
     reserved = [{"resource": "pods", **{key: each["metadata"][key] for key in ("name", "uid")}} for each in found]
     await world.status("c", {"allocation": allocation_on("n1"), "reservedFor": reserved})
@@ -146,24 +146,24 @@ async def test_the_257th_consumer_of_a_claim_waits_until_one_goes(world: World) 
 
 @pytest.mark.long
 @pytest.mark.parametrize("times", [1, 3])
-async def test_a_claim_that_is_deleted_and_made_again_while_its_pod_waits(world: World, times: int) -> None:
+async def test_a_claim_that_is_deleted_and_created_again_while_its_pod_waits(world: World, times: int) -> None:
     await start(world)
     async with world.scheduling():
         await world.add(claim("c", wish(count=3)), pod("train", claim="c"))
         await refused(world, "train", "0/1 nodes")
         for _ in range(times):
             await world.store.delete(kinds.RESOURCE_CLAIMS, "c", "default")
-            await world.told("train", "could not find ResourceClaim")
+            await world.reason("train", "could not find ResourceClaim")
             await world.add(claim("c", wish(count=3)))
-            await world.told("train", "0/1 nodes")
+            await world.reason("train", "0/1 nodes")
         await world.store.delete(kinds.RESOURCE_CLAIMS, "c", "default")
         await world.add(claim("c"))
         await world.bound("train")
 
 
 def hard(node: str) -> tuple[Document, Document]:
-    """Slices with devices of which each is of its own kind: who wants 12 of them searches for ever, because what is
-    missing cannot be counted."""
+    """Return slices with devices that all differ. A search for 12 of them never ends, because no count shows that there
+    are too few."""
     devices = [
         {
             "name": f"gpu-{i}",
@@ -185,8 +185,8 @@ def hard(node: str) -> tuple[Document, Document]:
 
 
 @pytest.mark.spec("DA-11.03b")
-async def test_a_search_that_takes_too_long_is_cut_and_others_go_on(world: World) -> None:
-    world.settings = Settings(report_after=0.05, quick=0.001, filter_timeout=0.2, explain_timeout=0.2)
+async def test_a_search_that_takes_too_long_is_stopped_and_other_pods_are_scheduled(world: World) -> None:
+    world.settings = Settings(reports=ReportTimes(0.05), search=SearchLimits(quick=0.001, node=0.2, explain=0.2))
     await world.add(node("n1"), device_class(), *hard("n1"), template("one"), claim("c", wish(count=12)))
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
@@ -197,7 +197,7 @@ async def _gate(world: World) -> None:
     await world.store.patch(kinds.PODS, "train", MergePatch({"spec": {"schedulingGates": []}}), "default")
 
 
-async def test_a_gate_keeps_a_pod_from_being_looked_at_until_it_is_removed(world: World) -> None:
+async def test_a_pod_with_a_scheduling_gate_waits_until_it_is_removed(world: World) -> None:
     await start(world)
     async with world.scheduling():
         await world.add(pod("train", template="one", schedulingGates=[{"name": "later"}]))
@@ -212,9 +212,9 @@ async def test_a_gate_keeps_a_pod_from_being_looked_at_until_it_is_removed(world
         assert (condition["status"], condition.get("reason")) == ("True", None)
 
 
-async def test_pods_for_another_scheduler_are_left_alone(world: World) -> None:
+async def test_pods_of_another_scheduler_are_ignored(world: World) -> None:
     await start(world)
     async with world.scheduling():
-        await world.add(pod("theirs", schedulerName="somebody"), pod("ours", template="one"))
+        await world.add(pod("theirs", schedulerName="other"), pod("ours", template="one"))
         await world.bound("ours")
         assert "nodeName" not in (await world.pod("theirs"))["spec"]

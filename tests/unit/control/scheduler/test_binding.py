@@ -1,4 +1,4 @@
-"""Decisions become true, or nothing of them is left."""
+"""Assignments are written, or undone completely."""
 
 from collections.abc import Awaitable, Callable
 
@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from devlet.cluster.client import MergePatch
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes, Settings
 from devlet.errors import Conflict, Forbidden, Unavailable
 from devlet.kit.backoff import Backoff
 from devlet.objects import kinds
@@ -24,8 +24,8 @@ from tests.unit.control.conftest import (
 
 pytestmark = pytest.mark.anyio
 
-SOON = Settings(report_after=0.05, retry=Backoff(0.01, 0.05))
-NEVER = Settings(report_after=0.05, retry=Backoff(1000.0, 1000.0))
+SOON = Settings(reports=ReportTimes(0.05), retry=Backoff(0.01, 0.05))
+NEVER = Settings(reports=ReportTimes(0.05), retry=Backoff(1000.0, 1000.0))
 
 
 async def one_device(world: World, settings: Settings = SOON) -> None:
@@ -39,7 +39,7 @@ async def allocation(world: World, name: str = "c") -> Document:
 
 
 def once(what: str, act: Callable[[], Awaitable[object]], name: str = "") -> Callable[[Write], Awaitable[None]]:
-    """Do something when the first such write comes along."""
+    """Act at the first such write."""
     left = [1]
 
     async def hook(write: Write) -> None:
@@ -50,21 +50,21 @@ def once(what: str, act: Callable[[], Awaitable[object]], name: str = "") -> Cal
     return hook
 
 
-# What fails, and is tried again
+# Retries
 
 
 @pytest.mark.spec("DA-5.8a")
-async def test_a_binding_that_is_refused_gives_the_claims_back(world: World) -> None:
+async def test_a_refused_binding_gives_the_claims_back(world: World) -> None:
     await one_device(world, NEVER)
     world.cluster.before = raises(Forbidden("not you"), BINDING)
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        assert await world.told("train", "not you")
+        assert await world.reason("train", "not you")
         assert await allocation(world) == {}
 
 
-async def test_who_shared_a_claim_and_is_refused_as_the_last_one_leaves_its_devices_free(world: World) -> None:
-    """Nobody else would free them: the claim controller sees a claim that was given back already."""
+async def test_the_last_consumer_of_a_shared_claim_frees_its_devices_when_its_binding_is_refused(world: World) -> None:
+    """The claim controller would not free them: it sees a claim that was given back already."""
     await one_device(world, NEVER)
 
     async def refuse_alone() -> None:
@@ -77,32 +77,32 @@ async def test_who_shared_a_claim_and_is_refused_as_the_last_one_leaves_its_devi
         await world.bound("first")
         world.cluster.before = once(BINDING, refuse_alone, name="second")
         await world.add(pod("second", claim="c"))
-        await world.told("second", "not you")
+        await world.reason("second", "not you")
         assert await allocation(world) == {}
 
 
-async def test_devices_that_somebody_gave_to_a_claim_stay_when_a_binding_is_refused(world: World) -> None:
+async def test_an_allocation_of_another_client_stays_when_a_binding_is_refused(world: World) -> None:
     await one_device(world, NEVER)
     await world.status("c", {"allocation": allocation_on("n1")})
     world.cluster.before = raises(Forbidden("not you"), BINDING)
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        await world.told("train", "not you")
+        await world.reason("train", "not you")
         assert (await allocation(world)).keys() == {"allocation"}
 
 
-async def test_a_binding_that_is_refused_gives_the_room_back(world: World) -> None:
+async def test_a_refused_binding_frees_the_capacity_of_the_node(world: World) -> None:
     world.settings = NEVER
     await world.add(node("n1"))
     world.cluster.before = raises(Forbidden("not you"), BINDING, name="large")
     async with world.scheduling():
         await world.add(pod("large", requests={"cpu": "4"}))
-        await world.told("large", "not you")
+        await world.reason("large", "not you")
         await world.add(pod("other", requests={"cpu": "4"}))
         await world.bound("other")
 
 
-async def test_a_binding_that_failed_is_tried_again(world: World) -> None:
+async def test_a_failed_binding_is_retried(world: World) -> None:
     await one_device(world)
     world.cluster.before = raises(Unavailable("not now"), BINDING, times=2)
     async with world.scheduling():
@@ -111,18 +111,18 @@ async def test_a_binding_that_failed_is_tried_again(world: World) -> None:
         assert len((await allocation(world))["reservedFor"]) == 1
 
 
-async def test_who_is_refused_waits_before_it_tries_again_whatever_happens_to_its_claims(world: World) -> None:
+async def test_a_pod_backs_off_after_an_error_whatever_happens_to_its_claims(world: World) -> None:
     await one_device(world, NEVER)
     world.cluster.before = raises(Forbidden("not you"), BINDING, times=1000, name="train")
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        await world.told("train", "not you")
+        await world.reason("train", "not you")
         await world.add(pod("other"))
         await world.bound("other")
         assert world.cluster.writes.count(BINDING) == 2
 
 
-async def test_a_binding_whose_answer_was_lost_is_a_binding(world: World) -> None:
+async def test_a_binding_whose_answer_was_lost_counts(world: World) -> None:
     await one_device(world, NEVER)
     world.cluster.after = raises(Unavailable("connection lost"), BINDING)
     async with world.scheduling():
@@ -134,7 +134,7 @@ async def test_a_binding_whose_answer_was_lost_is_a_binding(world: World) -> Non
         assert world.cluster.writes.count(CLAIM_STATUS) == 1
 
 
-async def test_nothing_is_taken_back_as_long_as_nobody_knows_whether_the_pod_was_bound(world: World) -> None:
+async def test_nothing_is_undone_until_the_result_of_the_binding_is_known(world: World) -> None:
     await one_device(world)
     world.cluster.after = raises(Unavailable("connection lost"), BINDING)
     world.cluster.reading = raises(Unavailable("no connection"), "get pods", times=3)
@@ -147,7 +147,7 @@ async def test_nothing_is_taken_back_as_long_as_nobody_knows_whether_the_pod_was
         assert world.cluster.writes.count(CLAIM_STATUS) == 1
 
 
-async def test_a_claim_whose_answer_was_lost_is_written(world: World) -> None:
+async def test_a_write_to_a_claim_whose_answer_was_lost_counts(world: World) -> None:
     await one_device(world, NEVER)
     world.cluster.after = raises(Unavailable("connection lost"), CLAIM_STATUS)
     async with world.scheduling():
@@ -156,8 +156,9 @@ async def test_a_claim_whose_answer_was_lost_is_written(world: World) -> None:
         assert world.cluster.writes.count(CLAIM_STATUS) == 1
 
 
-async def test_devices_stay_given_away_until_it_is_known_whether_a_write_arrived(world: World) -> None:
-    """The answer is lost, the informer has not heard, and the claim cannot be read: somebody else asks for a device."""
+async def test_devices_stay_held_until_the_result_of_a_write_is_known(world: World) -> None:
+    """The answer is lost, the informer has not seen the write, the claim cannot be read, and another pod needs a
+    device."""
     await one_device(world)
     await world.add(claim("d"))
     silence, asked = anyio.Event(), anyio.Event()
@@ -177,17 +178,17 @@ async def test_devices_stay_given_away_until_it_is_known_whether_a_write_arrived
         await world.add(pod("train", claim="c"))
         await asked.wait()
         await world.add(pod("other", claim="d"))
-        await world.told("other", "0/1 nodes are available")
+        await world.reason("other", "0/1 nodes are available")
         silence.set()
         await world.bound("train")
         assert len(await world.devices()) == 1
 
 
-# Somebody else writes
+# Concurrent writes
 
 
 @pytest.mark.spec("DA-5.7c")
-async def test_a_claim_that_somebody_wrote_meanwhile_is_read_again(world: World) -> None:
+async def test_a_claim_that_was_modified_concurrently_is_read_again(world: World) -> None:
     await one_device(world, NEVER)
 
     async def label() -> None:
@@ -202,7 +203,7 @@ async def test_a_claim_that_somebody_wrote_meanwhile_is_read_again(world: World)
 
 
 @pytest.mark.spec("DA-5.7d")
-async def test_a_claim_that_somebody_allocated_meanwhile_keeps_what_it_got(world: World) -> None:
+async def test_a_claim_that_was_allocated_concurrently_keeps_its_allocation(world: World) -> None:
     await one_device(world)
     await world.add(node("n2"), slice_of("n2", 1))
     given = allocation_on("n2")
@@ -213,7 +214,7 @@ async def test_a_claim_that_somebody_allocated_meanwhile_keeps_what_it_got(world
         assert (await allocation(world))["allocation"]["devices"]["results"][0]["pool"] == "n2"
 
 
-async def test_a_claim_that_was_deallocated_meanwhile_is_allocated_again(world: World) -> None:
+async def test_a_claim_that_was_deallocated_concurrently_is_allocated_again(world: World) -> None:
     await one_device(world)
     await world.status("c", {"allocation": allocation_on("n1")})
     world.cluster.before = once(CLAIM_STATUS, lambda: world.status("c", {"allocation": None}))
@@ -223,7 +224,7 @@ async def test_a_claim_that_was_deallocated_meanwhile_is_allocated_again(world: 
         assert len((await allocation(world))["reservedFor"]) == 1
 
 
-async def test_a_claim_that_was_deleted_meanwhile_is_waited_for(world: World) -> None:
+async def test_a_pod_waits_for_a_claim_that_was_deleted_concurrently(world: World) -> None:
     await one_device(world)
 
     async def delete() -> None:
@@ -232,12 +233,12 @@ async def test_a_claim_that_was_deleted_meanwhile_is_waited_for(world: World) ->
     world.cluster.before = once("patch resourceclaims", delete)
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        await world.told("train", "could not find ResourceClaim")
+        await world.reason("train", "could not find ResourceClaim")
         await world.add(claim("c"))
         await world.bound("train")
 
 
-async def test_a_claim_that_was_replaced_meanwhile_is_another_claim(world: World) -> None:
+async def test_a_claim_that_was_replaced_concurrently_is_a_different_one(world: World) -> None:
     await one_device(world)
 
     async def replace() -> None:
@@ -251,7 +252,7 @@ async def test_a_claim_that_was_replaced_meanwhile_is_another_claim(world: World
         assert len((await allocation(world))["reservedFor"]) == 1
 
 
-async def test_a_pod_that_was_deleted_while_it_was_bound_leaves_nothing(world: World) -> None:
+async def test_a_pod_that_is_deleted_while_it_is_being_bound_leaves_nothing(world: World) -> None:
     await one_device(world)
     world.cluster.before = once(BINDING, lambda: world.remove("train"))
     async with world.scheduling():
@@ -261,7 +262,7 @@ async def test_a_pod_that_was_deleted_while_it_was_bound_leaves_nothing(world: W
         await world.bound("other")
 
 
-async def test_a_pod_of_the_same_name_is_another_pod(world: World) -> None:
+async def test_a_new_pod_of_the_same_name_is_a_different_one(world: World) -> None:
     await one_device(world)
 
     async def replace() -> None:
@@ -274,14 +275,14 @@ async def test_a_pod_of_the_same_name_is_another_pod(world: World) -> None:
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
         await replaced.wait()
-        await world.told("train", "node affinity/selector")
+        await world.reason("train", "node affinity/selector")
         assert "nodeName" not in (await world.pod("train"))["spec"]
 
 
 # Wake-ups
 
 
-async def test_who_shares_a_claim_goes_on_as_soon_as_it_is_written_even_before_the_first_knows(world: World) -> None:
+async def test_a_pod_can_share_a_claim_as_soon_as_it_is_written(world: World) -> None:
     await one_device(world)
     world.cluster.after = once(CLAIM_STATUS, lambda: world.bound("b"))
     async with world.scheduling():
@@ -289,11 +290,11 @@ async def test_who_shares_a_claim_goes_on_as_soon_as_it_is_written_even_before_t
         assert await world.bound("a", "b") == {"a": "n1", "b": "n1"}
 
 
-async def test_who_shares_a_claim_in_flight_goes_on_when_the_first_gives_up(world: World) -> None:
+async def test_a_pod_that_waits_for_a_claim_in_flight_is_retried_when_the_first_pod_fails(world: World) -> None:
     await one_device(world, NEVER)
 
     async def give_up() -> None:
-        await world.told("b", "in the process of being allocated")
+        await world.reason("b", "in the process of being allocated")
         raise Forbidden("not you")
 
     world.cluster.before = once(CLAIM_STATUS, give_up)
@@ -302,7 +303,7 @@ async def test_who_shares_a_claim_in_flight_goes_on_when_the_first_gives_up(worl
         await world.bound("b")
 
 
-async def test_news_that_are_older_than_the_binding_change_nothing(world: World) -> None:
+async def test_changes_older_than_the_binding_are_ignored(world: World) -> None:
     world.settings = SOON
     await world.add(node("n1"), node("n2"))
     bound, go = anyio.Event(), anyio.Event()
@@ -336,7 +337,7 @@ async def test_news_that_are_older_than_the_binding_change_nothing(world: World)
 # Stopping
 
 
-async def test_whoever_is_cancelled_writes_nothing_more(world: World) -> None:
+async def test_a_cancelled_scheduler_writes_nothing_more(world: World) -> None:
     await one_device(world)
     begun = anyio.Event()
 
@@ -353,8 +354,8 @@ async def test_whoever_is_cancelled_writes_nothing_more(world: World) -> None:
     assert len((await allocation(world))["reservedFor"]) == 1
 
 
-async def test_what_was_reserved_when_it_was_stopped_is_used_by_the_next(world: World) -> None:
-    await test_whoever_is_cancelled_writes_nothing_more(world)
+async def test_claims_reserved_before_a_stop_are_used_by_the_next_scheduler(world: World) -> None:
+    await test_a_cancelled_scheduler_writes_nothing_more(world)
     world.cluster.before = world.cluster.heard
     before = world.cluster.writes.count(CLAIM_STATUS)
     async with world.scheduling():
@@ -365,7 +366,7 @@ async def test_what_was_reserved_when_it_was_stopped_is_used_by_the_next(world: 
 # Slots
 
 
-async def test_devices_that_are_being_attached_keep_nobody_else_from_being_bound(world: World) -> None:
+async def test_devices_that_are_being_attached_do_not_delay_other_pods(world: World) -> None:
     await one_device(world, Settings(at_once=1))
     slow = {"name": "gpu-0", "bindsToNode": True, "bindingConditions": ["attached"], "bindingFailureConditions": ["x"]}
     await world.change(slice_of("n1", [slow], generation=2))
@@ -387,7 +388,7 @@ async def extended(world: World, settings: Settings = SOON) -> None:
 
 
 async def left_over(world: World, name: str) -> None:
-    """A claim for extended resources that a scheduler made before it crashed."""
+    """Create the claim for extended resources of a scheduler that crashed."""
     owner = (await world.pod(name))["metadata"]["uid"]
     document = claim("left")
     document["metadata"] |= {
@@ -400,7 +401,7 @@ async def left_over(world: World, name: str) -> None:
 
 @pytest.mark.spec("DA-5.5b")
 @pytest.mark.parametrize("allocated", [False, True])
-async def test_a_claim_that_a_crash_left_over_is_removed_and_another_made(world: World, allocated: bool) -> None:
+async def test_a_claim_left_over_by_a_crash_is_replaced(world: World, allocated: bool) -> None:
     await extended(world)
     await world.add(pod("train", requests={EXTENDED: "1"}))
     await left_over(world, "train")
@@ -417,14 +418,14 @@ async def test_a_claim_for_extended_resources_is_removed_when_the_binding_fails(
     world.cluster.before = raises(Forbidden("not you"), BINDING, name="train")
     async with world.scheduling():
         await world.add(pod("train", requests={EXTENDED: "1"}))
-        await world.told("train", "not you")
+        await world.reason("train", "not you")
         assert not await world.claims()
         await world.add(pod("other", requests={EXTENDED: "1"}))
         await world.bound("other")
 
 
 @pytest.mark.parametrize("what", ["create resourceclaims", "patch pods/status", CLAIM_STATUS, BINDING])
-async def test_a_failure_at_any_step_of_extended_resources_is_overcome(world: World, what: str) -> None:
+async def test_a_failure_at_any_step_of_extended_resources_is_retried(world: World, what: str) -> None:
     await extended(world)
     world.cluster.before = raises(Unavailable("not now"), what)
     async with world.scheduling():
@@ -434,7 +435,7 @@ async def test_a_failure_at_any_step_of_extended_resources_is_overcome(world: Wo
 
 
 @pytest.mark.parametrize("what", ["create resourceclaims", "patch pods/status", CLAIM_STATUS, BINDING])
-async def test_a_lost_answer_at_any_step_of_extended_resources_is_overcome(world: World, what: str) -> None:
+async def test_a_lost_answer_at_any_step_of_extended_resources_is_handled(world: World, what: str) -> None:
     await extended(world)
     world.cluster.after = raises(Unavailable("connection lost"), what)
     async with world.scheduling():
@@ -445,7 +446,7 @@ async def test_a_lost_answer_at_any_step_of_extended_resources_is_overcome(world
         assert used["status"]["reservedFor"][0]["name"] == "train" and len(await world.devices()) == 1
 
 
-async def test_a_pod_that_goes_while_its_left_over_claim_is_removed_takes_no_room(world: World) -> None:
+async def test_a_pod_that_is_deleted_while_its_left_over_claim_is_removed_uses_no_capacity(world: World) -> None:
     await extended(world)
     await world.add(pod("train", requests={EXTENDED: "1", "cpu": "4"}))
     await left_over(world, "train")
@@ -461,7 +462,7 @@ async def test_a_pod_that_goes_while_its_left_over_claim_is_removed_takes_no_roo
         await world.bound("other")
 
 
-async def test_the_claim_of_a_pod_that_was_bound_a_moment_ago_is_not_taken_for_left_over(world: World) -> None:
+async def test_the_claim_of_a_pod_that_was_just_bound_does_not_count_as_left_over(world: World) -> None:
     await world.add(node("n1"), device_class(extended=EXTENDED))
     world.settings = SOON
     news = anyio.Event()
@@ -473,29 +474,29 @@ async def test_the_claim_of_a_pod_that_was_bound_a_moment_ago_is_not_taken_for_l
     world.cluster.heard = keep_back
     async with world.scheduling():
         await world.add(pod("train", requests={EXTENDED: "1"}), pod("other", requests={EXTENDED: "1"}))
-        await world.told("train")
-        await world.told("other")
+        await world.reason("train")
+        await world.reason("other")
         await left_over(world, "train")
         binding = {"metadata": {"name": "train"}, "target": {"name": "n1"}}
         await world.store.create(kinds.PODS, binding, "default", name="train", subresource="binding")
         await world.add(slice_of("n1", 1))
-        await until(world.devices)  # the other has had its turn, and it comes later
+        await until(world.devices)  # the other pod was attempted, and it comes later
         assert await world.claim("left")
         news.set()
         await world.bound("other")
 
 
-async def test_two_pods_at_once_do_not_get_one_device(world: World) -> None:
+async def test_two_concurrent_pods_do_not_get_one_device(world: World) -> None:
     await extended(world)
     async with world.scheduling():
         await world.add(pod("a", requests={EXTENDED: "1"}), pod("b", requests={EXTENDED: "1"}))
-        await world.told("b")
+        await world.reason("b")
         assert await world.bound("a") == {"a": "n1"} and len(await world.devices()) == 1
         await world.remove("a")
         await world.bound("b")
 
 
-async def test_a_node_that_has_the_resource_by_itself_is_not_told_of_a_claim_that_is_gone(world: World) -> None:
+async def test_a_pod_on_a_node_with_the_resource_does_not_name_a_deleted_claim(world: World) -> None:
     await extended(world)
 
     async def plugin_comes() -> None:
@@ -514,7 +515,7 @@ async def test_a_node_that_has_the_resource_by_itself_is_not_told_of_a_claim_tha
 
 
 @pytest.mark.spec("DA-5.7e")
-async def test_claims_that_are_made_are_counted(world: World) -> None:
+async def test_created_claims_are_counted(world: World) -> None:
     await extended(world)
     world.cluster.before = raises(Unavailable("not now"), "create resourceclaims")
     async with world.scheduling():
@@ -528,7 +529,7 @@ async def test_claims_that_are_made_are_counted(world: World) -> None:
 # Several claims
 
 
-async def test_of_two_claims_both_are_given_back_if_one_cannot_be_written(world: World) -> None:
+async def test_both_claims_are_given_back_if_one_cannot_be_written(world: World) -> None:
     world.settings = NEVER
     await world.add(node("n1"), device_class(), slice_of("n1", 2), claim("c"), claim("d"))
     both = pod("train", claim="c")
@@ -536,11 +537,11 @@ async def test_of_two_claims_both_are_given_back_if_one_cannot_be_written(world:
     world.cluster.before = raises(Forbidden("not that one"), CLAIM_STATUS, name="d")
     async with world.scheduling():
         await world.add(both)
-        await world.told("train", "not that one")
+        await world.reason("train", "not that one")
         assert await world.devices() == {}
 
 
-async def test_a_template_and_a_claim_are_written_in_one_go_each(world: World) -> None:
+async def test_an_allocation_and_its_reservation_are_one_write(world: World) -> None:
     await one_device(world)
     await world.add(template("one"))
     async with world.scheduling():

@@ -1,4 +1,4 @@
-"""Devices that have to be attached first, with a clock that stands still."""
+"""Devices that must be attached first, with a fake clock."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.anyio
 CONDITIONS: Document = {"bindingConditions": ["attached"], "bindingFailureConditions": ["broken"]}
 
 
-class Desk:
+class Fixture:
     def __init__(self, world: World) -> None:
         self.world = world
         self.clock = FakeClock()
@@ -40,7 +40,6 @@ class Desk:
         book = ClaimBook(self.informers.claims, Devices())
         metrics = SchedulerMetrics(self.registry)
         self.conditions = BindingConditions(book, self.recorder, metrics, self.clock, 600.0)
-        self.informers.claims.on_change(lambda change: self.conditions.changed(change.key))
         self.outcome: list[str] = []
 
     async def wait(self, *claims: ResourceClaim) -> None:
@@ -71,73 +70,73 @@ class Desk:
 
 
 @asynccontextmanager
-async def waiting(world: World) -> AsyncIterator[Desk]:
-    """For a claim that was allocated just now."""
-    desk = Desk(world)
-    stamp = format_time(desk.clock.now())
+async def waiting(world: World) -> AsyncIterator[Fixture]:
+    """Wait for a claim that was just allocated."""
+    fixture = Fixture(world)
+    stamp = format_time(fixture.clock.now())
     await world.add(claim("c"), pod("train"))
     await world.status("c", {"allocation": {**allocation_on("n1", **CONDITIONS), "allocationTimestamp": stamp}})
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(running(desk.recorder.run))
-        await stack.enter_async_context(desk.informers.running())
+        await stack.enter_async_context(running(fixture.recorder.run))
+        await stack.enter_async_context(fixture.informers.running())
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(desk.wait, view(ResourceClaim, await world.claim("c")))
-            yield desk
+            tasks.start_soon(fixture.wait, view(ResourceClaim, await world.claim("c")))
+            yield fixture
             tasks.cancel_scope.cancel()
 
 
 @pytest.mark.spec("DA-5.7g")
-async def test_the_pod_is_told_that_its_devices_are_being_attached(world: World) -> None:
+async def test_an_event_reports_that_devices_are_being_attached(world: World) -> None:
     async with waiting(world):
         events = await until(lambda: world.events(PENDING))
         assert events[0]["message"] == f"claim c waits for {DRIVER}/n1/gpu-0: attached"
 
 
 @pytest.mark.spec("DA-11.19a")
-async def test_who_waits_goes_on_when_the_driver_says_so_without_looking_at_a_clock(world: World) -> None:
-    async with waiting(world) as desk:
-        await desk.clock.sleeping(1)
-        await desk.say("attached", "False")
-        await desk.say("attached")
-        assert await desk.ended() == "ready" and desk.counted("success")
+async def test_waiting_ends_when_the_driver_reports_the_condition(world: World) -> None:
+    async with waiting(world) as fixture:
+        await fixture.clock.sleeping(1)
+        await fixture.say("attached", "False")
+        await fixture.say("attached")
+        assert await fixture.ended() == "ready" and fixture.counted("success")
 
 
 @pytest.mark.spec("DA-5.7h")
 async def test_a_failure_ends_the_wait(world: World) -> None:
-    async with waiting(world) as desk:
-        await desk.say("broken")
-        assert await desk.ended() == 'device binding failed: claim=c, reason=Told, message="so it is"'
-        assert desk.counted("failure")
+    async with waiting(world) as fixture:
+        await fixture.say("broken")
+        assert await fixture.ended() == 'device binding failed: claim=c, reason=Told, message="so it is"'
+        assert fixture.counted("failure")
 
 
 @pytest.mark.spec("DA-5.7i")
-async def test_the_time_is_counted_from_the_allocation(world: World) -> None:
-    async with waiting(world) as desk:
-        await desk.clock.sleeping(1)
-        await desk.clock.advance(599)
-        assert not desk.outcome
-        await desk.clock.advance(2)
-        assert (await desk.ended()).startswith("device binding timeout: claim c waits for")
-        assert desk.counted("timeout")
+async def test_the_timeout_is_counted_from_the_allocation(world: World) -> None:
+    async with waiting(world) as fixture:
+        await fixture.clock.sleeping(1)
+        await fixture.clock.advance(599)
+        assert not fixture.outcome
+        await fixture.clock.advance(2)
+        assert (await fixture.ended()).startswith("device binding timeout: claim c waits for")
+        assert fixture.counted("timeout")
 
 
-async def test_devices_that_are_taken_away_end_the_wait(world: World) -> None:
-    async with waiting(world) as desk:
-        await desk.clock.sleeping(1)
+async def test_a_deallocation_ends_the_wait(world: World) -> None:
+    async with waiting(world) as fixture:
+        await fixture.clock.sleeping(1)
         await world.status("c", {"allocation": None})
-        assert "was deallocated while" in await desk.ended()
+        assert "was deallocated while" in await fixture.ended()
 
 
-async def test_a_claim_that_is_deleted_ends_the_wait(world: World) -> None:
-    async with waiting(world) as desk:
-        await desk.clock.sleeping(1)
+async def test_a_deletion_ends_the_wait(world: World) -> None:
+    async with waiting(world) as fixture:
+        await fixture.clock.sleeping(1)
         await world.store.delete(kinds.RESOURCE_CLAIMS, "c", "default")
-        assert "was deleted while" in await desk.ended()
+        assert "was deleted while" in await fixture.ended()
 
 
 async def test_a_claim_without_conditions_is_not_waited_for(world: World) -> None:
-    desk = Desk(world)
+    fixture = Fixture(world)
     await world.add(claim("c"), pod("train"))
     await world.status("c", {"allocation": allocation_on("n1")})
-    await desk.wait(view(ResourceClaim, await world.claim("c")))
-    assert desk.outcome == ["ready"]
+    await fixture.wait(view(ResourceClaim, await world.claim("c")))
+    assert fixture.outcome == ["ready"]

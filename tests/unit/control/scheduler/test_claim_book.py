@@ -27,7 +27,7 @@ RESULT = {"request": "gpu", "driver": DRIVER, "pool": "n1", "device": "gpu-0"}
 ALLOCATION: Document = {"allocation": {"devices": {"results": [RESULT]}}}
 
 
-class Desk:
+class Fixture:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.claims: Informer[ResourceClaim] = Informer(
@@ -58,15 +58,15 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(world: World) -> AsyncIterator[Desk]:
-    found = Desk(world.store)
+async def fixture(world: World) -> AsyncIterator[Fixture]:
+    found = Fixture(world.store)
     await world.add(claim("c"))
     async with running(found.claims.run):
         yield found
 
 
-async def test_what_a_claim_says_is_held(world: World) -> None:
-    async with desk(world) as at:
+async def test_the_devices_of_an_allocated_claim_are_held(world: World) -> None:
+    async with fixture(world) as at:
         assert not at.is_taken
         await at.write(ALLOCATION)
         await at.until_taken(True)
@@ -75,8 +75,8 @@ async def test_what_a_claim_says_is_held(world: World) -> None:
         assert at.freed == 1
 
 
-async def test_what_is_in_flight_is_held_until_it_is_dropped(world: World) -> None:
-    async with desk(world) as at:
+async def test_the_devices_of_a_claim_in_flight_are_held_until_it_is_dropped(world: World) -> None:
+    async with fixture(world) as at:
         results = [given()]
         at.book.reserve(KEY, results)
         assert at.is_taken and at.book.is_in_flight(KEY)
@@ -86,7 +86,7 @@ async def test_what_is_in_flight_is_held_until_it_is_dropped(world: World) -> No
 
 
 async def test_an_answer_counts_before_the_informer_has_it(world: World) -> None:
-    async with desk(world) as at:
+    async with fixture(world) as at:
         results = [given()]
         at.book.reserve(KEY, results)
         answer = await at.write(ALLOCATION)
@@ -97,8 +97,8 @@ async def test_an_answer_counts_before_the_informer_has_it(world: World) -> None
         assert known is not None and known.status.allocation is not None
 
 
-async def test_news_that_are_older_than_an_answer_change_nothing(world: World) -> None:
-    async with desk(world) as at:
+async def test_changes_older_than_an_answer_are_ignored(world: World) -> None:
+    async with fixture(world) as at:
         await at.write(ALLOCATION)
         at.book.read(await at.write({"allocation": None}))
         assert not at.is_taken
@@ -113,8 +113,8 @@ async def test_news_that_are_older_than_an_answer_change_nothing(world: World) -
         assert not at.is_taken
 
 
-async def test_what_somebody_gave_is_not_dropped_by_another_who_gave_the_same_before(world: World) -> None:
-    async with desk(world) as at:
+async def test_a_decision_is_not_dropped_by_an_earlier_equal_one(world: World) -> None:
+    async with fixture(world) as at:
         before, now = [given()], [given()]
         at.book.reserve(KEY, before)
         at.book.drop(KEY, before)
@@ -124,16 +124,16 @@ async def test_what_somebody_gave_is_not_dropped_by_another_who_gave_the_same_be
         assert at.is_taken and at.book.is_in_flight(KEY)
 
 
-async def test_an_answer_that_comes_late_does_not_replace_a_newer_one(world: World) -> None:
-    async with desk(world) as at:
+async def test_a_late_answer_does_not_replace_a_newer_one(world: World) -> None:
+    async with fixture(world) as at:
         late, newer = await at.write({"allocation": None}), await at.write(ALLOCATION)
         at.book.read(newer)
         at.book.read(late)
         assert at.is_taken
 
 
-async def test_a_claim_that_is_deleted_holds_nothing(world: World) -> None:
-    async with desk(world) as at:
+async def test_a_deleted_claim_holds_no_devices(world: World) -> None:
+    async with fixture(world) as at:
         await at.write(ALLOCATION)
         await at.until_taken(True)
         await at.store.delete(RESOURCE_CLAIMS, "c", "default")

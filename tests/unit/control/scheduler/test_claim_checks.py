@@ -52,18 +52,18 @@ FROM_TEMPLATE = {"name": "t", "resourceClaimTemplateName": "template"}
 
 
 @pytest.mark.spec("DA-5.2a")
-def test_claims_are_found_by_name_or_by_what_was_made_from_a_template() -> None:
+def test_claims_are_found_by_name_or_as_created_from_a_template() -> None:
     named, made = claim("c"), claim("t-1", ownerReferences=[OWNER])
     assert resolved(pod(NAMED, FROM_TEMPLATE, made={"t": "t-1"}), named, made) == [named, made]
     assert resolved(pod()) == []
 
 
 @pytest.mark.spec("DA-5.2a")
-def test_an_entry_for_which_no_claim_was_necessary_is_passed_over() -> None:
+def test_an_entry_that_needs_no_claim_is_skipped() -> None:
     assert resolved(pod(FROM_TEMPLATE, made={"t": None})) == []
 
 
-def test_a_claim_that_is_there_under_two_names_is_one_claim() -> None:
+def test_a_claim_of_two_entries_is_returned_once() -> None:
     one = claim("c")
     assert resolved(pod(NAMED, NAMED | {"name": "again"}), one) == [one]
 
@@ -88,7 +88,7 @@ def test_a_claim_that_is_there_under_two_names_is_one_claim() -> None:
         ),
     ],
 )
-def test_a_pod_waits_for_its_claims_and_says_for_which(one: Pod, claims: list[ResourceClaim], reason: str) -> None:
+def test_a_pod_waits_for_its_claims_and_names_them(one: Pod, claims: list[ResourceClaim], reason: str) -> None:
     assert resolved(one, *claims) == reason
 
 
@@ -127,11 +127,11 @@ def result(device: str = "d1", share: str | None = None, **more: Any) -> Documen
 
 
 def device(name: str = "d1", share: str | None = None, driver: str = "drv", **conditions: str) -> Document:
-    told = [
+    reported = [
         {"type": type_, "status": status, "reason": "Why", "message": 'it "broke"'}
         for type_, status in conditions.items()
     ]
-    return {"driver": driver, "pool": "p", "device": name, "shareID": share, "conditions": told}
+    return {"driver": driver, "pool": "p", "device": name, "shareID": share, "conditions": reported}
 
 
 def allocated(*results: Document, devices: list[Document] | None = None, at: str | None = None) -> ResourceClaim:
@@ -160,14 +160,14 @@ def test_devices_are_ready_when_all_their_conditions_are_true() -> None:
         [device(driver="other", **GOOD)],
     ],
 )
-def test_what_the_driver_has_not_said_of_this_very_device_is_waited_for(devices: list[Document]) -> None:
+def test_conditions_of_other_devices_do_not_count(devices: list[Document]) -> None:
     found = binding(allocated(result(), devices=devices))
     assert found.state == "pending"
     assert found.message.endswith("drv/p/d1: Attached")
 
 
 @pytest.mark.spec("DA-5.7b")
-def test_a_failure_is_told_with_its_reason_even_if_another_device_is_not_ready_yet() -> None:
+def test_a_failure_is_reported_even_if_another_device_is_pending() -> None:
     found = binding(allocated(result("d0"), result(), devices=[device(Broken="True", **GOOD)]))
     assert found == Binding("failed", r'device binding failed: claim=c, reason=Why, message="it \"broke\""')
     assert binding(allocated(result(), devices=[device(Broken="False", **GOOD)])).state == "ready"
@@ -185,7 +185,7 @@ def test_two_shares_of_a_device_have_their_own_conditions() -> None:
 
 
 @pytest.mark.spec("DA-5.4b")
-def test_conditions_have_until_the_time_is_over_since_the_allocation() -> None:
+def test_conditions_must_be_met_within_the_timeout() -> None:
     waiting = allocated(result(), at="2026-01-01T00:00:00Z")
     assert deadline(waiting, 600) == START + timedelta(minutes=10)
     assert not is_expired(waiting, 600, START + timedelta(minutes=10))
@@ -194,7 +194,7 @@ def test_conditions_have_until_the_time_is_over_since_the_allocation() -> None:
     assert not is_expired(ready, 600, START + timedelta(hours=1))
 
 
-def test_no_time_runs_without_conditions_or_before_the_allocation_is_written() -> None:
+def test_there_is_no_deadline_without_conditions_or_a_timestamp() -> None:
     assert deadline(allocated(result()), 600) is None
     assert deadline(allocated(result(bindingConditions=[]), at="2026-01-01T00:00:00Z"), 600) is None
     assert deadline(claim(), 600) is None

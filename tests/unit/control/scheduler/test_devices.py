@@ -1,4 +1,4 @@
-"""The door to the allocator."""
+"""Access to the allocator."""
 
 import threading
 
@@ -24,7 +24,7 @@ def given(device: str = "gpu-0", **more: object) -> DeviceResult:
     return DeviceResult(driver=DriverName(DRIVER), pool=PoolName("n1"), device=DeviceName(device), **more)  # type: ignore[arg-type]
 
 
-async def test_what_changes_is_known_at_once() -> None:
+async def test_changes_are_applied_at_once() -> None:
     devices = Devices()
     devices.see_slice(None, a_slice())
     devices.see_class(None, view(DeviceClass, device_class()))
@@ -38,7 +38,7 @@ async def test_what_changes_is_known_at_once() -> None:
     assert not inventory.find(given().identity)
 
 
-async def test_while_a_thread_searches_changes_wait() -> None:
+async def test_changes_are_postponed_while_a_thread_searches() -> None:
     devices, begun, finish = Devices(), threading.Event(), threading.Event()
 
     def work() -> int:
@@ -49,7 +49,7 @@ async def test_while_a_thread_searches_changes_wait() -> None:
     found: list[int] = []
 
     async def search() -> None:
-        found.append(await devices.apart(work))
+        found.append(await devices.in_thread(work))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(search)
@@ -61,18 +61,18 @@ async def test_while_a_thread_searches_changes_wait() -> None:
     assert found == [0] and len(list(devices.allocator.inventory.slices())) == 1
 
 
-async def test_a_search_that_fails_gives_the_allocator_back() -> None:
+async def test_the_allocator_is_free_again_after_a_failed_search() -> None:
     devices = Devices()
 
     def work() -> None:
         raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
-        await devices.apart(work)
+        await devices.in_thread(work)
     assert not devices.is_busy
 
 
-async def test_a_slice_that_cannot_be_read_takes_its_devices_away() -> None:
+async def test_an_invalid_slice_removes_its_devices() -> None:
     devices = Devices()
     devices.see_slice(None, a_slice())
     broken = slice_of("n1", [{"name": "gpu-0", "capacity": {"memory": {"value": "much"}}}])
@@ -80,7 +80,7 @@ async def test_a_slice_that_cannot_be_read_takes_its_devices_away() -> None:
     assert not list(devices.allocator.inventory.slices())
 
 
-async def test_an_amount_that_cannot_be_read_takes_the_whole_device() -> None:
+async def test_a_device_counts_as_fully_used_if_its_consumed_capacity_cannot_be_read() -> None:
     devices = Devices()
     devices.see_slice(None, a_slice())
     devices.hold(("default", "c"), [given(share_id="s", consumed_capacity={"memory": "much"})])

@@ -66,7 +66,7 @@ def mappings(found: ExtendedClaim) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.spec("DA-5.9a")
-def test_a_class_has_the_resource_name_that_it_says_and_one_made_of_its_own_name() -> None:
+def test_a_class_provides_its_resource_name_and_an_implicit_one() -> None:
     found = classes_by_resource([device_class("fast", GPU), device_class("slow")])
     assert found == {
         GPU: "fast",
@@ -77,7 +77,7 @@ def test_a_class_has_the_resource_name_that_it_says_and_one_made_of_its_own_name
 
 @pytest.mark.spec("DA-5.9a")
 @pytest.mark.parametrize("order", [1, -1])
-def test_of_classes_with_one_resource_name_the_newest_has_it_and_of_equally_old_ones_the_first_by_name(
+def test_of_several_classes_for_a_resource_the_newest_counts_then_the_first_by_name(
     order: int,
 ) -> None:
     old, new, twin = (
@@ -91,7 +91,7 @@ def test_of_classes_with_one_resource_name_the_newest_has_it_and_of_equally_old_
 
 
 @pytest.mark.spec("DA-5.9b")
-def test_dra_provides_what_a_class_has_and_the_node_does_not_offer() -> None:
+def test_dra_provides_resources_of_classes_that_the_node_does_not_offer() -> None:
     asked = {ResourceName("cpu"): 100, GPU: 1, NIC: 2, IMPLICIT: 1, ResourceName("other.com/x"): 1}
     found = wanted(asked, CLASSES)
     assert found == {GPU, NIC, IMPLICIT}
@@ -103,7 +103,7 @@ def test_dra_provides_what_a_class_has_and_the_node_does_not_offer() -> None:
 
 
 @pytest.mark.spec("DA-5.9e")
-def test_requests_are_named_after_the_containers_place_and_that_of_the_resource_among_all_it_asks_for() -> None:
+def test_requests_are_named_by_the_indexes_of_container_and_resource() -> None:
     one = pod(container("a", cpu=1, gpu=2, nic=1), container("b", nic=3))
     found = made(one, NIC, GPU)
     assert requests(found) == {
@@ -119,20 +119,20 @@ def test_requests_are_named_after_the_containers_place_and_that_of_the_resource_
 
 
 @pytest.mark.spec("DA-5.9e")
-def test_requests_are_sorted_as_texts() -> None:
+def test_requests_are_sorted_by_name() -> None:
     found = made(pod(*(container(f"c{i}", gpu=1) for i in range(11))))
     assert list(requests(found))[:4] == [f"container-{i}-request-0" for i in (0, 1, 10, 2)]
 
 
 @pytest.mark.spec("DA-5.9f")
-def test_an_init_container_uses_what_later_containers_will_have() -> None:
+def test_an_init_container_reuses_the_devices_of_later_containers() -> None:
     found = made(pod(container("main", gpu=2), init=[container("i", gpu=1)]))
     assert requests(found) == {"container-1-request-0": ("gpus", 2)}
     assert mappings(found) == [("main", GPU, "container-1-request-0"), ("i", GPU, "container-1-request-0")]
 
 
 @pytest.mark.spec("DA-5.9f")
-def test_what_is_missing_then_is_one_request_for_all_init_containers() -> None:
+def test_init_containers_share_one_request_for_missing_devices() -> None:
     init = [container("i0", gpu=3), container("i1", gpu=6), container("i2", gpu=4)]
     found = made(pod(container("main", gpu=2), init=init))
     assert requests(found) == {"container-1-request-0": ("gpus", 4), "container-3-request-0": ("gpus", 2)}
@@ -147,7 +147,7 @@ def test_what_is_missing_then_is_one_request_for_all_init_containers() -> None:
 
 
 @pytest.mark.spec("DA-5.9f")
-def test_a_sidecar_keeps_its_devices_so_only_those_before_it_can_use_them() -> None:
+def test_only_init_containers_before_a_sidecar_reuse_its_devices() -> None:
     init = [container("i0", gpu=1), container("s", sidecar=True, gpu=1), container("i2", gpu=1)]
     found = made(pod(container("main"), init=init))
     assert requests(found) == {"container-1-request-0": ("gpus", 1), "container-2-request-0": ("gpus", 1)}
@@ -158,7 +158,7 @@ def test_a_sidecar_keeps_its_devices_so_only_those_before_it_can_use_them() -> N
     ]
 
 
-def test_nothing_to_claim_is_no_claim() -> None:
+def test_there_is_no_claim_without_requests() -> None:
     assert extended_claim(pod(container("a", gpu=0)), (GPU,), CLASSES) is None
     assert extended_claim(pod(container("a", gpu=1)), (), CLASSES) is None
 
@@ -167,7 +167,7 @@ counts = st.integers(0, 4)
 
 
 @given(st.lists(st.tuples(counts, st.booleans()), max_size=5), st.lists(counts, min_size=1, max_size=3))
-def test_each_container_has_enough_and_those_that_run_together_share_nothing(
+def test_each_container_has_enough_devices_and_concurrent_ones_share_none(
     init: list[tuple[int, bool]], main: list[int]
 ) -> None:
     inits = [container(f"i{i}", sidecar, gpu=n) for i, (n, sidecar) in enumerate(init)]
@@ -196,14 +196,14 @@ def test_each_container_has_enough_and_those_that_run_together_share_nothing(
 
 
 @pytest.mark.spec("DA-5.9g")
-def test_until_it_is_stored_the_claim_has_a_name_and_a_uid_that_no_other_can_have() -> None:
+def test_a_provisional_claim_has_a_unique_name_and_uid() -> None:
     claim = made(pod(container("a", gpu=1))).claim
     assert (claim.name, claim.metadata.namespace) == (UNSTORED_NAME, "ns") == ("<extended-resources>", "ns")
     assert claim.uid == made(pod(container("a", gpu=1))).claim.uid != ""
 
 
 @pytest.mark.spec("DA-5.9g")
-def test_the_claim_that_is_stored_belongs_to_its_pod_and_is_protected() -> None:
+def test_the_stored_claim_has_its_owner_and_the_finalizer() -> None:
     one = pod(container("a", gpu=2))
     document = made(one).document(one)
     assert document["metadata"] == {
@@ -219,7 +219,7 @@ def test_the_claim_that_is_stored_belongs_to_its_pod_and_is_protected() -> None:
 
 
 @pytest.mark.spec("DA-5.9g")
-def test_the_pods_status_says_which_request_is_for_what() -> None:
+def test_the_pods_status_maps_requests_to_containers() -> None:
     one = pod(container("a", gpu=2))
     mapping = {"containerName": "a", "resourceName": GPU, "requestName": "container-0-request-0"}
     assert made(one).pod_status(one, ClaimName("p-extended-resources-x")) == {
@@ -234,7 +234,7 @@ def test_the_pods_status_says_which_request_is_for_what() -> None:
 
 
 @pytest.mark.spec("DA-5.9h")
-def test_a_claim_of_an_earlier_try_is_found_by_its_owner_and_annotation() -> None:
+def test_a_claim_of_an_earlier_attempt_is_found_by_owner_and_annotation() -> None:
     one = pod(container("a", gpu=2))
     document = made(one).document(one)
 

@@ -67,13 +67,13 @@ TAINT = {"key": "gpu", "value": "a", "effect": "NoSchedule"}
         ({"tolerations": [{"key": "gpu", "value": "a"}]}, {}, {"taints": [TAINT]}, ""),
     ],
 )
-def test_a_pod_may_run_where_its_own_words_and_the_node_allow_it(
+def test_a_pod_may_run_where_its_choice_and_the_node_allow_it(
     spec: Document, labels: Document, on: Document, reason: str
 ) -> None:
     assert mismatch(needs(**spec), node(labels, **on)) == reason
 
 
-def test_the_reason_is_the_first_in_the_references_order() -> None:
+def test_the_first_reason_in_the_order_of_kube_scheduler_is_returned() -> None:
     cordoned = node(unschedulable=True, taints=[TAINT])
     wish = needs(nodeName="n2", nodeSelector={"a": "b"})
     assert mismatch(wish, cordoned) == fit.CORDONED
@@ -98,18 +98,18 @@ def test_the_reason_is_the_first_in_the_references_order() -> None:
         ({"hugepages-2Mi": "2Mi"}, [], ("Insufficient hugepages-2Mi",)),
     ],
 )
-def test_all_that_lacks_is_told(
+def test_all_missing_resources_are_listed(
     requests: Document, taken: list[dict[ResourceName, int]], reasons: tuple[str, ...]
 ) -> None:
     assert lacking(needs(requests=requests), node(), use(*taken)) == reasons
 
 
-def test_a_pod_that_asks_for_nothing_fits_on_a_node_that_has_too_little_for_its_pods() -> None:
+def test_a_pod_without_requests_fits_on_an_overcommitted_node() -> None:
     assert lacking(needs(), node(), use({CPU: 9000})) == ()
 
 
 @pytest.mark.spec("DA-5.9c")
-def test_what_dra_provides_is_not_asked_of_the_node() -> None:
+def test_resources_that_dra_provides_are_not_required_of_the_node() -> None:
     wish = needs(requests={GPU: "9", "cpu": "1"})
     assert lacking(wish, node(), NodeUse(), {GPU}) == ()
     assert lacking(wish, node(), NodeUse()) == (f"Insufficient {GPU}",)
@@ -117,7 +117,7 @@ def test_what_dra_provides_is_not_asked_of_the_node() -> None:
     assert wish.without(()) is wish
 
 
-def test_a_port_that_is_taken_is_the_only_reason() -> None:
+def test_a_port_conflict_is_the_only_reason() -> None:
     wish = needs(requests={"cpu": "9"}, ports=[{"containerPort": 80, "hostPort": 80}])
     busy = NodeUse()
     assert lacking(wish, node(), busy) == ("Insufficient cpu",)
@@ -125,7 +125,7 @@ def test_a_port_that_is_taken_is_the_only_reason() -> None:
     assert lacking(wish, node(), busy) == ("node(s) didn't have free ports for the requested pod ports",)
 
 
-def test_a_node_without_room_for_pods_takes_none() -> None:
+def test_a_node_at_its_pod_limit_takes_no_pod() -> None:
     assert lacking(needs(), node(allocatable={"cpu": "1"}), NodeUse()) == ("Too many pods",)
 
 
@@ -146,7 +146,7 @@ small = st.fixed_dictionaries({"cpu": st.integers(0, 9), "memory": st.integers(0
 
 
 @given(amounts, pods, pods, small, st.integers(0, 6))
-def test_what_lacks_lacks_with_more_pods_too(
+def test_a_missing_resource_is_missing_with_more_pods(
     wanted: dict[ResourceName, int],
     there: list[dict[ResourceName, int]],
     more: list[dict[ResourceName, int]],
@@ -161,7 +161,7 @@ def test_what_lacks_lacks_with_more_pods_too(
 
 
 @given(amounts, amounts, pods, small)
-def test_who_asks_for_more_lacks_more(
+def test_larger_requests_lack_at_least_as_much(
     wanted: dict[ResourceName, int],
     more: dict[ResourceName, int],
     there: list[dict[ResourceName, int]],
@@ -173,20 +173,20 @@ def test_who_asks_for_more_lacks_more(
     assert set(few) <= set(lacking(PodNeeds(total, frozenset(), needs().choice), one, use(*there)))
 
 
-def test_the_emptier_node_scores_higher() -> None:
+def test_an_emptier_node_scores_higher() -> None:
     wish = needs(requests={"cpu": "1", "memory": "512Mi"})
     assert score(wish, node(), NodeUse()) == 50
     assert score(wish, node(), use({CPU: 500, MEMORY: 512 << 20})) == 12  # a quarter of cpu, nothing of memory
     assert score(wish, node(), use({CPU: 9000, MEMORY: 9 << 30})) == 0
 
 
-def test_what_a_pod_does_not_say_is_presumed_for_the_score() -> None:
+def test_missing_requests_count_with_default_values_in_the_score() -> None:
     assert score(needs(), node(allocatable={"cpu": "1", "memory": "800Mi"}), use({})) == (80 + 50) // 2
     assert score(needs(), node(allocatable={"cpu": "1"}), NodeUse()) == 90
     assert score(needs(), node(allocatable={}), NodeUse()) == 0
 
 
-def test_preferred_terms_that_the_node_meets_add_their_weights() -> None:
+def test_the_weights_of_matching_preferred_terms_are_added() -> None:
     preferred = [
         {"weight": 7, "preference": expression("a", "Exists")},
         {"weight": 20, "preference": expression("b", "Exists")},
@@ -205,7 +205,7 @@ def test_soft_taints_that_are_not_tolerated_are_counted() -> None:
     assert fit.discouraged(needs(), node(taints=[TAINT])) == 0
 
 
-def test_a_heartbeat_does_not_change_how_a_node_looks() -> None:
+def test_a_heartbeat_does_not_change_the_view_of_a_node() -> None:
     document: Document = {"metadata": {"name": "n1", "labels": {"a": "b"}}, "status": {"allocatable": ALLOCATABLE}}
     later = document | {"status": {"allocatable": ALLOCATABLE, "conditions": [{"type": "Ready", "status": "True"}]}}
     assert node_view(view(Node, document)) == node_view(view(Node, later))

@@ -1,4 +1,4 @@
-"""What the scheduler counts."""
+"""The scheduler's metrics."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_attempts_are_counted_by_result() -> None:
 
 
 @pytest.mark.spec("DA-5.7j")
-def test_waits_for_devices_are_counted_by_driver_and_end() -> None:
+def test_waits_for_devices_are_counted_by_driver_and_result() -> None:
     registry = Registry()
     SchedulerMetrics(registry).waited("gpu.example.com", "timeout", 600.0)
     labels = '{profile="devlet",driver="gpu.example.com",status="timeout"}'
@@ -29,11 +29,11 @@ def test_waits_for_devices_are_counted_by_driver_and_end() -> None:
 
 
 @pytest.mark.anyio
-async def test_pods_that_wait_are_shown(world: World) -> None:
+async def test_pending_pods_are_shown(world: World) -> None:
     await world.add(node("n1"))
     async with world.scheduling():
         await world.add(pod("large", requests={"cpu": "5"}))
-        await world.told("large")
+        await world.reason("large")
         assert 'scheduler_pending_pods{queue="unschedulable"} 1' in world.metrics.text()
         await world.remove("large")
         await world.add(pod("small"))

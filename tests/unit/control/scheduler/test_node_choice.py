@@ -28,7 +28,7 @@ def term(key: str, operator: str, *values: str) -> Document:
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
-def test_pods_of_one_kind_share_one_choice() -> None:
+def test_equal_pods_share_one_choice() -> None:
     spec: Document = {"nodeSelector": {"a": "b"}, "affinity": affinity([term("zone", "In", "x")])}
     assert of_pod(pod(**spec)) is of_pod(pod(**spec))
     assert of_pod(pod(**spec)) is not of_pod(pod())
@@ -39,7 +39,7 @@ def test_a_preference_without_weight_or_requirements_prefers_nothing() -> None:
     assert of_pod(pod(affinity=affinity(preferred=preferred))).preferred == ()
 
 
-def test_a_term_that_cannot_be_read_is_named() -> None:
+def test_an_error_names_the_term() -> None:
     where = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[1]"
     with pytest.raises(InvalidInput) as e:
         of_pod(pod(affinity=affinity([term("zone", "Exists"), term("zone", "Near", "x")])))
@@ -50,7 +50,7 @@ def test_a_term_that_cannot_be_read_is_named() -> None:
     assert str(e.value).startswith(f"{preferred}.matchExpressions[0].operator")
 
 
-def test_who_tolerates_the_taint_of_a_cordoned_node_ignores_that_it_is() -> None:
+def test_a_pod_that_tolerates_the_cordon_taint_may_run_on_a_cordoned_node() -> None:
     assert not of_pod(pod(tolerations=GIVEN)).ignores_cordon
     assert of_pod(pod(tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])).ignores_cordon
     assert of_pod(pod(tolerations=[{"operator": "Exists"}])).ignores_cordon

@@ -22,7 +22,7 @@ def state(use: NodeUse) -> tuple[object, ...]:
 
 
 @given(steps)
-def test_what_is_used_is_what_the_pods_that_are_there_use(steps: list[tuple[str, Taken | None]]) -> None:
+def test_the_use_of_a_node_is_the_sum_of_its_pods(steps: list[tuple[str, Taken | None]]) -> None:
     use, there = NodeUse(), dict[str, Taken]()
     for pod, taken in steps:
         if taken is None:
@@ -38,14 +38,14 @@ def test_what_is_used_is_what_the_pods_that_are_there_use(steps: list[tuple[str,
     assert all(use.has(PodUID(pod)) == (pod in there) for pod in "abcd")
 
 
-def test_an_empty_node_is_not_used() -> None:
+def test_an_empty_node_has_no_use() -> None:
     use = NodeUse()
     use.add(PodUID("a"), {GPU: 1}, frozenset(PORTS))
     use.remove(PodUID("a"))
     assert state(use) == ({}, {}, 0, 0, 0)
 
 
-def test_a_port_stays_taken_until_the_last_of_its_pods_goes() -> None:
+def test_a_port_is_used_until_its_last_pod_is_removed() -> None:
     use = NodeUse()
     use.add(PodUID("a"), {}, frozenset(PORTS[:1]))
     use.add(PodUID("b"), {}, frozenset(PORTS[:1]))
@@ -53,6 +53,6 @@ def test_a_port_stays_taken_until_the_last_of_its_pods_goes() -> None:
     assert list(use.ports) == PORTS[:1]
 
 
-def test_a_pod_that_does_not_say_what_it_needs_is_presumed_to_need_something() -> None:
+def test_a_pod_without_requests_counts_with_default_values() -> None:
     assert presumed({}) == (100, 200 * 1024 * 1024)
     assert presumed({ResourceName("cpu"): 7, ResourceName("memory"): 8}) == (7, 8)

@@ -1,4 +1,4 @@
-"""The nodes, and what is used of them."""
+"""The nodes and what pods use of them."""
 
 from devlet.control.scheduler import fit
 from devlet.control.scheduler.devices import Devices
@@ -24,13 +24,13 @@ def table(*names: str) -> NodeTable:
     return found
 
 
-def test_nodes_are_in_the_order_of_their_names() -> None:
+def test_nodes_are_ordered_by_name() -> None:
     found = table("n2", "n1")
     assert [entry.name for entry in found.entries] == ["n1", "n2"] and found.index("n2") == 1
     assert [each.name for each in found.scan.nodes] == ["n1", "n2"]
 
 
-def test_a_heartbeat_makes_no_other_node() -> None:
+def test_a_heartbeat_is_not_a_change() -> None:
     found = table("n1")
     before, scan = found.entries[0].node, found.scan
     later = node("n1")
@@ -39,21 +39,21 @@ def test_a_heartbeat_makes_no_other_node() -> None:
     assert found.entries[0].node is before and found.scan is scan
 
 
-def test_other_labels_do() -> None:
+def test_new_labels_are_a_change() -> None:
     found = table("n1")
     scan = found.scan
     assert found.put(a_node(node("n1", labels={"zone": "a"})))
     assert found.scan is not scan and found.entries[0].node.metadata.labels["zone"] == "a"
 
 
-def test_more_room_is_a_change_but_the_same_node_to_the_allocator() -> None:
+def test_more_capacity_is_a_change_but_the_allocator_keeps_the_node() -> None:
     found = table("n1")
     scan = found.scan
     assert found.put(a_node(node("n1", cpu="8")))
     assert found.scan is scan
 
 
-def test_a_pod_is_counted_where_it_is_and_nowhere_else() -> None:
+def test_a_pod_is_counted_on_one_node() -> None:
     found = table("n1", "n2")
     found.occupy(POD, N1, NEEDS)
     found.occupy(POD, N1, NEEDS)
@@ -64,7 +64,7 @@ def test_a_pod_is_counted_where_it_is_and_nowhere_else() -> None:
     assert found.entries[1].use.count == 0
 
 
-def test_pods_of_a_node_that_goes_and_comes_are_still_counted() -> None:
+def test_pods_stay_counted_while_their_node_is_removed() -> None:
     found = table("n1")
     found.occupy(POD, N1, NEEDS)
     found.remove(N1)
@@ -73,7 +73,7 @@ def test_pods_of_a_node_that_goes_and_comes_are_still_counted() -> None:
     assert found.entries[0].use.used == {"cpu": 1000}
 
 
-def test_a_pod_can_be_on_a_node_that_is_not_known_yet() -> None:
+def test_a_pod_can_be_counted_on_an_unknown_node() -> None:
     found = table()
     found.occupy(POD, N1, NEEDS)
     found.put(a_node(node("n1")))

@@ -1,4 +1,4 @@
-"""Whether another scheduler gave away the same devices, by what the informer has seen."""
+"""The check whether another scheduler allocated the same devices."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,8 +27,8 @@ C = ("default", "c")
 COUNTED = "devlet_scheduler_allocation_overlaps_total"
 
 
-class Desk:
-    """Claims c and d of a cluster whose events of claims are held up as long as `silent` is not set."""
+class Fixture:
+    """Claims c and d of a cluster. Events of claims are delayed until `silent` is set."""
 
     def __init__(self, world: World, patience: float) -> None:
         self.world = world
@@ -38,30 +38,30 @@ class Desk:
         devices = Devices()
         self.book = ClaimBook(self.informers.claims, devices)
         metrics = SchedulerMetrics(self.registry)
-        self.check = OverlapCheck(self.informers.claims, devices.ledger, metrics, patience)
+        self.check = OverlapCheck(self.book, devices.ledger, metrics, patience)
 
     async def keep_back(self, write: Write) -> None:
         if write.what == "watch resourceclaims":
             await self.silent.wait()
 
     async def allocate(self, name: str, device: str = "gpu-0") -> ResourceClaim:
-        """Write as a scheduler does, and read the answer."""
+        """Allocate a claim as a scheduler does, and return the answer."""
         patch = MergePatch({"status": {"allocation": allocation_on("n1", device)}})
         answer = await self.world.store.patch(RESOURCE_CLAIMS, name, patch, "default", subresource="status")
         return view(ResourceClaim, answer)
 
 
 @asynccontextmanager
-async def desk(world: World, patience: float = 600.0) -> AsyncIterator[Desk]:
+async def fixture(world: World, patience: float = 600.0) -> AsyncIterator[Fixture]:
     await world.add(claim("c"), claim("d"))
-    found = Desk(world, patience)
+    found = Fixture(world, patience)
     world.cluster.heard = found.keep_back
     async with found.informers.running():
         yield found
 
 
-async def test_a_write_is_waited_for_until_the_informer_has_it(world: World) -> None:
-    async with desk(world) as at, anyio.create_task_group() as tasks:
+async def test_the_check_waits_until_the_informer_has_our_write(world: World) -> None:
+    async with fixture(world) as at, anyio.create_task_group() as tasks:
         written = await at.allocate("c")
         tasks.start_soon(at.check.seen, [written])
         await anyio.wait_all_tasks_blocked()
@@ -71,22 +71,22 @@ async def test_a_write_is_waited_for_until_the_informer_has_it(world: World) -> 
     assert at.informers.claims.version >= written.metadata.resource_version
 
 
-async def test_when_a_write_has_been_seen_those_before_it_have_been_seen_too(world: World) -> None:
-    async with desk(world) as at:
+async def test_when_a_write_was_seen_earlier_writes_were_seen_too(world: World) -> None:
+    async with fixture(world) as at:
         await at.allocate("d")
         written = at.book.read(await world.store.get(RESOURCE_CLAIMS, (await at.allocate("c")).name, "default"))
-        at.check.compare([C])  # the other one has not been heard of
+        at.check.compare([C])  # the other write was not seen
         at.silent.set()
         await at.check.seen([written])
         with pytest.raises(Overlapping) as caught:
             at.check.compare([C])
-        told = f"device {DRIVER}/n1/gpu-0 was allocated to claim default/d by another scheduler; trying again"
-        assert str(caught.value) == told
+        expected = f"device {DRIVER}/n1/gpu-0 was allocated to claim default/d by another scheduler; trying again"
+        assert str(caught.value) == expected
         assert f"{COUNTED} 1" in at.registry.text()
 
 
-async def test_nothing_is_waited_for_when_the_informer_has_come_further(world: World) -> None:
-    async with desk(world) as at:
+async def test_the_check_does_not_wait_for_a_version_that_was_seen(world: World) -> None:
+    async with fixture(world) as at:
         at.silent.set()
         written = await at.allocate("c")
         await at.check.seen([await at.allocate("d", "gpu-1")])
@@ -96,8 +96,8 @@ async def test_nothing_is_waited_for_when_the_informer_has_come_further(world: W
         assert f"{COUNTED} 0" in at.registry.text()
 
 
-async def test_a_claim_that_was_deleted_after_the_write_is_not_waited_for(world: World) -> None:
-    async with desk(world) as at, anyio.create_task_group() as tasks:
+async def test_the_check_does_not_wait_for_a_deleted_claim(world: World) -> None:
+    async with fixture(world) as at, anyio.create_task_group() as tasks:
         written = await at.allocate("c")
         tasks.start_soon(at.check.seen, [written])
         await anyio.wait_all_tasks_blocked()
@@ -106,7 +106,7 @@ async def test_a_claim_that_was_deleted_after_the_write_is_not_waited_for(world:
 
 
 async def test_two_pods_may_wait_for_one_claim(world: World) -> None:
-    async with desk(world) as at, anyio.create_task_group() as tasks:
+    async with fixture(world) as at, anyio.create_task_group() as tasks:
         written = await at.allocate("c")
         for _ in range(2):
             tasks.start_soon(at.check.seen, [written])
@@ -114,8 +114,8 @@ async def test_two_pods_may_wait_for_one_claim(world: World) -> None:
         at.silent.set()
 
 
-async def test_a_write_that_does_not_come_back_is_an_error_after_a_while(world: World) -> None:
-    async with desk(world, patience=0.01) as at:
+async def test_a_write_that_is_not_seen_in_time_is_an_error(world: World) -> None:
+    async with fixture(world, patience=0.01) as at:
         wait = partial(at.check.seen, [await at.allocate("c")])
         with pytest.raises(Unavailable, match=r"the allocation of claim c did not come back in a watch within 0.01 s"):
             await wait()

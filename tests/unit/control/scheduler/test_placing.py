@@ -1,4 +1,4 @@
-"""Where a pod goes."""
+"""The choice of nodes and devices."""
 
 from datetime import UTC, datetime
 
@@ -26,14 +26,14 @@ EXTENDED = "example.com/gpu"
 
 
 def with_gpus(name: str) -> Document:
-    """A node where a device plugin offers one."""
+    """Return a node where a device plugin offers a GPU."""
     found = node(name)
     found["status"]["allocatable"][EXTENDED] = "1"
     return found
 
 
 class Board:
-    """Nodes and devices, and pods to be placed on them."""
+    """Nodes, devices, and pods to be placed."""
 
     def __init__(self, *documents: Document, candidates: int = 10) -> None:
         self.devices = Devices()
@@ -65,7 +65,7 @@ class Board:
         return found
 
     def place(self, document: Document) -> tuple[str, list[str]] | None:
-        """The node, and the devices."""
+        """Return the node and the devices."""
         found = self.placer.place(self.subject(document), SearchTime(0))
         if found is None:
             return None
@@ -76,30 +76,30 @@ class Board:
         self.table.occupy(PodUID(name), NodeName(node), needs)
 
 
-def test_a_pod_goes_where_its_devices_are() -> None:
+def test_a_pod_is_placed_where_its_devices_are() -> None:
     board = Board(node("n1"), node("n2"), device_class(), slice_of("n2", 1), claim("c"))
     assert board.place(pod("train", claim="c")) == ("n2", ["n2/gpu-0"])
 
 
-def test_where_there_is_no_room_devices_do_not_help() -> None:
+def test_free_devices_do_not_help_on_a_full_node() -> None:
     board = Board(node("n1"), node("n2"), device_class(), slice_of("n2", 1), claim("c"))
     board.use("other", "n2", "4")
     assert board.place(pod("train", claim="c", requests={"cpu": "1"})) is None
 
 
-def test_the_emptier_node_is_taken() -> None:
+def test_the_emptier_node_is_chosen() -> None:
     board = Board(node("n1"), node("n2"))
     board.use("other", "n1", "2")
     assert board.place(pod("train", requests={"cpu": "1"})) == ("n2", [])
 
 
-def test_without_nodes_there_is_no_place() -> None:
+def test_there_is_no_place_without_nodes() -> None:
     assert Board(device_class(), claim("c")).place(pod("train", claim="c")) is None
     assert Board().place(pod("train")) is None
 
 
 @pytest.mark.spec("DA-5.2d")
-def test_the_earlier_alternative_counts_more_than_room() -> None:
+def test_an_earlier_alternative_counts_more_than_free_capacity() -> None:
     big = {"name": "big", "deviceClassName": DRIVER, "count": 2}
     small = {"name": "small", "deviceClassName": DRIVER}
     wanted = claim("c", {"name": "gpu", "firstAvailable": [big, small]})
@@ -108,20 +108,20 @@ def test_the_earlier_alternative_counts_more_than_room() -> None:
     assert board.place(pod("train", claim="c")) == ("n2", ["n2/gpu-0", "n2/gpu-1"])
 
 
-def test_pods_are_spread_when_not_all_nodes_are_looked_at() -> None:
+def test_pods_are_spread_when_not_all_nodes_are_searched() -> None:
     board = Board(*(node(f"n{i}") for i in range(4)), candidates=1)
     assert [board.place(pod("train")) for _ in range(5)] == [(f"n{i % 4}", []) for i in range(5)]
 
 
 @pytest.mark.spec("DA-5.4c")
-def test_devices_that_a_claim_has_decide_the_node() -> None:
+def test_an_allocated_claim_decides_the_node() -> None:
     board = Board(node("n1"), node("n2"), {**claim("c"), "status": {"allocation": allocation_on("n2")}})
     assert board.place(pod("train", claim="c")) == ("n2", [])
     subject = board.subject(pod("train", claim="c"))
     assert obstacles(subject, board.table.entries[0], None) == ("the devices of claim c cannot be used there",)
 
 
-def test_a_pod_that_has_a_node_cannot_use_devices_of_another_one() -> None:
+def test_a_placed_pod_cannot_use_devices_of_another_node() -> None:
     board = Board(node("n1"), node("n2"), {**claim("c"), "status": {"allocation": allocation_on("n2")}})
     subject = board.subject(pod("train", claim="c", nodeName="n1"))
     assert obstacles(subject, board.table.entries[0], None) == ("the devices of claim c cannot be used there",)
@@ -130,14 +130,14 @@ def test_a_pod_that_has_a_node_cannot_use_devices_of_another_one() -> None:
 
 
 @pytest.mark.spec("DA-11.16b")
-def test_who_has_a_node_gets_devices_there_even_if_it_is_full() -> None:
+def test_a_placed_pod_gets_devices_even_if_its_node_is_full() -> None:
     board = Board(node("n1"), node("n2"), device_class(), slice_of("n1", 1), slice_of("n2", 1), claim("c"))
     board.use("other", "n2", "4")
     found = pod("train", claim="c", requests={"cpu": "1"}, nodeName="n2")
     assert board.place(found) == ("n2", ["n2/gpu-0"])
 
 
-def test_a_node_that_has_the_resource_by_itself_is_preferred_to_a_claim() -> None:
+def test_a_node_that_offers_the_resource_is_preferred_to_a_claim() -> None:
     board = Board(node("n1"), with_gpus("n2"), device_class(extended=EXTENDED), slice_of("n1", 1))
     wanted = pod("train", requests={EXTENDED: "1"})
     assert board.place(wanted) == ("n2", [])
@@ -151,7 +151,7 @@ def test_a_node_that_has_the_resource_by_itself_is_preferred_to_a_claim() -> Non
 
 
 @pytest.mark.spec("DA-11.03a")
-def test_a_node_where_the_time_is_up_does_not_spoil_the_others() -> None:
+def test_a_timeout_on_one_node_does_not_affect_the_others() -> None:
     board = Board(node("n1"), node("n2"), device_class(), *hard("n1"), slice_of("n2", 12), claim("c", wish(count=12)))
     time = SearchTime(0.2)
     found = board.placer.place(board.subject(pod("train", claim="c")), time)

@@ -1,4 +1,4 @@
-"""Pods that wait for a node."""
+"""The queue of pending pods."""
 
 import anyio
 import pytest
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 A, B, C = PodUID("a"), PodUID("b"), PodUID("c")
 
 
-async def test_the_higher_priority_comes_first_then_who_came_first() -> None:
+async def test_pods_are_ordered_by_priority_then_arrival() -> None:
     queue = PodQueue()
     queue.put(A)
     queue.put(B, 10)
@@ -21,38 +21,38 @@ async def test_the_higher_priority_comes_first_then_who_came_first() -> None:
     assert [await queue.pop() for _ in range(3)] == [B, A, C]
 
 
-async def test_a_pod_that_waits_has_its_turn_when_what_it_waits_for_happens() -> None:
+async def test_a_waiting_pod_is_ready_after_the_change_that_it_waits_for() -> None:
     queue = PodQueue()
     queue.put(A)
     queue.wait(await queue.pop(), Wake.DEVICES)
-    queue.happened(Wake.ROOM)
+    queue.changed(Wake.CAPACITY)
     assert queue.ready == 0
-    queue.happened(Wake.DEVICES)
+    queue.changed(Wake.DEVICES)
     assert await queue.pop() == A
 
 
-async def test_what_happens_while_a_pod_is_tried_is_not_missed() -> None:
+async def test_changes_during_an_attempt_are_not_missed() -> None:
     queue = PodQueue()
     queue.put(A)
     assert await queue.pop() == A
-    queue.happened(Wake.NODES)
+    queue.changed(Wake.NODES)
     queue.wait(A, Wake.NODES)
     assert await queue.pop() == A
-    queue.happened(Wake.NODES)
+    queue.changed(Wake.NODES)
     queue.wait(A, Wake.DEVICES)
     assert queue.ready == 0
 
 
-async def test_a_pod_that_is_woken_is_in_its_old_place() -> None:
+async def test_a_pod_that_is_woken_keeps_its_position() -> None:
     queue = PodQueue()
     queue.put(A)
     queue.wait(await queue.pop(), Wake.DEVICES)
     queue.put(B)
-    queue.happened(Wake.DEVICES)
+    queue.changed(Wake.DEVICES)
     assert [await queue.pop(), await queue.pop()] == [A, B]
 
 
-async def test_a_pod_that_is_removed_has_no_turn() -> None:
+async def test_a_removed_pod_is_not_ready() -> None:
     queue = PodQueue()
     queue.put(A)
     queue.put(B)
@@ -60,11 +60,11 @@ async def test_a_pod_that_is_removed_has_no_turn() -> None:
     assert await queue.pop() == B
     queue.remove(B)
     queue.wait(B, Wake.ANYTHING)
-    queue.happened(Wake.ANYTHING)
+    queue.changed(Wake.ANYTHING)
     assert len(queue) == 0 and queue.ready == 0
 
 
-async def test_whoever_asks_an_empty_queue_waits() -> None:
+async def test_pop_waits_while_the_queue_is_empty() -> None:
     queue = PodQueue()
     async with anyio.create_task_group() as tasks:
         got: list[PodUID] = []
@@ -80,57 +80,57 @@ async def test_whoever_asks_an_empty_queue_waits() -> None:
 
 
 class Machine(RuleBasedStateMachine):
-    """Whoever is in the queue is ready, waits or is being tried, and nobody twice."""
+    """Each pod in the queue is either ready, waiting or being attempted."""
 
     def __init__(self) -> None:
         super().__init__()
         self.queue = PodQueue()
-        self.tried: set[PodUID] = set()
+        self.attempted: set[PodUID] = set()
         self.known: set[PodUID] = set()
 
     @rule(pod=st.sampled_from([A, B, C]), priority=st.integers(0, 2))
     def put(self, pod: PodUID, priority: int) -> None:
         self.queue.put(pod, priority)
         self.known.add(pod)
-        self.tried.discard(pod)
+        self.attempted.discard(pod)
 
     @rule()
     def pop(self) -> None:
         if self.queue.ready:
             popped = anyio.run(self.queue.pop)
-            assert popped in self.known and popped not in self.tried
-            self.tried.add(popped)
+            assert popped in self.known and popped not in self.attempted
+            self.attempted.add(popped)
 
-    @rule(pod=st.sampled_from([A, B, C]), for_=st.sampled_from([Wake.ITSELF, Wake.ROOM, Wake.ANYTHING]))
-    def wait(self, pod: PodUID, for_: Wake) -> None:
-        if pod in self.tried:
-            self.queue.wait(pod, for_)
-            self.tried.discard(pod)
+    @rule(pod=st.sampled_from([A, B, C]), wake_on=st.sampled_from([Wake.ITSELF, Wake.CAPACITY, Wake.ANYTHING]))
+    def wait(self, pod: PodUID, wake_on: Wake) -> None:
+        if pod in self.attempted:
+            self.queue.wait(pod, wake_on)
+            self.attempted.discard(pod)
 
-    @rule(what=st.sampled_from([Wake.ROOM, Wake.DEVICES]))
-    def happened(self, what: Wake) -> None:
-        self.queue.happened(what)
+    @rule(what=st.sampled_from([Wake.CAPACITY, Wake.DEVICES]))
+    def changed(self, what: Wake) -> None:
+        self.queue.changed(what)
 
     @rule(pod=st.sampled_from([A, B, C]))
     def remove(self, pod: PodUID) -> None:
         self.queue.remove(pod)
         self.known.discard(pod)
-        self.tried.discard(pod)
+        self.attempted.discard(pod)
 
     @invariant()
     def adds_up(self) -> None:
         assert len(self.queue) == len(self.known)
-        assert self.queue.ready + len(self.queue.waiting) + len(self.tried) == len(self.known)
+        assert self.queue.ready + len(self.queue.waiting) + len(self.attempted) == len(self.known)
 
 
 TestQueue = Machine.TestCase
 
 
-async def test_a_pod_that_is_parked_has_its_turn_when_something_happens_to_itself() -> None:
+async def test_a_parked_pod_is_ready_after_a_change_of_itself() -> None:
     queue = PodQueue()
     queue.park(A)
     queue.put(B)
-    queue.happened(Wake.ANYTHING)
+    queue.changed(Wake.ANYTHING)
     assert await queue.pop() == B
     queue.wake(A)
     assert await queue.pop() == A

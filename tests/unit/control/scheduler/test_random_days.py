@@ -1,8 +1,8 @@
-"""Random days in a small cluster: objects come and go, writes fail, the scheduler is stopped and started.
+"""Random days in a small cluster: objects are created and deleted, writes fail, the scheduler is stopped and started.
 
-Whenever it has come to rest: no device is given twice, nobody has more than there is, who could have a place has one,
-who has none says why, and nothing is kept for those who have gone. The same seed is the same day, as far as the order
-of what happens at the same time allows.
+Whenever the cluster is at rest: no device is allocated twice, no counter is exceeded, every pod that fits has a node,
+every other pod says why, and nothing is held for deleted pods. The same seed gives the same day, except for the order
+of concurrent events.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from devlet.control.scheduler import claim_checks, extended_resources, fit, reas
 from devlet.control.scheduler.devices import Devices
 from devlet.control.scheduler.nodes import NodeTable
 from devlet.control.scheduler.placing import Placer
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes, Settings
 from devlet.control.scheduler.subject import Subject, read_subject
 from devlet.control.search_time import SearchTime
 from devlet.errors import Conflict, DevletError, NotFound, Unavailable
@@ -41,13 +41,13 @@ from tests.unit.control.conftest import World, Write
 
 pytestmark = pytest.mark.anyio
 
-SETTINGS = Settings(report_after=0.02, report_again=0.02, report_refresh=0.05, retry=Backoff(0.01, 0.1))
+SETTINGS = Settings(reports=ReportTimes(0.02, again=0.02, refresh=0.05), retry=Backoff(0.01, 0.1))
 NODES = ("n1", "n2", "n3")
 EXTENDED = "example.com/gpu"
 
 
 class Snapshot:
-    """The cluster as it is stored, and what a scheduler that never saw it before makes of it."""
+    """The stored cluster, and what a scheduler that sees it for the first time would do."""
 
     def __init__(self, objects: dict[str, list[Document]]) -> None:
         self.documents = objects
@@ -80,7 +80,7 @@ class Snapshot:
     # What must be true at any time
 
     def conflicts(self) -> Iterator[str]:
-        """Devices that more have than may, by the rules, on each node."""
+        """Return the devices of each node that are allocated more often than allowed."""
         problem: Document = {**self.documents, "allocated": []}
         problem["claims"] = [each for each in self.documents["claims"] if self.claims[each["metadata"]["name"]].results]
         for each in self.documents["nodes"]:
@@ -127,7 +127,7 @@ class Snapshot:
                 yield f"{used.name} cannot be used on {entry.name}"
 
     def stale(self) -> Iterator[str]:
-        """Those whose reason is another than one that is found now."""
+        """Return the pods whose reason differs from the one that is computed now."""
         for each in self.pending:
             if isinstance(subject := self._subject(each), str):
                 found = subject
@@ -143,8 +143,8 @@ class Snapshot:
         return read_subject(each, lambda _, name: self.claims.get(name), self.classes)
 
     def _tainted(self, subject: Subject) -> bool:
-        """Whether it would begin to use a device that was tainted after it was given to a claim; nobody tolerates it
-        here."""
+        """Return True if the pod would start to use a device that was tainted after its allocation. No claim tolerates
+        taints here."""
         results = [result for claim in subject.unreserved for result in claim.results]
         return any(_taints(slice, result) for slice in self.documents["slices"] for result in results)
 
@@ -181,7 +181,7 @@ class Day:
         self.numbers = iter(range(10_000))
         self.generations = dict.fromkeys(NODES, 0)
         self.faults = 0.0
-        self.slowness = 0.0  # seconds that a write, or its answer, may be on its way
+        self.slowness = 0.0  # seconds that a write or its answer may take
         world.settings = SETTINGS
         world.cluster.before = self._refuse
         world.cluster.after = self._lose
@@ -189,7 +189,7 @@ class Day:
     async def _refuse(self, write: Write) -> None:
         await anyio.sleep(self.random.random() * self.slowness)
         if self.random.random() < self.faults:
-            raise self.random.choice([Unavailable("not now"), Conflict("somebody was faster")])
+            raise self.random.choice([Unavailable("not now"), Conflict("modified concurrently")])
 
     async def _lose(self, write: Write) -> None:
         await anyio.sleep(self.random.random() * self.slowness)
@@ -212,7 +212,7 @@ class Day:
         await self.publish(name)
 
     async def publish(self, name: str) -> None:
-        """The next generation of a node's devices: whole ones, parts of one, shared ones, tainted ones."""
+        """Publish the next generation of a node's devices: whole, partitioned, shared and tainted ones."""
         self.generations[name] += 1
         found = slice_of(name, [self._device(i) for i in range(self.random.randint(1, 4))])
         found["spec"]["pool"]["generation"] = self.generations[name]
@@ -235,7 +235,7 @@ class Day:
         try:
             await self.random.choice(steps)()
         except DevletError:
-            return  # it is there already, or has gone
+            return  # it exists already, or is gone
 
     async def new_pod(self) -> None:
         more: Document = {}
@@ -256,7 +256,7 @@ class Day:
 
     async def _some_pod(self) -> str:
         found = (await self.world.store.list(kinds.PODS)).items
-        return str(self.random.choice(found)["metadata"]["name"]) if found else "nobody"
+        return str(self.random.choice(found)["metadata"]["name"]) if found else "none"
 
     async def end_pod(self) -> None:
         await self.world.remove(await self._some_pod())
@@ -320,7 +320,7 @@ async def live(world: World, seed: int, rounds: int) -> None:
             day.slowness = 0.02 if number % 3 else 0.0
             for _ in range(day.random.randint(4, 12)):
                 await day.step()
-            if day.random.random() < 0.7:  # or else it is stopped in the middle
+            if day.random.random() < 0.7:  # otherwise it would be stopped half-way
                 day.faults = 0.0
                 await day.rest()
         day.faults = 0.0
@@ -329,11 +329,11 @@ async def live(world: World, seed: int, rounds: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_a_random_day_ends_well(world: World, seed: int) -> None:
+async def test_invariants_hold_after_a_random_day(world: World, seed: int) -> None:
     await live(world, seed, 3)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100, 106))
-async def test_a_random_week_ends_well(world: World, seed: int) -> None:
+async def test_invariants_hold_after_a_random_week(world: World, seed: int) -> None:
     await live(world, seed, 12)

@@ -13,11 +13,11 @@ def why(board: Board, document: Document) -> str:
     return reasons.reason(board.subject(document), board.table, board.devices, 10.0)
 
 
-def test_without_nodes_there_is_nothing_to_count() -> None:
+def test_there_is_a_reason_without_nodes() -> None:
     assert why(Board(), pod("train")) == reasons.NO_NODES
 
 
-def test_who_has_a_place_has_no_reason() -> None:
+def test_a_pod_that_fits_has_no_reason() -> None:
     board = Board(node("n1"), device_class(), slice_of("n1", 1), claim("c"))
     assert why(board, pod("train", claim="c")) == "" and why(board, pod("plain")) == ""
 
@@ -34,26 +34,26 @@ def test_nodes_are_counted_by_reason() -> None:
 
 
 @pytest.mark.spec("DA-11.04a")
-def test_what_is_about_devices_says_how_many_there_are() -> None:
+def test_reasons_about_devices_have_their_numbers() -> None:
     board = Board(node("n1"), device_class(), slice_of("n1", 1), claim("c", wish(count=2)))
     text = why(board, pod("train", claim="c"))
     assert "cannot allocate all claims" not in text and "2" in text and "\n" not in text
 
 
-def test_nodes_where_dra_provides_a_resource_and_those_that_have_it_are_told_apart() -> None:
+def test_nodes_where_dra_provides_a_resource_are_counted_apart() -> None:
     board = Board(node("n1"), with_gpus("n2"), device_class(extended=EXTENDED))
     text = why(board, pod("train", requests={EXTENDED: "2"}))
     assert text.startswith("0/2 nodes are available: ") and f"1 Insufficient {EXTENDED}" in text
 
 
-def test_a_text_is_never_longer_than_an_event_can_be() -> None:
+def test_a_reason_fits_into_an_event() -> None:
     board = Board(*(node(f"n{i}") for i in range(3)))
     amounts = {f"example.com/{'x' * 60}-{i}": "1" for i in range(30)}
     text = why(board, pod("train", requests=amounts))
     assert len(text) <= reasons.LENGTH_MAX
 
 
-def test_of_many_reasons_the_most_frequent_are_told() -> None:
+def test_the_most_frequent_reasons_are_listed() -> None:
     board = Board(*(node(f"n{i}") for i in range(2)))
     text = why(board, pod("train", requests={f"example.com/r{i}": "1" for i in range(12)}))
     assert text.count(";") == reasons.REASONS_MAX and text.endswith("8 for other reasons")

@@ -1,11 +1,11 @@
-"""What pods that wait are told."""
+"""Reports why pods wait."""
 
 from dataclasses import replace
 
 import pytest
 
 from devlet.cluster.client import StrategicMergePatch
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes, Settings
 from devlet.errors import Unavailable
 from devlet.objects import kinds
 from devlet.testing.waiting import until
@@ -14,7 +14,7 @@ from tests.unit.control.conftest import World, raises
 
 pytestmark = pytest.mark.anyio
 
-FAST = Settings(report_after=0.02, report_again=0.02)
+FAST = Settings(reports=ReportTimes(0.02, again=0.02))
 
 
 async def condition(world: World, name: str) -> dict[str, object]:
@@ -23,11 +23,11 @@ async def condition(world: World, name: str) -> dict[str, object]:
 
 
 @pytest.mark.spec("DA-5.4f")
-async def test_the_condition_is_the_one_that_people_know(world: World) -> None:
+async def test_the_condition_is_that_of_kube_scheduler(world: World) -> None:
     await world.add(node("n1"))
     async with world.scheduling():
         await world.add(pod("large", requests={"cpu": "5"}))
-        await world.told("large")
+        await world.reason("large")
         found = await condition(world, "large")
     assert (found["status"], found["reason"]) == ("False", "Unschedulable")
     assert found["message"] == "0/1 nodes are available: 1 Insufficient cpu"
@@ -35,39 +35,39 @@ async def test_the_condition_is_the_one_that_people_know(world: World) -> None:
     assert event["type"] == "Warning" and event["involvedObject"]["name"] == "large"
 
 
-async def test_another_reason_is_told_and_the_time_of_the_first_stays(world: World) -> None:
+async def test_a_new_reason_is_reported_and_keeps_the_transition_time(world: World) -> None:
     world.settings = FAST
     await world.add(node("n1"))
     async with world.scheduling():
         await world.add(pod("large", requests={"cpu": "5"}))
-        await world.told("large", "0/1")
+        await world.reason("large", "0/1")
         before = (await condition(world, "large"))["lastTransitionTime"]
         await world.add(node("n2"))
-        await world.told("large", "0/2 nodes are available: 2 Insufficient cpu")
+        await world.reason("large", "0/2 nodes are available: 2 Insufficient cpu")
         assert (await condition(world, "large"))["lastTransitionTime"] == before
 
 
-async def test_a_reason_that_changes_because_others_take_what_was_free_is_told(world: World) -> None:
-    world.settings = replace(FAST, report_refresh=0.02)
+async def test_a_reason_that_changes_because_capacity_was_taken_is_reported(world: World) -> None:
+    world.settings = Settings(reports=replace(FAST.reports, refresh=0.02))
     await world.add(node("n1"), node("n2"))
     async with world.scheduling():
         await world.add(pod("large", requests={"cpu": "4", "memory": "64Gi"}))
-        await world.told("large", "0/2 nodes are available: 2 Insufficient memory")
+        await world.reason("large", "0/2 nodes are available: 2 Insufficient memory")
         await world.add(pod("small", requests={"cpu": "1"}))
-        await world.told("large", "1 Insufficient cpu")
+        await world.reason("large", "1 Insufficient cpu")
         await world.store.delete(kinds.NODES, "n1")
-        await world.told("large", "0/1 nodes")
+        await world.reason("large", "0/1 nodes")
 
 
-async def test_what_an_earlier_scheduler_said_is_not_said_again(world: World) -> None:
+async def test_a_reason_that_is_in_the_status_is_not_reported_again(world: World) -> None:
     await world.add(node("n1"))
     async with world.scheduling():
         await world.add(pod("large", requests={"cpu": "5"}))
-        await world.told("large")
+        await world.reason("large")
     before = world.cluster.writes.count("patch pods/status")
     async with world.scheduling():
         await world.add(pod("larger", requests={"cpu": "6"}))
-        await world.told("larger")
+        await world.reason("larger")
     assert world.cluster.writes.count("patch pods/status") == before + 1
 
 
@@ -77,21 +77,21 @@ async def test_a_reason_that_could_not_be_written_is_written_later(world: World)
     world.cluster.before = raises(Unavailable("not now"), "patch pods/status", times=2)
     async with world.scheduling():
         await world.add(pod("large", requests={"cpu": "5"}))
-        await world.told("large", "Insufficient cpu")
+        await world.reason("large", "Insufficient cpu")
 
 
-async def test_other_conditions_stay(world: World) -> None:
+async def test_other_conditions_are_kept(world: World) -> None:
     await world.add(node("n1"), pod("large", requests={"cpu": "5"}))
     other = {"type": "example.com/ready", "status": "True"}
     patch = StrategicMergePatch({"status": {"conditions": [other]}})
     await world.store.patch(kinds.PODS, "large", patch, "default", subresource="status")
     async with world.scheduling():
-        await world.told("large")
+        await world.reason("large")
         found = (await world.pod("large"))["status"]["conditions"]
     assert {each["type"] for each in found} == {"example.com/ready", "PodScheduled"}
 
 
-async def test_a_pod_that_has_gone_is_not_told(world: World) -> None:
+async def test_a_deleted_pod_is_not_reported(world: World) -> None:
     await world.add(node("n1"))
 
     async def gone(_: object) -> None:
@@ -106,11 +106,11 @@ async def test_a_pod_that_has_gone_is_not_told(world: World) -> None:
         await world.bound("small")
 
 
-async def test_who_was_bound_says_so(world: World) -> None:
+async def test_a_bound_pod_has_its_condition_and_event(world: World) -> None:
     world.settings = FAST
     async with world.scheduling():
         await world.add(pod("early"))
-        await world.told("early", "no nodes available to schedule pods")
+        await world.reason("early", "no nodes available to schedule pods")
         await world.add(node("n1"))
         await world.bound("early")
 

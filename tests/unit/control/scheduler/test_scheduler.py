@@ -2,13 +2,10 @@
 
 import pytest
 
-from devlet.cluster.client import MergePatch
 from devlet.objects import kinds
 from devlet.objects.documents import Document
-from devlet.objects.identifiers import DriverName
-from devlet.objects.node_drivers import ANNOTATION, NodeDriver, encode
 from devlet.testing.waiting import until
-from tests.support.workloads import DRIVER, claim, device_class, node, pod, slice_of, template, wish
+from tests.support.workloads import claim, device_class, node, pod, slice_of, template, wish
 from tests.unit.control.conftest import World
 
 pytestmark = pytest.mark.anyio
@@ -36,27 +33,27 @@ async def test_a_pod_without_claims_gets_a_node(world: World) -> None:
         assert await world.bound("plain") == {"plain": "n1"}
 
 
-async def test_a_pod_that_does_not_fit_says_why_and_is_scheduled_when_it_does(world: World) -> None:
+async def test_an_unschedulable_pod_says_why_and_is_scheduled_when_it_fits(world: World) -> None:
     await world.add(node("n1"), device_class(), slice_of("n1", 1), template("one"))
     async with world.scheduling():
         await world.add(pod("first", template="one"))
         await world.bound("first")
         await world.add(pod("second", template="one"))
-        await world.told("second", "0/1 nodes are available: 1 ")
+        await world.reason("second", "0/1 nodes are available: 1 ")
         await world.remove("first")
         assert await world.bound("second") == {"second": "n1"}
 
 
-async def test_the_reason_is_an_event_too(world: World) -> None:
+async def test_the_reason_is_also_an_event(world: World) -> None:
     await world.add(node("n1"))
     async with world.scheduling():
         await world.add(pod("large", requests={"cpu": "5"}))
-        assert await world.told("large") == "0/1 nodes are available: 1 Insufficient cpu"
+        assert await world.reason("large") == "0/1 nodes are available: 1 Insufficient cpu"
     events = await world.events("FailedScheduling")
     assert [each["message"] for each in events] == ["0/1 nodes are available: 1 Insufficient cpu"]
 
 
-async def test_no_device_is_given_twice(world: World) -> None:
+async def test_no_device_is_allocated_twice(world: World) -> None:
     await world.add(*(node(f"n{i}") for i in range(4)), device_class(), template("one"))
     await world.add(*(slice_of(f"n{i}", 5) for i in range(4)))
     async with world.scheduling():
@@ -68,7 +65,7 @@ async def test_no_device_is_given_twice(world: World) -> None:
         }
 
 
-async def test_pods_that_share_a_claim_are_on_one_node(world: World) -> None:
+async def test_pods_that_share_a_claim_are_placed_on_one_node(world: World) -> None:
     await world.add(node("n1"), node("n2"), device_class(), slice_of("n1", 1), slice_of("n2", 1), claim("shared"))
     async with world.scheduling():
         await world.add(pod("a", claim="shared"), pod("b", claim="shared"))
@@ -81,9 +78,7 @@ ZONE_A = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator"
 
 
 @pytest.mark.parametrize("where", [{"allNodes": True}, {"nodeSelector": ZONE_A}])
-async def test_a_device_that_is_attached_to_the_network_is_used_on_every_node_that_reaches_it(
-    world: World, where: Document
-) -> None:
+async def test_a_network_attached_device_is_used_on_every_node_that_reaches_it(world: World, where: Document) -> None:
     attached = slice_of("fabric", 1)
     del attached["spec"]["nodeName"]
     attached["spec"] |= where
@@ -96,11 +91,11 @@ async def test_a_device_that_is_attached_to_the_network_is_used_on_every_node_th
             assert await world.bound(*zones) == {name: name for name in zones}
         else:
             assert await world.bound("n1", "n2") == {"n1": "n1", "n2": "n2"}
-            assert await world.told("n3", "0/3 nodes are available")
+            assert await world.reason("n3", "0/3 nodes are available")
     assert (await world.claim("shared"))["status"]["allocation"].get("nodeSelector") == where.get("nodeSelector")
 
 
-async def test_a_pod_on_a_node_of_somebodys_choice_has_its_claim_allocated_there(world: World) -> None:
+async def test_a_placed_pod_gets_its_claim_allocated_on_its_node(world: World) -> None:
     await world.add(node("n1"), node("n2"), device_class(), slice_of("n1", 1), slice_of("n2", 1), template("one"))
     async with world.scheduling():
         await world.add(pod("placed", template="one", nodeName="n2"))
@@ -115,21 +110,21 @@ async def test_a_pod_waits_for_a_claim_that_does_not_exist_and_says_so(world: Wo
     await world.add(node("n1"), device_class(), slice_of("n1", 1))
     async with world.scheduling():
         await world.add(pod("train", claim="later"))
-        await world.told("train", 'could not find ResourceClaim "default/later"')
+        await world.reason("train", 'could not find ResourceClaim "default/later"')
         await world.add(claim("later"))
         assert await world.bound("train") == {"train": "n1"}
 
 
-async def test_a_class_that_comes_later_helps(world: World) -> None:
+async def test_a_pod_is_scheduled_when_its_class_is_created(world: World) -> None:
     await world.add(node("n1"), slice_of("n1", 1), claim("c"))
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        await world.told("train", "request gpu: device class gpu.example.com does not exist")
+        await world.reason("train", "request gpu: device class gpu.example.com does not exist")
         await world.add(device_class())
         assert await world.bound("train") == {"train": "n1"}
 
 
-async def test_claims_that_were_reserved_before_a_crash_lead_to_their_node(world: World) -> None:
+async def test_claims_that_were_reserved_before_a_crash_decide_the_node(world: World) -> None:
     await world.add(node("n1"), node("n2"), device_class(), slice_of("n2", 1), claim("c"), pod("train", claim="c"))
     uid = (await world.pod("train"))["metadata"]["uid"]
     result = {"request": "gpu", "driver": "gpu.example.com", "pool": "n2", "device": "gpu-0"}
@@ -144,7 +139,7 @@ async def test_claims_that_were_reserved_before_a_crash_lead_to_their_node(world
         assert await world.bound("train") == {"train": "n2"}
 
 
-async def test_devices_for_a_node_where_the_pod_cannot_run_are_taken_back(world: World) -> None:
+async def test_devices_on_a_node_where_the_pod_cannot_run_are_freed(world: World) -> None:
     await world.add(node("n1"), node("n2"), device_class(), slice_of("n1", 1), slice_of("n2", 1), claim("c"))
     result = {"request": "gpu", "driver": "gpu.example.com", "pool": "n2", "device": "gpu-0"}
     where = {"key": "metadata.name", "operator": "In", "values": ["n2"]}
@@ -183,7 +178,7 @@ async def test_an_extended_resource_is_provided_by_a_claim_where_the_node_has_no
         await world.gone(kinds.RESOURCE_CLAIMS, made["metadata"]["name"])
 
 
-async def test_devices_that_have_to_be_attached_are_waited_for(world: World) -> None:
+async def test_a_pod_is_bound_when_its_devices_are_attached(world: World) -> None:
     attached = {"name": "gpu-0", "bindsToNode": True, "bindingConditions": ["attached"]}
     attached["bindingFailureConditions"] = ["broken"]
     await world.add(node("n1"), device_class(), slice_of("n1", [attached]), claim("c"))
@@ -207,18 +202,18 @@ async def test_devices_that_have_to_be_attached_are_waited_for(world: World) -> 
         assert await world.bound("train") == {"train": "n1"}
 
 
-async def test_a_pod_that_needs_two_devices_of_one_is_told_what_there_is(world: World) -> None:
+async def test_a_pod_that_needs_more_devices_than_exist_says_so(world: World) -> None:
     await world.add(node("n1"), device_class(), slice_of("n1", 1), claim("c", wish(count=2)))
     async with world.scheduling():
         await world.add(pod("train", claim="c"))
-        text = await world.told("train")
+        text = await world.reason("train")
         assert text.startswith("0/1 nodes are available: 1 ") and "2" in text
         await world.change(slice_of("n1", 2, generation=2))
         assert await world.bound("train") == {"train": "n1"}
 
 
 @pytest.mark.spec("DA-11.17a")
-async def test_a_claim_whose_device_was_tainted_is_not_shared_by_further_pods(world: World) -> None:
+async def test_a_claim_with_a_tainted_device_is_not_shared_with_further_pods(world: World) -> None:
     await world.add(node("n1"), device_class(), slice_of("n1", 1), claim("shared"))
     async with world.scheduling():
         await world.add(pod("first", claim="shared"))
@@ -226,87 +221,6 @@ async def test_a_claim_whose_device_was_tainted_is_not_shared_by_further_pods(wo
         taint = {"key": "sick", "effect": "NoSchedule"}
         await world.change(slice_of("n1", [{"name": "gpu-0", "taints": [taint]}], generation=2))
         await world.add(pod("second", claim="shared"))
-        assert "sick" in await world.told("second", "resourceclaim shared cannot be shared")
+        assert "sick" in await world.reason("second", "resourceclaim shared cannot be shared")
         await world.change(slice_of("n1", 1, generation=3))
         assert await world.bound("second") == {"second": "n1"}
-
-
-# Drivers that are gone from their node
-
-
-def announcing(name: str, *, gone: bool) -> Document:
-    """A node that says whether its driver is registered."""
-    since = "2026-05-01T12:00:00Z"
-    driver = NodeDriver(DriverName(DRIVER), **({"gone_since": since} if gone else {"registered_since": since}))
-    found = node(name)
-    return {**found, "metadata": {**found["metadata"], "annotations": {ANNOTATION: encode([driver])}}}
-
-
-async def announce(world: World, name: str, *, gone: bool) -> None:
-    annotations = announcing(name, gone=gone)["metadata"]["annotations"]
-    await world.store.patch(kinds.NODES, name, MergePatch({"metadata": {"annotations": annotations}}))
-
-
-async def test_no_pod_is_placed_on_devices_of_a_driver_that_is_gone_until_it_is_back(world: World) -> None:
-    await world.add(announcing("n1", gone=True), device_class(), slice_of("n1", 1), claim("c"))
-    async with world.scheduling():
-        await world.add(pod("train", claim="c"))
-        await world.told("train", f"drivers that are not connected: {DRIVER} on n1")
-        await announce(world, "n1", gone=False)
-        assert await world.bound("train") == {"train": "n1"}
-
-
-async def test_devices_of_a_node_where_the_driver_is_registered_are_taken_instead(world: World) -> None:
-    await world.add(announcing("n1", gone=True), node("n2"), device_class(), slice_of("n1", 1), slice_of("n2", 1))
-    await world.add(claim("c"))
-    async with world.scheduling():
-        await world.add(pod("train", claim="c"))
-        assert await world.bound("train") == {"train": "n2"}
-
-
-async def test_a_placed_pod_is_released_when_its_slices_go_with_the_driver_and_gets_devices_when_they_are_back(
-    world: World,
-) -> None:
-    await world.add(announcing("n1", gone=False), device_class(), slice_of("n1", 2), claim("c"), claim("started"))
-    async with world.scheduling():
-        await world.add(pod("train", claim="c"), pod("runs", claim="started"))
-        await world.bound("train", "runs")
-        state = {"name": "main", "state": {"running": {"startedAt": "2026-05-01T12:00:00Z"}}}
-        running = MergePatch({"status": {"phase": "Running", "containerStatuses": [state]}})
-        await world.store.patch(kinds.PODS, "runs", running, "default", subresource="status")
-        await announce(world, "n1", gone=True)
-        (slice_,) = (await world.store.list(kinds.RESOURCE_SLICES)).items
-        assert len(await world.devices()) == 2
-        await world.store.delete(kinds.RESOURCE_SLICES, slice_["metadata"]["name"])
-        await until(world.devices, lambda found: set(found.values()) == {"started"})
-        await announce(world, "n1", gone=False)
-        await world.add(slice_of("n1", 2))
-        await until(world.devices, lambda found: set(found.values()) == {"started", "c"})
-        users = (await world.claim("c"))["status"]["reservedFor"]
-        assert [each["name"] for each in users] == ["train"]
-
-
-async def test_a_placed_pod_is_released_even_if_the_slices_go_before_the_driver(world: World) -> None:
-    await world.add(announcing("n1", gone=False), device_class(), slice_of("n1", 1), claim("c"))
-    async with world.scheduling():
-        await world.add(pod("train", claim="c"))
-        await world.bound("train")
-        (slice_,) = (await world.store.list(kinds.RESOURCE_SLICES)).items
-        await world.store.delete(kinds.RESOURCE_SLICES, slice_["metadata"]["name"])
-        await world.settled()
-        await announce(world, "n1", gone=True)
-        await until(world.devices, lambda found: not found)
-
-
-async def test_a_placed_pod_is_released_when_the_last_one_it_shared_its_lost_claim_with_is_gone(world: World) -> None:
-    await world.add(announcing("n1", gone=False), device_class(), slice_of("n1", 1), claim("c"))
-    async with world.scheduling():
-        await world.add(pod("a", claim="c"), pod("b", claim="c"))
-        await world.bound("a", "b")
-        await announce(world, "n1", gone=True)
-        (slice_,) = (await world.store.list(kinds.RESOURCE_SLICES)).items
-        await world.store.delete(kinds.RESOURCE_SLICES, slice_["metadata"]["name"])
-        await world.settled()
-        assert len((await world.claim("c"))["status"]["reservedFor"]) == 2
-        await world.remove("b")
-        await until(world.devices, lambda found: not found)

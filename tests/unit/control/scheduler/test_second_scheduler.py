@@ -1,4 +1,4 @@
-"""A second scheduler, which knows nothing of ours, gives the same devices to claims of its own."""
+"""A second scheduler, independent of ours, allocates the same devices to its own claims."""
 
 from collections.abc import Awaitable, Callable
 
@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from devlet.cluster.client import MergePatch
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes, Settings
 from devlet.errors import Forbidden
 from devlet.kit.backoff import Backoff
 from devlet.objects import kinds
@@ -18,7 +18,7 @@ from tests.unit.control.conftest import BINDING, CLAIM_STATUS, World, Write, all
 
 pytestmark = pytest.mark.anyio
 
-SOON = Settings(report_after=0.05, retry=Backoff(0.01, 0.05))
+SOON = Settings(reports=ReportTimes(0.05), retry=Backoff(0.01, 0.05))
 GPU_0, GPU_1 = f"{DRIVER}/n1/gpu-0", f"{DRIVER}/n1/gpu-1"
 TOLD = f"device {GPU_0} was allocated to claim default/theirs by another scheduler; trying again"
 
@@ -30,7 +30,7 @@ async def furnish(world: World, devices: int = 2, settings: Settings = SOON) -> 
 
 
 async def take(world: World, device: str = "gpu-0", **more: object) -> None:
-    """The second scheduler allocates a device, and binds its pod without a look at ours."""
+    """Allocate a device as the second scheduler, and bind its pod without a check."""
     allocation = allocation_on("n1", device, **more)
     await world.status("theirs", {"allocation": allocation, "reservedFor": [await user(world, "their-pod")]})
 
@@ -56,7 +56,7 @@ def at_first(what: str, act: Callable[[], Awaitable[object]], name: str = "") ->
     return hook
 
 
-async def test_a_device_that_was_given_away_while_ours_was_being_written_is_taken_back(world: World) -> None:
+async def test_a_device_that_was_allocated_elsewhere_during_our_write_is_given_back(world: World) -> None:
     await furnish(world)
     world.cluster.before = at_first(CLAIM_STATUS, lambda: take(world))
     async with world.scheduling():
@@ -68,10 +68,10 @@ async def test_a_device_that_was_given_away_while_ours_was_being_written_is_take
         assert "devlet_scheduler_allocation_overlaps 0\n" in world.metrics.text()
 
 
-async def test_a_device_that_was_given_away_after_our_write_is_taken_back_if_that_is_known_in_time(
+async def test_a_device_that_was_allocated_elsewhere_after_our_write_is_given_back_if_seen_in_time(
     world: World,
 ) -> None:
-    """It was ours first, but the other scheduler does not give way, and our pod can go elsewhere."""
+    """Our allocation was first, but the other scheduler does not give way, and our pod can run elsewhere."""
     await furnish(world)
     known = anyio.Event()
 
@@ -92,7 +92,7 @@ async def test_a_device_that_was_given_away_after_our_write_is_taken_back_if_tha
         assert await device_of(world, "c") == "gpu-1"
 
 
-async def test_a_device_that_was_given_away_while_ours_was_attached_is_taken_back(world: World) -> None:
+async def test_a_device_that_was_allocated_elsewhere_while_being_attached_is_given_back(world: World) -> None:
     await furnish(world)
     slow = {"bindsToNode": True, "bindingConditions": ["attached"], "bindingFailureConditions": ["broken"]}
     await world.change(slice_of("n1", [{"name": "gpu-0", **slow}, {"name": "gpu-1", **slow}], generation=2))
@@ -109,18 +109,18 @@ async def test_a_device_that_was_given_away_while_ours_was_attached_is_taken_bac
         await world.bound("ours")
 
 
-async def test_a_pod_whose_device_was_given_away_waits_if_there_is_no_other(world: World) -> None:
+async def test_a_pod_whose_device_was_allocated_elsewhere_waits_if_there_is_no_other(world: World) -> None:
     await furnish(world, devices=1)
     world.cluster.before = at_first(CLAIM_STATUS, lambda: take(world))
     async with world.scheduling():
         await world.add(pod("ours", claim="c"))
-        await world.told("ours", "in use")
+        await world.reason("ours", "in use")
         assert BINDING not in world.cluster.writes and await device_of(world, "c") == ""
         await world.status("theirs", {"allocation": None, "reservedFor": None})
         await world.bound("ours")
 
 
-async def test_a_share_that_does_not_fit_any_more_is_taken_back(world: World) -> None:
+async def test_a_share_that_no_longer_fits_is_given_back(world: World) -> None:
     await furnish(world)
     shared = {"allowMultipleAllocations": True, "capacity": {"memory": {"value": "16Gi"}}}
     await world.change(slice_of("n1", [{"name": "gpu-0", **shared}, {"name": "gpu-1", **shared}], generation=2))
@@ -135,7 +135,7 @@ async def test_a_share_that_does_not_fit_any_more_is_taken_back(world: World) ->
         assert await device_of(world, "half") == "gpu-1"
 
 
-async def test_admin_access_of_another_claim_is_not_in_the_way(world: World) -> None:
+async def test_admin_access_of_another_claim_is_not_an_overlap(world: World) -> None:
     await furnish(world)
     label = MergePatch({"metadata": {"labels": {NAMESPACE_LABEL: "true"}}})
     await world.store.patch(kinds.NAMESPACES, "default", label)
@@ -147,7 +147,7 @@ async def test_admin_access_of_another_claim_is_not_in_the_way(world: World) -> 
         assert await device_of(world, "c") == await device_of(world, "theirs") == "gpu-0"
 
 
-async def test_devices_for_an_extended_resource_are_taken_back_too(world: World) -> None:
+async def test_devices_for_an_extended_resource_are_given_back(world: World) -> None:
     await furnish(world)
     await world.store.update(
         kinds.DEVICE_CLASSES,
@@ -160,7 +160,7 @@ async def test_devices_for_an_extended_resource_are_taken_back_too(world: World)
         assert set(await world.devices()) == {GPU_0, GPU_1} and len(await world.claims()) == 3
 
 
-async def test_who_shares_a_claim_is_not_bound_before_the_claim_was_compared(world: World) -> None:
+async def test_a_pod_that_shares_a_claim_is_not_bound_before_the_check(world: World) -> None:
     """The second pod finds the claim allocated and does not write the allocation itself."""
     await furnish(world)
     known = anyio.Event()
@@ -185,21 +185,21 @@ async def test_who_shares_a_claim_is_not_bound_before_the_claim_was_compared(wor
         assert await device_of(world, "c") == "gpu-1"
 
 
-async def test_a_claim_that_overlaps_and_is_in_use_gets_no_further_pods(world: World) -> None:
+async def test_an_overlapping_claim_in_use_gets_no_further_pods(world: World) -> None:
     await furnish(world, devices=1)
     await world.add(pod("other", claim="c", nodeName="n1"))
     await world.status("c", {"allocation": allocation_on("n1"), "reservedFor": [await user(world, "other")]})
     await take(world)
     async with world.scheduling():
         await world.add(pod("ours", claim="c"))
-        await world.told("ours", f"device {GPU_0} is allocated to two claims: default/c and default/theirs")
+        await world.reason("ours", f"device {GPU_0} is allocated to two claims: default/c and default/theirs")
         assert BINDING not in world.cluster.writes
         assert "devlet_scheduler_allocation_overlaps 1\n" in world.metrics.text()
         await world.status("theirs", {"allocation": None, "reservedFor": None})
         await world.bound("ours")
 
 
-async def test_an_allocation_of_a_scheduler_that_died_is_compared_by_the_next(world: World) -> None:
+async def test_an_allocation_before_a_crash_is_checked_by_the_next_scheduler(world: World) -> None:
     await furnish(world)
     begun = anyio.Event()
 
@@ -219,7 +219,7 @@ async def test_an_allocation_of_a_scheduler_that_died_is_compared_by_the_next(wo
         assert await device_of(world, "c") == "gpu-1"
 
 
-async def test_a_pod_that_has_its_node_keeps_what_it_got(world: World) -> None:
+async def test_a_placed_pod_keeps_its_allocation(world: World) -> None:
     """Its node may have prepared the claim already, and refuses to prepare a device twice."""
     await furnish(world, devices=1)
     world.cluster.before = at_first(CLAIM_STATUS, lambda: take(world))
@@ -232,7 +232,7 @@ async def test_a_pod_that_has_its_node_keeps_what_it_got(world: World) -> None:
 
 
 async def test_devices_are_given_back_if_the_watch_of_claims_is_silent(world: World) -> None:
-    await furnish(world, settings=Settings(report_after=0.05, own_write=0.05, retry=Backoff(1000.0, 1000.0)))
+    await furnish(world, settings=Settings(reports=ReportTimes(0.05), own_write=0.05, retry=Backoff(1000.0, 1000.0)))
     silence = anyio.Event()
 
     async def hold_up(write: Write) -> None:
@@ -242,12 +242,12 @@ async def test_devices_are_given_back_if_the_watch_of_claims_is_silent(world: Wo
     world.cluster.heard = hold_up
     async with world.scheduling():
         await world.add(pod("ours", claim="c"))
-        await world.told("ours", "did not come back in a watch within 0.05 s")
+        await world.reason("ours", "did not come back in a watch within 0.05 s")
         assert await device_of(world, "c") == "" and BINDING not in world.cluster.writes
         silence.set()
 
 
-async def test_an_allocation_without_competition_costs_no_further_request(world: World) -> None:
+async def test_an_allocation_without_overlaps_takes_no_further_request(world: World) -> None:
     await furnish(world)
     await world.add(template("one"))
     async with world.scheduling():
@@ -258,8 +258,8 @@ async def test_an_allocation_without_competition_costs_no_further_request(world:
         assert sorted(writes) == ["patch resourceclaims", *[CLAIM_STATUS] * 2]
 
 
-async def test_a_binding_that_fails_after_the_comparison_gives_the_claims_back(world: World) -> None:
-    await furnish(world, settings=Settings(report_after=0.05, retry=Backoff(1000.0, 1000.0)))
+async def test_a_binding_that_fails_after_the_check_gives_the_claims_back(world: World) -> None:
+    await furnish(world, settings=Settings(reports=ReportTimes(0.05), retry=Backoff(1000.0, 1000.0)))
 
     async def refuse(write: Write) -> None:
         if write.what == BINDING:
@@ -268,13 +268,13 @@ async def test_a_binding_that_fails_after_the_comparison_gives_the_claims_back(w
     world.cluster.before = refuse
     async with world.scheduling():
         await world.add(pod("ours", claim="c"))
-        await world.told("ours", "not you")
+        await world.reason("ours", "not you")
         assert await device_of(world, "c") == ""
 
 
-async def test_a_device_that_was_given_away_between_decision_and_write_costs_no_write(world: World) -> None:
+async def test_a_device_that_was_allocated_elsewhere_before_our_write_takes_no_write(world: World) -> None:
     """The slot for the writes is taken, so the pod waits with its decision."""
-    await furnish(world, settings=Settings(report_after=0.05, at_once=1, retry=Backoff(0.01, 0.05)))
+    await furnish(world, settings=Settings(reports=ReportTimes(0.05), at_once=1, retry=Backoff(0.01, 0.05)))
     begun, go = anyio.Event(), anyio.Event()
 
     async def occupy(write: Write) -> None:

@@ -1,4 +1,4 @@
-"""A pod with everything that decides where it can go."""
+"""A pending pod with everything that decides where it can run."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def reserved(uid: str) -> Document:
     }
 
 
-def test_claims_are_told_apart_by_what_there_is_to_do() -> None:
+def test_claims_are_classified_by_allocation_and_reservation() -> None:
     waiting, unreserved, mine = subject({}), subject(reserved("u2")), subject(reserved("u1"))
     assert [len(each.waiting) for each in (waiting, unreserved, mine)] == [1, 0, 0]
     assert [len(each.unreserved) for each in (waiting, unreserved, mine)] == [0, 1, 0]
@@ -50,17 +50,17 @@ def test_claims_are_told_apart_by_what_there_is_to_do() -> None:
 
 
 @pytest.mark.spec("DA-5.2c")
-def test_why_claims_are_not_ready_is_a_text() -> None:
+def test_a_pod_whose_claims_are_not_ready_has_a_reason() -> None:
     found = read_subject(a_pod(pod("train", claim="c")), lambda _, __: None, {})
     assert found == 'could not find ResourceClaim "default/c"'
 
 
-def test_what_cannot_be_read_is_an_error() -> None:
+def test_an_unreadable_field_is_an_error() -> None:
     with pytest.raises(InvalidInput, match="cpu"):
         read_subject(a_pod(pod("train", requests={"cpu": "much"})), lambda _, __: None, {})
 
 
-def test_dra_provides_what_the_node_does_not_have() -> None:
+def test_dra_provides_what_the_node_does_not_offer() -> None:
     found = read_subject(a_pod(pod("train", requests={GPU: "2"})), lambda _, __: None, CLASSES)
     assert isinstance(found, Subject) and found.extended == {GPU}
     bare, has = (fit.node_view(view(Node, each)) for each in (node("n1"), with_gpus("n2")))
@@ -71,12 +71,12 @@ def test_dra_provides_what_the_node_does_not_have() -> None:
 
 
 @pytest.mark.spec("DA-11.16a")
-def test_who_has_a_node_already_gets_no_claim_for_extended_resources() -> None:
+def test_a_placed_pod_gets_no_claim_for_extended_resources() -> None:
     found = read_subject(a_pod(pod("train", requests={GPU: "2"}, nodeName="n1")), lambda _, __: None, CLASSES)
     assert isinstance(found, Subject) and not found.extended and found.node == "n1"
 
 
-def test_equal_pods_are_of_one_kind_as_long_as_their_claims_are() -> None:
+def test_equal_pods_with_equal_claims_are_of_one_kind() -> None:
     assert subject({}).kind == subject({}).kind != subject(reserved("u1")).kind
     assert subject({}).kind != subject({}, nodeName="n1").kind
     hash(subject({}).kind)

@@ -1,6 +1,9 @@
-"""What a hostile cluster can do to the scheduler: answers that are lost, news that are late, names that are used again.
+"""Unusual behavior of a cluster: lost answers, late events, names that are reused.
 
-Whatever happens, no device is given twice, nobody loses what it uses, and whoever can run does."""
+Whatever happens, no device is allocated twice, no pod loses what it uses, and every pod that can run does.
+"""
+
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -18,12 +21,12 @@ pytestmark = pytest.mark.anyio
 
 
 def server_error() -> Exception:
-    """What a kube-apiserver answers that does not know whether its storage has done it."""
+    """Return the error of a kube-apiserver that does not know whether its storage has done a write."""
     return error_from(failure(500, "InternalError", "etcdserver: request timed out"))
 
 
 class Once:
-    """Loses the answer to the first write of a kind."""
+    """Lose the answer to the first write of a kind."""
 
     def __init__(self, what: str, name: str) -> None:
         self.what, self.name, self.done = what, name, False
@@ -34,29 +37,29 @@ class Once:
             raise server_error()
 
 
-async def test_a_binding_that_the_server_is_not_sure_of_keeps_its_claim(world: World) -> None:
+async def test_a_binding_with_an_unknown_result_keeps_its_claim(world: World) -> None:
     await world.add(device_class(), node("n1"), slice_of("n1", 1), claim("ca"), claim("cb"))
     world.cluster.after = Once(BINDING, "a")
     async with world.scheduling():
         await world.add(pod("a", claim="ca"))
         await world.bound("a")
         await world.add(pod("b", claim="cb"))
-        await world.told("b", "in use")
+        await world.reason("b", "in use")
         assert await world.devices() == {f"{DRIVER}/n1/gpu-0": "ca"}
 
 
-async def test_a_claim_that_the_server_is_not_sure_of_is_looked_at(world: World) -> None:
+async def test_a_claim_is_read_after_a_write_with_an_unknown_result(world: World) -> None:
     await world.add(device_class(), node("n1"), slice_of("n1", 1), claim("ca"), claim("cb"))
     world.cluster.after = Once(CLAIM_STATUS, "ca")
     async with world.scheduling():
         await world.add(pod("a", claim="ca"))
         await world.add(pod("b", claim="cb"))
         await world.bound("a")
-        await world.told("b", "in use")
+        await world.reason("b", "in use")
         assert await world.devices() == {f"{DRIVER}/n1/gpu-0": "ca"}
 
 
-async def test_a_pod_whose_binding_is_not_known_is_not_tried_again_before_it_is(world: World) -> None:
+async def test_a_pod_is_not_retried_before_the_result_of_its_binding_is_known(world: World) -> None:
     await world.add(device_class(), node("n1", pods="1"), slice_of("n1", 1), claim("ca"))
     late, unknown = anyio.Event(), 3
 
@@ -74,13 +77,13 @@ async def test_a_pod_whose_binding_is_not_known_is_not_tried_again_before_it_is(
     async with world.scheduling():
         await world.add(pod("a", claim="ca"), pod("x", nodeSelector={"kubernetes.io/hostname": "n1"}))
         await world.bound("a")
-        await world.told("x", "Too many pods")
+        await world.reason("x", "Too many pods")
         late.set()
         assert (await world.claim("ca"))["status"]["reservedFor"][0]["name"] == "a"
         assert await world.devices() == {f"{DRIVER}/n1/gpu-0": "ca"}
 
 
-async def test_the_late_end_of_a_claim_takes_nothing_from_another_of_its_name(world: World) -> None:
+async def test_the_late_deletion_of_a_claim_does_not_affect_a_new_one_of_its_name(world: World) -> None:
     await world.add(device_class(), node("n1"), slice_of("n1", 1), claim("c"), claim("d"))
     late, seen, replaced = anyio.Event(), 0, False
 
@@ -95,7 +98,7 @@ async def test_the_late_end_of_a_claim_takes_nothing_from_another_of_its_name(wo
         nonlocal seen
         if replaced and (write.what, write.name) == ("watch resourceclaims", "c"):
             seen += 1
-            if seen > 1:  # the end of the first one has come, and nothing else
+            if seen > 1:  # only the deletion of the first claim was seen
                 await late.wait()
 
     world.cluster.before, world.cluster.heard = before, heard
@@ -103,13 +106,13 @@ async def test_the_late_end_of_a_claim_takes_nothing_from_another_of_its_name(wo
         await world.add(pod("a", claim="c"))
         await until(world.devices)
         await world.add(pod("b", claim="d"))
-        await world.told("b", "in use")
+        await world.reason("b", "in use")
         late.set()
         await world.bound("a")
         assert await world.devices() == {f"{DRIVER}/n1/gpu-0": "c"}
 
 
-async def test_a_pod_on_its_node_is_seen_to_when_its_claim_loses_its_devices(world: World) -> None:
+async def test_a_placed_pod_gets_devices_again_when_its_claim_is_deallocated(world: World) -> None:
     await world.add(device_class(), node("n1"), slice_of("n1", 1), claim("c"))
     async with world.scheduling():
         await world.add(pod("a", claim="c"))
@@ -124,7 +127,7 @@ async def test_a_pod_on_its_node_is_seen_to_when_its_claim_loses_its_devices(wor
         assert await until(users, lambda found: found == ["b"])
 
 
-async def test_who_could_give_back_a_claim_is_not_taken_for_one_who_could_not(world: World) -> None:
+async def test_a_pod_that_holds_a_claim_is_of_another_kind_than_one_that_does_not(world: World) -> None:
     await world.add(device_class(), node("n1"), node("n2"), slice_of("n1", 1), slice_of("n2", 1), claim("c"))
     await world.add(pod("full", requests={"cpu": "4"}, nodeName="n1"))
     await world.add(pod("first", claim="c", requests={"cpu": "1"}), pod("second", claim="c", requests={"cpu": "1"}))
@@ -135,7 +138,7 @@ async def test_who_could_give_back_a_claim_is_not_taken_for_one_who_could_not(wo
         assert await world.bound("first", "second") == {"first": "n2", "second": "n2"}
 
 
-async def test_a_claim_whose_devices_failed_is_not_reserved_again_and_again(world: World) -> None:
+async def test_a_claim_whose_devices_failed_is_not_reserved_repeatedly(world: World) -> None:
     device: Document = {"name": "gpu-0", "bindsToNode": True, "bindingConditions": ["ready"]}
     device["bindingFailureConditions"] = ["bad"]
     await world.add(device_class(), node("n1"), slice_of("n1", [device]), claim("c"))
@@ -153,20 +156,20 @@ async def test_a_claim_whose_devices_failed_is_not_reserved_again_and_again(worl
         await world.status("c", said("bad"))
         world.cluster.writes.clear()
         await world.add(pod("b", claim="c"))
-        await world.told("b", "resourceclaim c is not usable: device binding failed")
+        await world.reason("b", "resourceclaim c is not usable: device binding failed")
         assert CLAIM_STATUS not in world.cluster.writes
 
 
-async def test_a_pod_on_a_node_by_a_foreign_scheduler_is_seen_to_where_nobody_else_would(world: World) -> None:
+async def test_claims_of_pods_placed_by_other_schedulers_are_allocated_if_all_placed_is_set(world: World) -> None:
     await world.add(device_class(), node("n1"), slice_of("n1", 1), template("one"))
-    world.settings = type(world.settings)(report_after=0.05, all_placed=True)
+    world.settings = replace(world.settings, all_placed=True)
     async with world.scheduling():
-        await world.add(pod("placed", template="one", nodeName="n1", schedulerName="nobody"))
+        await world.add(pod("placed", template="one", nodeName="n1", schedulerName="other"))
         assert list(await until(world.devices)) == [f"{DRIVER}/n1/gpu-0"]
 
 
-async def test_a_late_answer_to_one_pod_does_not_end_what_another_gave_to_their_claim(world: World) -> None:
-    """a cannot be bound and gives x back; before it hears of that b gets x, and c wants the same device."""
+async def test_a_late_answer_for_one_pod_does_not_end_the_decision_of_another(world: World) -> None:
+    """a cannot be bound and gives x back. Before that is answered, b gets x, and c needs the same device."""
     await world.add(device_class(), node("n1"), slice_of("n1", 1), claim("x"), claim("z"))
     refused, given_back, b_is_written, all_are_there = False, anyio.Event(), anyio.Event(), anyio.Event()
 
@@ -177,7 +180,7 @@ async def test_a_late_answer_to_one_pod_does_not_end_what_another_gave_to_their_
             raise Conflict("refused")
         if write.what == CLAIM_STATUS and write.name == "x" and given_back.is_set():
             b_is_written.set()
-            await anyio.sleep(0.1)  # on its way, while c is tried
+            await anyio.sleep(0.1)  # under way while c is attempted
 
     async def after(write: Write) -> None:
         if write.what == CLAIM_STATUS and write.name == "x" and refused and not given_back.is_set():
@@ -192,11 +195,11 @@ async def test_a_late_answer_to_one_pod_does_not_end_what_another_gave_to_their_
         await world.add(pod("a", claim="x"))
         await all_are_there.wait()
         await world.bound("b")
-        await world.told("c", "in use")
+        await world.reason("c", "in use")
         assert await world.devices() == {f"{DRIVER}/n1/gpu-0": "x"}
 
 
-async def test_a_pod_is_not_bound_to_the_node_of_devices_that_its_claim_had_before(world: World) -> None:
+async def test_a_pod_is_not_bound_to_the_node_of_a_previous_allocation(world: World) -> None:
     await world.add(device_class(), node("n1"), node("n2"), slice_of("n1", 1), slice_of("n2", 1), claim("x"))
     await world.status("x", {"allocation": allocation_on("n1")})
     moved = False
@@ -218,8 +221,8 @@ async def _users(world: World, name: str) -> int:
     return len((await world.claim(name)).get("status", {}).get("reservedFor") or ())
 
 
-async def test_pods_that_share_a_claim_do_not_hold_it_for_each_other_after_a_crash(world: World) -> None:
-    """Both are reserved and not bound when the scheduler dies; then the node goes for good."""
+async def test_pods_that_share_a_claim_do_not_block_each_other_after_a_crash(world: World) -> None:
+    """Both have reservations and are not bound when the scheduler stops; then the node is deleted."""
     await world.add(device_class(), node("n1"), node("n2"), slice_of("n1", 1), claim("x"))
     never = anyio.Event()
 
@@ -239,7 +242,7 @@ async def test_pods_that_share_a_claim_do_not_hold_it_for_each_other_after_a_cra
         assert await world.bound("a", "b") == {"a": "n2", "b": "n2"}
 
 
-async def test_devices_that_failed_while_nobody_scheduled_are_given_back_by_all_who_share_them(world: World) -> None:
+async def test_devices_that_failed_while_no_scheduler_ran_are_given_back_by_all_pods(world: World) -> None:
     device: Document = {"name": "gpu-0", "bindsToNode": True, "bindingConditions": ["ready"]}
     device["bindingFailureConditions"] = ["bad"]
     await world.add(device_class(), node("n1"), slice_of("n1", [device]), claim("x"))
@@ -255,8 +258,8 @@ async def test_devices_that_failed_while_nobody_scheduled_are_given_back_by_all_
     assert await world.devices() == {f"{DRIVER}/n1/gpu-1": "x"}
 
 
-async def test_nobody_is_decided_on_while_a_copy_is_not_kept_up_to_date(world: World) -> None:
-    """After an outage the rules are followed again later than the pods."""
+async def test_no_pod_is_scheduled_while_a_copy_is_outdated(world: World) -> None:
+    """After an outage, the rules are watched again later than the pods."""
     await world.add(device_class(), node("n1"), slice_of("n1", 1), claim("c"))
     broken, tries = anyio.Event(), 0
     watch = "watch devicetaintrules"
@@ -281,11 +284,11 @@ async def test_nobody_is_decided_on_while_a_copy_is_not_kept_up_to_date(world: W
         await world.add(rule | {"spec": {"deviceSelector": {"driver": DRIVER}, "taint": taint}})
         await broken.wait()
         await world.add(pod("p", claim="c"))
-        await world.told("p", "tainted")
+        await world.reason("p", "tainted")
     assert tries == 3
 
 
-async def test_a_claim_for_extended_resources_whose_making_nobody_heard_of_does_not_stay(world: World) -> None:
+async def test_a_claim_for_extended_resources_is_removed_if_the_answer_to_its_creation_was_lost(world: World) -> None:
     await world.add(device_class(extended="example.com/gpu"), node("n1"), slice_of("n1", 1))
     lost = False
 
@@ -297,7 +300,7 @@ async def test_a_claim_for_extended_resources_whose_making_nobody_heard_of_does_
 
     async def heard(write: Write) -> None:
         if write.what == "watch resourceclaims" and not write.document.get("status", {}).get("allocation"):
-            await anyio.sleep(0.3)  # news of it come when another was made
+            await anyio.sleep(0.3)  # seen after another one was created
 
     world.cluster.after, world.cluster.heard = after, heard
     async with world.scheduling():

@@ -1,4 +1,4 @@
-"""A cluster with devices, claims and pods that use them, and the controller on it; time passes when a test says so."""
+"""A cluster with devices, claims, pods that use them, and the controller. The clock is a fake."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -28,7 +28,7 @@ POOL: Document = {"pool": "p"}
 
 
 class HeardRecorder(Recorder):
-    """Also keeps what it was told, as it is told it."""
+    """A recorder that also keeps what was recorded."""
 
     def __init__(self, store: Store, clock: FakeClock) -> None:
         super().__init__(store, "test", "here", clock)
@@ -47,7 +47,7 @@ class World:
 
     @asynccontextmanager
     async def controlled(self, settings: Settings = Settings()) -> AsyncIterator["Control"]:
-        """A controller that has just been started."""
+        """Start a controller."""
         informers, metrics = Informers(self.store), Registry()
         controller = TaintController(self.store, informers, self.recorder, self.clock, metrics, settings)
         async with running(self.recorder.run), informers.running():
@@ -59,7 +59,7 @@ class World:
     async def publish(
         self, *tainted: str, name: str = "s", pool: str = "p", generation: int = 1, effect: str = "NoExecute"
     ) -> None:
-        """Devices d0, d1, d2, of which some are tainted as of now."""
+        """Publish the devices d0, d1, d2, some of them tainted from now on."""
         taints = [{"key": "broken", "effect": effect}]
         names = ("d0", "d1", "d2")
         devices = [{"name": each, **({"taints": taints} if each in tainted else {})} for each in names]
@@ -84,7 +84,7 @@ class World:
         namespace: str = "default",
         pool: str = "p",
     ) -> Document:
-        """Allocated, with all that its request tolerates in each result."""
+        """Create an allocated claim, with the tolerations of its request in each result."""
         request = {"name": "r", "exactly": {"deviceClassName": "gpu", "tolerations": list(tolerations)}}
         document = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
         made = await self.store.create(kinds.RESOURCE_CLAIMS, document, namespace)
@@ -124,7 +124,7 @@ class World:
         await self.store.patch(kinds.PODS, name, MergePatch({"status": status}), namespace, subresource="status")
 
     async def user(self, name: str = "p", *devices: str, namespace: str = "default", tolerations: Any = ()) -> Document:
-        """A pod on a node, with a claim of its own that is called like it and holds these devices, or d0."""
+        """Create a placed pod with a claim of the same name that holds these devices, or d0."""
         pod = await self.pod(name, name, namespace=namespace)
         await self.claim(name, *devices, users=[pod], tolerations=tolerations, namespace=namespace)
         return pod
@@ -153,7 +153,7 @@ class World:
         await self.store.delete(kinds.PODS, name, namespace, DeleteOptions(grace_period=0))
 
     async def leaving(self) -> list[str]:
-        """Pods that are being deleted."""
+        """Return the pods that are being deleted."""
         pods = (await self.store.list(kinds.PODS)).items
         return [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]]
 
@@ -172,7 +172,7 @@ class Control:
         self.metrics = metrics
 
     async def settle(self) -> None:
-        """All has been seen, and all is done that is to be done now."""
+        """Wait until all changes were seen and the controller is idle."""
         quiet = 0
         while quiet < 2:
             await checkpoint()

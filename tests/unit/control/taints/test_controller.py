@@ -37,7 +37,7 @@ async def test_a_pod_on_a_device_that_its_driver_taints_is_evicted(world: "World
 
 
 @pytest.mark.spec("DA-7.3b")
-async def test_an_eviction_is_told_and_marked_and_counted(world: "World") -> None:
+async def test_an_eviction_has_an_event_and_a_condition_and_is_counted(world: "World") -> None:
     await world.publish("d0")
     await world.user()
     await world.clock.advance(7)
@@ -84,7 +84,7 @@ async def test_a_pod_stays_as_long_as_its_claim_tolerates_the_taint(world: "Worl
         assert world.messages == [("p", GOES)]
 
 
-async def test_a_toleration_without_end_keeps_the_pod_where_it_is(world: "World", tolerate: "Tolerate") -> None:
+async def test_a_toleration_without_end_prevents_the_eviction(world: "World", tolerate: "Tolerate") -> None:
     async with world.controlled() as control:
         await world.user(tolerations=tolerate())
         await world.publish("d0")
@@ -93,7 +93,7 @@ async def test_a_toleration_without_end_keeps_the_pod_where_it_is(world: "World"
 
 
 @pytest.mark.spec("DA-11.17b")
-async def test_a_toleration_for_every_effect_keeps_the_pod_too(world: "World", tolerate: "Tolerate") -> None:
+async def test_a_toleration_for_every_effect_prevents_the_eviction(world: "World", tolerate: "Tolerate") -> None:
     async with world.controlled() as control:
         await world.user("for-ever", "d0", tolerations=tolerate(effect=""))
         await world.user("other-effect", "d1", tolerations=tolerate(effect="NoSchedule"))
@@ -103,7 +103,7 @@ async def test_a_toleration_for_every_effect_keeps_the_pod_too(world: "World", t
 
 
 @pytest.mark.spec("DA-7.3d")
-async def test_a_pod_leaves_at_the_first_of_all_times(world: "World", tolerate: "Tolerate") -> None:
+async def test_a_pod_is_evicted_at_the_earliest_of_all_times(world: "World", tolerate: "Tolerate") -> None:
     async with world.controlled() as control:
         pod = await world.pod("p", "late", "soon")
         await world.claim("late", "d0", users=[pod], tolerations=tolerate(100))
@@ -116,7 +116,7 @@ async def test_a_pod_leaves_at_the_first_of_all_times(world: "World", tolerate: 
 
 
 @pytest.mark.spec("DA-7.3e")
-async def test_an_eviction_whose_reason_is_gone_is_cancelled(world: "World", tolerate: "Tolerate") -> None:
+async def test_an_eviction_is_cancelled_when_the_taint_is_removed(world: "World", tolerate: "Tolerate") -> None:
     async with world.controlled() as control:
         await world.user(tolerations=tolerate(300))
         await world.publish("d0")
@@ -142,7 +142,7 @@ async def test_an_eviction_is_cancelled_when_the_claim_is_released(world: "World
         assert world.messages == [("p", STAYS)]
 
 
-async def test_a_taint_that_comes_later_again_counts_from_then(world: "World", tolerate: "Tolerate") -> None:
+async def test_a_taint_that_is_added_again_counts_from_then(world: "World", tolerate: "Tolerate") -> None:
     async with world.controlled() as control:
         await world.user(tolerations=tolerate(100))
         await world.rule()
@@ -156,7 +156,7 @@ async def test_a_taint_that_comes_later_again_counts_from_then(world: "World", t
         assert world.messages == [("p", GOES)]
 
 
-async def test_a_taint_that_moves_back_in_time_is_acted_upon_at_once(world: "World", tolerate: "Tolerate") -> None:
+async def test_a_taint_with_an_earlier_time_takes_effect_at_once(world: "World", tolerate: "Tolerate") -> None:
     async with world.controlled() as control:
         await world.user(tolerations=tolerate(100))
         await world.rule()
@@ -193,7 +193,7 @@ async def test_only_pods_for_which_the_claim_is_reserved_are_evicted(world: "Wor
         assert await world.leaving() == ["user"]
 
 
-async def test_a_claim_that_is_reserved_later_evicts_later(world: "World") -> None:
+async def test_a_pod_is_evicted_when_its_claim_is_reserved_later(world: "World") -> None:
     async with world.controlled() as control:
         pod = await world.pod()
         await world.claim()
@@ -206,7 +206,7 @@ async def test_a_claim_that_is_reserved_later_evicts_later(world: "World") -> No
 
 
 @pytest.mark.spec("DA-11.17c")
-async def test_a_claim_for_extended_resources_evicts_like_any_other(world: "World") -> None:
+async def test_a_pod_is_evicted_because_of_a_claim_for_extended_resources(world: "World") -> None:
     async with world.controlled() as control:
         mapping = {"containerName": "main", "resourceName": "example.com/gpu", "requestName": "r"}
         extended = {"resourceClaimName": "made", "requestMappings": [mapping]}
@@ -217,7 +217,7 @@ async def test_a_claim_for_extended_resources_evicts_like_any_other(world: "Worl
         assert await world.leaving() == ["p"]
 
 
-async def test_a_claim_from_a_template_evicts_as_soon_as_the_pod_knows_it(world: "World") -> None:
+async def test_a_pod_is_evicted_as_soon_as_its_status_names_the_claim(world: "World") -> None:
     async with world.controlled() as control:
         pod_spec = {
             "nodeName": "n1",
@@ -234,7 +234,7 @@ async def test_a_claim_from_a_template_evicts_as_soon_as_the_pod_knows_it(world:
         assert await world.leaving() == ["p"]
 
 
-async def test_a_pod_that_has_ended_is_left_alone(world: "World", tolerate: "Tolerate") -> None:
+async def test_a_finished_pod_is_not_evicted(world: "World", tolerate: "Tolerate") -> None:
     async with world.controlled() as control:
         await world.user("ended", "d0")
         await world.pod_status("ended", phase="Succeeded")
@@ -247,7 +247,7 @@ async def test_a_pod_that_has_ended_is_left_alone(world: "World", tolerate: "Tol
         assert world.messages == [("ends", STAYS)]
 
 
-async def test_a_pod_that_somebody_else_deletes_is_left_to_them(world: "World", tolerate: "Tolerate") -> None:
+async def test_a_pod_that_is_being_deleted_is_not_evicted(world: "World", tolerate: "Tolerate") -> None:
     async with world.controlled() as control:
         await world.user(tolerations=tolerate(60))
         await world.publish("d0")
@@ -258,7 +258,7 @@ async def test_a_pod_that_somebody_else_deletes_is_left_to_them(world: "World", 
         assert "pod_deletions_total 0\n" in control.metrics.text()
 
 
-async def test_a_pod_that_takes_the_name_of_an_evicted_one_stays(world: "World") -> None:
+async def test_a_new_pod_with_the_name_of_an_evicted_one_stays(world: "World") -> None:
     async with world.controlled() as control:
         await world.user()
         await world.publish("d0")
@@ -271,7 +271,7 @@ async def test_a_pod_that_takes_the_name_of_an_evicted_one_stays(world: "World")
 
 
 @pytest.mark.spec("DA-7.3h")
-async def test_a_rule_reaches_a_device_whose_slice_is_gone(world: "World") -> None:
+async def test_a_rule_applies_to_a_device_whose_slice_is_gone(world: "World") -> None:
     async with world.controlled() as control:
         await world.user()
         await world.rule(selector={"driver": "gpu.example.com", "pool": "p", "device": "d0"})
@@ -295,7 +295,7 @@ async def test_only_the_highest_generation_of_a_pool_counts(world: "World", tole
 
 
 @pytest.mark.spec("DA-7.4")
-async def test_a_rule_without_selector_evicts_nobody_and_an_empty_one_everybody(world: "World") -> None:
+async def test_a_rule_without_a_selector_evicts_no_pod_and_an_empty_selector_all(world: "World") -> None:
     async with world.controlled() as control:
         await world.user("p", "d0")
         await world.user("q", "d1")
@@ -308,7 +308,7 @@ async def test_a_rule_without_selector_evicts_nobody_and_an_empty_one_everybody(
 
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "None"])
-async def test_only_no_execute_evicts(world: "World", effect: str) -> None:
+async def test_only_no_execute_evicts_pods(world: "World", effect: str) -> None:
     async with world.controlled() as control:
         await world.user()
         await world.rule(effect=effect)
@@ -318,7 +318,7 @@ async def test_only_no_execute_evicts(world: "World", effect: str) -> None:
 
 
 @pytest.mark.spec("DA-1.5a")
-async def test_a_rule_whose_effect_changes_tolerates_from_then_on(world: "World", tolerate: "Tolerate") -> None:
+async def test_a_rule_whose_effect_changes_stops_evicting(world: "World", tolerate: "Tolerate") -> None:
     async with world.controlled() as control:
         await world.user(tolerations=tolerate(100))
         await world.rule(effect="None")
@@ -334,7 +334,7 @@ async def test_a_rule_whose_effect_changes_tolerates_from_then_on(world: "World"
 
 
 @pytest.mark.spec("DA-7.3i")
-async def test_a_disruption_budget_does_not_hold_it_up(world: "World") -> None:
+async def test_disruption_budgets_are_not_considered(world: "World") -> None:
     budget = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {}}}
     await world.store.create(kinds.POD_DISRUPTION_BUDGETS, budget, "default")
     await world.user()
@@ -343,7 +343,7 @@ async def test_a_disruption_budget_does_not_hold_it_up(world: "World") -> None:
         assert await world.leaving() == ["p"]
 
 
-async def test_many_pods_leave_one_pool_and_no_other(world: "World") -> None:
+async def test_many_pods_of_one_pool_are_evicted_and_no_others(world: "World") -> None:
     async with world.controlled() as control:
         for number in range(30):
             pod = await world.pod(f"p{number}", f"c{number}")
@@ -355,7 +355,7 @@ async def test_many_pods_leave_one_pool_and_no_other(world: "World") -> None:
 
 
 @pytest.mark.spec("DA-7.3j")
-async def test_a_controller_that_is_started_again_keeps_to_the_time(world: "World", tolerate: "Tolerate") -> None:
+async def test_a_restarted_controller_keeps_the_time(world: "World", tolerate: "Tolerate") -> None:
     async with world.controlled() as control:
         await world.user(tolerations=tolerate(100))
         await world.publish("d0")
@@ -368,7 +368,7 @@ async def test_a_controller_that_is_started_again_keeps_to_the_time(world: "Worl
         assert await world.leaving() == ["p"]
 
 
-async def test_a_marked_pod_that_was_not_deleted_before_the_end_is_deleted_later(world: "World") -> None:
+async def test_a_marked_pod_is_deleted_by_the_next_run(world: "World") -> None:
     await world.user()
     mark = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByDeviceTaintManager"}
     mark["message"] = "Device Taint manager: deleting due to NoExecute taint"
@@ -381,7 +381,7 @@ async def test_a_marked_pod_that_was_not_deleted_before_the_end_is_deleted_later
         assert condition["lastTransitionTime"] == "2024-12-31T23:59:59Z"
 
 
-async def test_one_controller_can_be_run_again_and_does_nothing_in_between(world: "World") -> None:
+async def test_a_controller_does_nothing_between_two_runs(world: "World") -> None:
     informers = Informers(world.store)
     controller = TaintController(world.store, informers, world.recorder, world.clock, Registry())
     async with informers.running():
@@ -418,7 +418,7 @@ async def test_a_pod_of_a_group_is_evicted_if_claims_may_be_reserved_for_groups(
 
 
 class Flaky:
-    """The store, but the first try of each of these calls finds nobody."""
+    """The store, but the first attempt of each of these calls fails."""
 
     def __init__(self, store: Store, *calls: str) -> None:
         self._store = store
@@ -431,10 +431,10 @@ class Flaky:
         return self._refuse
 
     async def _refuse(self, *_: object, **__: object) -> None:
-        raise Unavailable("nobody there")
+        raise Unavailable("not reachable")
 
 
-async def test_what_fails_is_tried_again(world: "World") -> None:
+async def test_a_failed_eviction_is_retried(world: "World") -> None:
     informers, metrics = Informers(world.store), Registry()
     flaky = cast(Cluster, Flaky(world.store, "get", "patch", "delete"))
     controller = TaintController(flaky, informers, world.recorder, world.clock, metrics)

@@ -31,7 +31,7 @@ async def test_a_pod_is_marked_and_then_deleted(world: "World", deleter: Deleter
     assert world.messages == [("p", "Marking for deletion")]
 
 
-async def test_a_mark_that_says_something_else_is_replaced_and_keeps_its_time(world: "World", deleter: Deleter) -> None:
+async def test_a_different_condition_is_replaced_and_keeps_its_time(world: "World", deleter: Deleter) -> None:
     pod = await world.pod()
     since = "2024-01-01T00:00:00Z"
     mark = {"type": "DisruptionTarget", "status": "True", "reason": "Preempted", "lastTransitionTime": since}
@@ -45,14 +45,14 @@ async def test_a_mark_that_says_something_else_is_replaced_and_keeps_its_time(wo
     assert conditions["DisruptionTarget"]["lastTransitionTime"] == since
 
 
-async def test_another_pod_of_that_name_is_not_touched(world: "World", deleter: Deleter) -> None:
+async def test_another_pod_of_that_name_is_not_deleted(world: "World", deleter: Deleter) -> None:
     pod = await world.pod()
     assert not await deleter.delete(key(pod)._replace(uid="before"), lambda: True)
     assert await world.leaving() == []
     assert world.messages == []
 
 
-async def test_there_is_nothing_to_do_for_pods_that_are_gone_going_or_ended(world: "World", deleter: Deleter) -> None:
+async def test_pods_that_are_gone_being_deleted_or_finished_are_not_deleted(world: "World", deleter: Deleter) -> None:
     assert not await deleter.delete(PodKey("default", "gone", "u"), lambda: True)
     going, ended = await world.pod("going"), await world.pod("ended")
     await world.store.delete(kinds.PODS, "going", "default")
@@ -63,12 +63,12 @@ async def test_there_is_nothing_to_do_for_pods_that_are_gone_going_or_ended(worl
     assert world.messages == []
 
 
-async def test_a_pod_that_may_stay_by_now_stays(world: "World", deleter: Deleter) -> None:
+async def test_a_pod_that_may_stay_after_all_is_not_deleted(world: "World", deleter: Deleter) -> None:
     pod = await world.pod()
     assert not await deleter.delete(key(pod), lambda: False)
     assert await world.leaving() == []
 
 
-async def test_a_cancelled_deletion_is_told(world: "World", deleter: Deleter) -> None:
+async def test_a_cancelled_deletion_has_an_event(world: "World", deleter: Deleter) -> None:
     deleter.cancel(PodKey("ns", "p", "u"))
     assert world.recorder.heard == [("Normal", "DeviceTaintManagerEviction", "ns/p", "Cancelling deletion")]

@@ -26,7 +26,7 @@ def shown(taints: DeviceTaints, name: str = "d0", pool: str = "p") -> list[str]:
     return [str(taint) for taint in taints.of(device(name, pool))]
 
 
-async def test_the_driver_s_taints_come_first_and_then_those_of_rules_by_name(world: "World") -> None:
+async def test_taints_of_the_driver_come_first_then_those_of_rules_by_name(world: "World") -> None:
     await world.publish("d0")
     await world.rule("z", effect="NoSchedule", selector={"device": "d0"}, value="v")
     await world.rule("b", selector={})
@@ -62,7 +62,7 @@ async def test_slices_of_older_generations_do_not_count(world: "World") -> None:
         assert found == {"new": True, "old": False}
 
 
-async def test_what_concerns_nobody_is_not_told(world: "World") -> None:
+async def test_changes_without_consequences_are_not_reported(world: "World") -> None:
     informers = Informers(world.store)
     heard: list[DeviceTaintSelector] = []
     DeviceTaints(informers, heard.append)
@@ -76,7 +76,7 @@ async def test_what_concerns_nobody_is_not_told(world: "World") -> None:
         assert [selector.pool for selector in heard] == ["q"]
 
 
-async def test_a_rule_that_moves_is_told_about_where_it_was_and_where_it_is(world: "World") -> None:
+async def test_a_rule_with_a_new_selector_reports_the_old_and_the_new_devices(world: "World") -> None:
     informers = Informers(world.store)
     heard: list[tuple[str | None, list[str]]] = []
     taints = DeviceTaints(informers, lambda selector: heard.append((selector.pool, shown(taints))))

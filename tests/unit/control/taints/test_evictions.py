@@ -1,4 +1,4 @@
-"""When a pod has to leave."""
+"""When a pod must leave, and which claims no further pod may use."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from devlet.control.taints.device_taints import Taint
-from devlet.control.taints.evictions import eviction, tolerated_until
+from devlet.control.taints.evictions import blocking, eviction, tolerated_until
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import DeviceIdentity
 from devlet.objects.types.claim import DeviceToleration, ResourceClaim
@@ -55,12 +55,12 @@ def test_a_taint_is_tolerated_until(tolerations: list[dict[str, Any]], expected:
 
 
 @pytest.mark.parametrize("since", [None, "yesterday"])
-def test_a_taint_that_does_not_say_since_when_has_always_been_there(since: str | None) -> None:
+def test_a_taint_without_a_time_counts_from_the_beginning(since: str | None) -> None:
     assert tolerated_until(DeviceTaint(effect="NoExecute", time_added=since), []) == datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.spec("DA-7.3d")
-def test_the_first_of_all_times_counts_and_all_causes_are_told() -> None:
+def test_the_earliest_time_counts_and_all_causes_are_listed() -> None:
     taints = {"a": [Taint(taint(after=50), "rule")], "b": [Taint(taint(after=20)), Taint(taint(after=90))], "c": []}
     found = eviction([claim("a", "c"), claim("b")], lambda device: taints[device.device])
     assert found is not None
@@ -72,13 +72,49 @@ def test_the_first_of_all_times_counts_and_all_causes_are_told() -> None:
     )
 
 
-def test_what_is_not_allocated_or_not_tainted_evicts_nobody() -> None:
+def test_claims_without_devices_or_taints_evict_no_pod() -> None:
     assert eviction([ResourceClaim(), claim("a")], lambda _: []) is None
     assert eviction([claim("a")], lambda _: [Taint(taint(effect="NoSchedule"))]) is None
 
 
-def test_tolerations_are_those_of_the_result() -> None:
+def test_tolerations_of_the_allocation_result_count() -> None:
     tolerant = claim("a", tolerations=[{"key": "k", "operator": "Exists"}])
     found = eviction([tolerant, claim("b")], lambda _: [Taint(taint())])
     assert found is not None
     assert [cause.device for cause in found.causes] == [DeviceIdentity("d", "p", "b")]  # type: ignore[arg-type]
+
+
+# Sharing
+
+
+def tolerant(*tolerations: Document) -> ResourceClaim:
+    result = {"request": "r", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
+    allocation = {"devices": {"results": [{**result, "tolerations": list(tolerations)}]}}
+    return view(ResourceClaim, {"status": {"allocation": allocation}})
+
+
+@pytest.mark.spec("DA-11.17a")
+@pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
+def test_a_taint_that_the_claim_does_not_tolerate_blocks_sharing(effect: str) -> None:
+    found = blocking(tolerant(), lambda _: [Taint(DeviceTaint(key="hot", value="very", effect=effect), "heat")])
+    assert found == (
+        f"device gpu.example.com/n1/gpu-0 has taint hot=very:{effect} of DeviceTaintRule heat, "
+        "which the claim does not tolerate"
+    )
+
+
+@pytest.mark.parametrize(
+    "toleration",
+    [
+        {"operator": "Exists"},
+        {"key": "hot", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5},
+    ],
+)
+def test_a_tolerated_taint_does_not_block_sharing(toleration: Document) -> None:
+    taint = Taint(DeviceTaint(key="hot", effect="NoExecute"))
+    assert blocking(tolerant(toleration), lambda _: [taint]) is None
+
+
+def test_claims_without_devices_or_taints_can_be_shared() -> None:
+    assert blocking(tolerant(), lambda _: []) is None
+    assert blocking(ResourceClaim(), lambda _: [Taint(DeviceTaint(effect="NoExecute"))]) is None

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.spec("DA-7.5a")
-async def test_a_new_rule_is_reported_at_once_and_what_follows_after_ten_seconds(world: "World") -> None:
+async def test_a_new_rule_is_reported_at_once_and_later_changes_after_ten_seconds(world: "World") -> None:
     async with world.controlled() as control:
         await world.user()
         await world.rule()
@@ -31,7 +31,7 @@ async def test_a_new_rule_is_reported_at_once_and_what_follows_after_ten_seconds
 
 
 @pytest.mark.spec("DA-7.5a")
-async def test_a_rule_tells_of_pods_that_wait_in_several_namespaces(world: "World", tolerate: "Tolerate") -> None:
+async def test_the_condition_counts_pending_pods_and_namespaces(world: "World", tolerate: "Tolerate") -> None:
     await world.store.create(kinds.NAMESPACES, {"metadata": {"name": "far"}})
     async with world.controlled() as control:
         await world.user("p", tolerations=tolerate(15))
@@ -49,7 +49,7 @@ async def test_a_rule_tells_of_pods_that_wait_in_several_namespaces(world: "Worl
         )
 
 
-async def test_a_rule_hears_of_pods_that_go_by_themselves(world: "World", tolerate: "Tolerate") -> None:
+async def test_the_condition_is_updated_when_pods_are_deleted_by_others(world: "World", tolerate: "Tolerate") -> None:
     async with world.controlled() as control:
         await world.user(tolerations=tolerate(1000))
         await world.rule()
@@ -60,7 +60,7 @@ async def test_a_rule_hears_of_pods_that_go_by_themselves(world: "World", tolera
 
 
 @pytest.mark.spec("DA-7.5a")
-async def test_a_rule_that_hits_nobody_has_not_started(world: "World") -> None:
+async def test_a_rule_without_pods_has_not_started(world: "World") -> None:
     async with world.controlled() as control:
         await world.rule()
         await control.pass_time(100)
@@ -99,7 +99,7 @@ async def test_a_dry_run_of_a_rule_without_selector_finds_nothing(world: "World"
 
 
 @pytest.mark.spec("DA-7.5b")
-async def test_a_rule_that_gets_another_effect_is_reported_at_once(world: "World") -> None:
+async def test_a_rule_with_a_new_effect_is_reported_at_once(world: "World") -> None:
     async with world.controlled() as control:
         await world.user()
         await world.rule(effect="None")
@@ -114,7 +114,7 @@ async def test_a_rule_that_gets_another_effect_is_reported_at_once(world: "World
         assert (await world.condition())["observedGeneration"] == 3
 
 
-async def test_a_dry_run_is_not_made_again_by_the_next_controller(world: "World") -> None:
+async def test_a_dry_run_is_not_repeated_by_the_next_controller(world: "World") -> None:
     async with world.controlled() as control:
         await world.rule(effect="None")
         await control.settle()
@@ -125,7 +125,7 @@ async def test_a_dry_run_is_not_made_again_by_the_next_controller(world: "World"
         assert await world.condition() == said
 
 
-async def test_conditions_of_others_are_left_alone(world: "World") -> None:
+async def test_other_conditions_are_kept(world: "World") -> None:
     await world.rule()
     other = {"type": "Seen", "status": "True", "reason": "R", "message": "", "observedGeneration": 1}
     other["lastTransitionTime"] = "2025-01-01T00:00:00Z"
@@ -135,14 +135,14 @@ async def test_conditions_of_others_are_left_alone(world: "World") -> None:
         "metadata": {"name": "r"},
         "status": {"conditions": [other]},
     }
-    options = WriteOptions(field_manager="somebody")
+    options = WriteOptions(field_manager="other")
     await world.store.patch(kinds.DEVICE_TAINT_RULES, "r", ApplyPatch(document), subresource="status", options=options)
     async with world.controlled():
         rule = await world.store.get(kinds.DEVICE_TAINT_RULES, "r")
         assert {each["type"] for each in rule["status"]["conditions"]} == {"Seen", "EvictionInProgress"}
 
 
-async def test_a_rule_that_is_made_anew_is_reported_anew(world: "World") -> None:
+async def test_a_rule_that_is_created_again_is_reported_again(world: "World") -> None:
     async with world.controlled() as control:
         await world.user()
         await world.rule()

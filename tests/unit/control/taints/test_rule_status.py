@@ -18,7 +18,7 @@ def rule(effect: str = "NoExecute", generation: int = 1, **said: Any) -> DeviceT
     return view(DeviceTaintRule, document)
 
 
-def told(rule: DeviceTaintRule, counts: Counts = Counts()) -> tuple[str, str, str]:
+def content(rule: DeviceTaintRule, counts: Counts = Counts()) -> tuple[str, str, str]:
     condition = next_condition(rule, counts)
     return condition.status, condition.reason, condition.message
 
@@ -41,8 +41,8 @@ def told(rule: DeviceTaintRule, counts: Counts = Counts()) -> tuple[str, str, st
         (Counts(), ("False", "NotStarted", "")),
     ],
 )
-def test_a_rule_that_evicts_tells_how_far_it_is(counts: Counts, expected: tuple[str, str, str]) -> None:
-    assert told(rule(), counts) == expected
+def test_the_condition_shows_the_progress_of_an_eviction(counts: Counts, expected: tuple[str, str, str]) -> None:
+    assert content(rule(), counts) == expected
 
 
 @pytest.mark.spec("DA-7.5b")
@@ -66,24 +66,24 @@ def test_a_rule_that_evicts_tells_how_far_it_is(counts: Counts, expected: tuple[
         ),
     ],
 )
-def test_a_rule_without_effect_tells_what_it_would_do(counts: Counts, expected: str) -> None:
-    assert told(rule("None"), counts) == ("False", "NoEffect", expected)
+def test_a_rule_without_effect_shows_what_it_would_do(counts: Counts, expected: str) -> None:
+    assert content(rule("None"), counts) == ("False", "NoEffect", expected)
 
 
 @pytest.mark.spec("DA-7.5c")
 @pytest.mark.parametrize("effect", ["NoSchedule", "SomethingNew"])
 def test_a_rule_with_another_effect_says_that_it_does_not_evict(effect: str) -> None:
-    assert told(rule(effect)) == ("False", "OtherEffect", "Eviction only happens for the NoExecute effect.")
+    assert content(rule(effect)) == ("False", "OtherEffect", "Eviction only happens for the NoExecute effect.")
 
 
 def test_a_rule_stays_completed_when_its_controller_is_replaced() -> None:
-    assert told(rule(observedGeneration=1, status="True"))[1] == "Completed"
-    assert told(rule(observedGeneration=1, status="False", reason="Completed"))[1] == "Completed"
-    assert told(rule(observedGeneration=1, status="False", reason="NotStarted"))[1] == "NotStarted"
-    assert told(rule(generation=2, observedGeneration=1, status="True"))[1] == "NotStarted"
+    assert content(rule(observedGeneration=1, status="True"))[1] == "Completed"
+    assert content(rule(observedGeneration=1, status="False", reason="Completed"))[1] == "Completed"
+    assert content(rule(observedGeneration=1, status="False", reason="NotStarted"))[1] == "NotStarted"
+    assert content(rule(generation=2, observedGeneration=1, status="True"))[1] == "NotStarted"
 
 
-def test_a_condition_that_says_nothing_new_equals_the_one_that_is_there() -> None:
+def test_an_unchanged_condition_equals_the_existing_one() -> None:
     said: dict[str, Any] = {"status": "False", "reason": "NotStarted", "observedGeneration": 1}
     there = rule(lastTransitionTime="2025-01-01T00:00:00Z", **said)
     assert next_condition(there, Counts()) == there.status.conditions[0]

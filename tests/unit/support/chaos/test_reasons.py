@@ -10,7 +10,7 @@ import pytest
 
 from devlet.cluster.store.store import Store, open_store
 from devlet.control.scheduler import fit
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes, Settings
 from devlet.objects import kinds
 from devlet.objects.documents import Document
 from devlet.objects.kind_rules import default
@@ -216,7 +216,7 @@ def gpus() -> list[Document]:
 @pytest.mark.parametrize("nodes", [1, 2])
 async def test_what_the_scheduler_tells_the_pods_of_chaos_is_confirmed(nodes: int, root: Path) -> None:
     async with open_store(root / "cluster.db") as store:
-        world = World(store, Settings(report_after=0.05))
+        world = World(store, Settings(reports=ReportTimes(0.05)))
         names = [f"n{number}" for number in range(nodes)]
         workload = Workload(nodes, nodes=names)
         for resource, document in workload.objects():
@@ -239,11 +239,11 @@ async def test_what_the_scheduler_tells_the_pods_of_chaos_is_confirmed(nodes: in
 async def test_a_scheduler_that_counts_wrong_is_found_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fit, "lacking", lambda *_: ("Insufficient cpu",))
     async with open_store(root / "cluster.db") as store:
-        world = World(store, Settings(report_after=0.05))
+        world = World(store, Settings(reports=ReportTimes(0.05)))
         await world.add(
             device_class(), node("n1"), slice_of("n1", 1), claim("mine", wish()), pod("train", claim="mine")
         )
         async with world.scheduling():
-            assert await world.told("train") == "0/1 nodes are available: 1 Insufficient cpu"
+            assert await world.reason("train") == "0/1 nodes are available: 1 Insufficient cpu"
         [complaint] = unexplained(await all_of(store))
     assert "fits on n1, and waits all the same" in complaint

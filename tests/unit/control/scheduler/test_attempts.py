@@ -1,4 +1,4 @@
-"""Devices that stand in the way are taken back."""
+"""Attempts that free devices or reservations first."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import anyio
 import pytest
 
-from devlet.control.scheduler.settings import Settings
+from devlet.control.scheduler.settings import ReportTimes, SearchLimits, Settings
 from devlet.errors import Conflict, Forbidden
 from devlet.kit.backoff import Backoff
 from devlet.objects.documents import Document
@@ -21,12 +21,12 @@ CONDITIONS: Document = {"bindingConditions": ["attached"], "bindingFailureCondit
 
 
 async def two_nodes(world: World) -> None:
-    world.settings = Settings(report_after=0.05, retry=Backoff(0.01, 0.05))
+    world.settings = Settings(reports=ReportTimes(0.05), retry=Backoff(0.01, 0.05))
     await world.add(node("n1"), node("n2"), device_class(), slice_of("n1", 2), slice_of("n2", 2))
 
 
 async def pools(world: World) -> dict[str, str]:
-    """Where each claim has its device."""
+    """Return the pool of each claim's device."""
     return {name: device.split("/")[1] for device, name in (await world.devices()).items()}
 
 
@@ -39,7 +39,7 @@ def using(*claims: str, **spec: object) -> Document:
 
 
 @pytest.mark.spec("DA-5.5a")
-async def test_a_claim_that_nobody_uses_is_allocated_anew_where_the_pod_can_run(world: World) -> None:
+async def test_an_unused_claim_is_reallocated_where_the_pod_can_run(world: World) -> None:
     await two_nodes(world)
     await world.add(claim("c"))
     await world.status("c", {"allocation": allocation_on("n2")})
@@ -48,7 +48,7 @@ async def test_a_claim_that_nobody_uses_is_allocated_anew_where_the_pod_can_run(
         assert await world.bound("train") == {"train": "n1"} and await pools(world) == {"c": "n1"}
 
 
-async def test_a_pod_that_goes_while_its_attempt_fails_waits_no_more(world: World) -> None:
+async def test_a_pod_that_is_deleted_while_its_attempt_fails_is_no_longer_pending(world: World) -> None:
     await two_nodes(world)
     await world.add(claim("c"))
     await world.status("c", {"allocation": allocation_on("n2")})
@@ -62,7 +62,7 @@ async def test_a_pod_that_goes_while_its_attempt_fails_waits_no_more(world: Worl
             raise Forbidden("not you")
 
     async def hear(write: Write) -> None:
-        if asked.is_set() and write.name == "next":  # so the removal has been heard of
+        if asked.is_set() and write.name == "next":  # so the informer has seen the deletion
             gone.set()
 
     world.cluster.before, world.cluster.heard = lose_all, hear
@@ -76,9 +76,9 @@ async def test_a_pod_that_goes_while_its_attempt_fails_waits_no_more(world: Worl
     assert 'scheduler_schedule_attempts_total{profile="devlet",result="error"}' not in text
 
 
-async def test_a_search_that_takes_long_goes_on_in_a_thread(world: World) -> None:
+async def test_a_long_search_is_repeated_in_a_thread(world: World) -> None:
     await two_nodes(world)
-    world.settings = replace(world.settings, quick=1e-9)
+    world.settings = replace(world.settings, search=SearchLimits(quick=1e-9))
     await world.add(claim("c", wish(allocationMode="All")))
     await world.status("c", {"allocation": allocation_on("n2")})
     async with world.scheduling():
@@ -87,7 +87,7 @@ async def test_a_search_that_takes_long_goes_on_in_a_thread(world: World) -> Non
 
 
 @pytest.mark.spec("DA-11.15")
-async def test_of_two_claims_only_the_one_that_stands_in_the_way_is_deallocated(world: World) -> None:
+async def test_of_two_claims_only_the_one_that_prevents_scheduling_is_deallocated(world: World) -> None:
     await two_nodes(world)
     await world.add(claim("a"), claim("b"))
     await world.status("a", {"allocation": allocation_on("n1", "gpu-1")})
@@ -100,7 +100,7 @@ async def test_of_two_claims_only_the_one_that_stands_in_the_way_is_deallocated(
 
 
 @pytest.mark.spec("DA-11.15")
-async def test_if_one_is_not_enough_all_are(world: World) -> None:
+async def test_both_claims_are_deallocated_if_one_is_not_enough(world: World) -> None:
     await two_nodes(world)
     await world.add(claim("a"), claim("b"))
     await world.status("a", {"allocation": allocation_on("n2", "gpu-1")})
@@ -110,31 +110,31 @@ async def test_if_one_is_not_enough_all_are(world: World) -> None:
         assert await world.bound("train") == {"train": "n1"}
 
 
-async def test_a_claim_that_somebody_uses_is_left_alone(world: World) -> None:
+async def test_a_claim_in_use_is_not_deallocated(world: World) -> None:
     await two_nodes(world)
-    await world.add(claim("c"), pod("other", claim="c", nodeName="n2", schedulerName="somebody"))
+    await world.add(claim("c"), pod("other", claim="c", nodeName="n2", schedulerName="other"))
     uid = (await world.pod("other"))["metadata"]["uid"]
     reserved = [{"resource": "pods", "name": "other", "uid": uid}]
     await world.status("c", {"allocation": allocation_on("n2"), "reservedFor": reserved})
     async with world.scheduling():
         await world.add(using("c", nodeSelector=ON_N1))
-        await world.told("train", "the devices of claim c cannot be used there")
+        await world.reason("train", "the devices of claim c cannot be used there")
         assert await pools(world) == {"c": "n2"}
         await world.remove("other")
         assert await world.bound("train") == {"train": "n1"}
 
 
-async def test_nothing_is_taken_back_if_that_does_not_help(world: World) -> None:
+async def test_nothing_is_deallocated_if_that_does_not_help(world: World) -> None:
     await two_nodes(world)
     await world.add(claim("c"))
     await world.status("c", {"allocation": allocation_on("n2")})
     async with world.scheduling():
         await world.add(using("c", nodeSelector={"kubernetes.io/hostname": "n3"}))
-        await world.told("train")
+        await world.reason("train")
         assert await pools(world) == {"c": "n2"}
 
 
-async def test_what_an_attempt_left_that_was_broken_off_is_for_others_if_the_pod_has_no_place(world: World) -> None:
+async def test_an_unschedulable_pod_gives_up_what_an_interrupted_attempt_reserved(world: World) -> None:
     await two_nodes(world)
     await world.add(
         claim("first"), claim("second", wish(count=3)), claim("all", wish(count=2)), using("first", "second")
@@ -143,17 +143,17 @@ async def test_what_an_attempt_left_that_was_broken_off_is_for_others_if_the_pod
     users = [{"resource": "pods", "name": "train", "uid": uid}]
     await world.status("first", {"allocation": allocation_on("n1"), "reservedFor": users})
     async with world.scheduling():
-        await world.told("train")
+        await world.reason("train")
         await world.add(pod("other", claim="all", nodeSelector=ON_N1))
         assert await world.bound("other") == {"other": "n1"}
         assert "allocation" not in (await world.claim("first"))["status"]
 
 
-async def test_a_conflict_on_the_way_is_overcome(world: World) -> None:
+async def test_a_conflict_is_retried(world: World) -> None:
     await two_nodes(world)
     await world.add(claim("c"))
     await world.status("c", {"allocation": allocation_on("n2")})
-    world.cluster.before = raises(Conflict("somebody was faster"), "patch resourceclaims/status", times=2)
+    world.cluster.before = raises(Conflict("modified concurrently"), "patch resourceclaims/status", times=2)
     async with world.scheduling():
         await world.add(using("c", nodeSelector=ON_N1))
         assert await world.bound("train") == {"train": "n1"}
@@ -162,7 +162,7 @@ async def test_a_conflict_on_the_way_is_overcome(world: World) -> None:
 @pytest.mark.spec("DA-5.4e")
 @pytest.mark.parametrize("failed", [True, False])
 async def test_devices_that_could_not_be_attached_are_replaced(world: World, failed: bool) -> None:
-    """A condition says so, or the time is up."""
+    """Either a condition reports the failure, or time is up."""
     await two_nodes(world)
     await world.add(claim("c"))
     stamp = format_time(datetime.now(UTC) - timedelta(seconds=0 if failed else 1000))

@@ -1,14 +1,14 @@
-"""Which of the changes that the informers tell are worth another try. Pure."""
+"""Which changes of pods and claims are relevant to scheduling. Pure."""
 
 from devlet.cluster.informer import Changed
 from devlet.objects.types.claim import ResourceClaim
 from devlet.objects.types.pod import Pod
 
-__all__ = ["concerns", "lost_consumers", "lost_devices", "matters"]
+__all__ = ["has_fewer_consumers", "is_relevant", "may_help_pods", "was_deallocated"]
 
 
-def concerns(old: Pod, new: Pod) -> bool:
-    """Whether a change may make a difference. What we write into its status ourselves does not."""
+def is_relevant(old: Pod, new: Pod) -> bool:
+    """Return True if the change may affect where the pod can run. Conditions that we write ourselves do not."""
     return (
         old.status.resource_claim_statuses != new.status.resource_claim_statuses
         or old.metadata.generation != new.metadata.generation
@@ -16,8 +16,8 @@ def concerns(old: Pod, new: Pod) -> bool:
     )
 
 
-def matters(change: Changed[ResourceClaim]) -> bool:
-    """Whether a pod that waits may be helped by a change of its claim."""
+def may_help_pods(change: Changed[ResourceClaim]) -> bool:
+    """Return True if a pod that waits for the claim may be schedulable after the change."""
     old, new = change.old, change.new
     if old is None or new is None or old.uid != new.uid:
         return True
@@ -29,13 +29,14 @@ def matters(change: Changed[ResourceClaim]) -> bool:
     )
 
 
-def lost_devices(change: Changed[ResourceClaim]) -> bool:
+def was_deallocated(change: Changed[ResourceClaim]) -> bool:
+    """Return True if the claim had devices before the change and has none after it."""
     if change.old is None or change.old.status.allocation is None:
         return False
     return change.new is None or change.new.status.allocation is None
 
 
-def lost_consumers(change: Changed[ResourceClaim]) -> bool:
+def has_fewer_consumers(change: Changed[ResourceClaim]) -> bool:
     """Return True if a pod stopped using the claim: it may have a single consumer now."""
     if change.old is None or change.new is None:
         return False
