@@ -3,7 +3,7 @@ import os
 import pty
 import re
 import shlex
-import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -77,7 +77,7 @@ def on_a_terminal(command: Sequence[str], **environ: str) -> Iterator[Terminal]:
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 160, 0, 0))
     clean = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(Path.home()), "TERM": "xterm", "LANG": "C.UTF-8"}
     with subprocess.Popen(
-        ["setsid", "--ctty", "--wait", *command] if shutil.which("setsid") else command,
+        ["setsid", "--ctty", "--wait", *command],
         stdin=terminal,
         stdout=terminal,
         stderr=terminal,
@@ -92,13 +92,23 @@ def on_a_terminal(command: Sequence[str], **environ: str) -> Iterator[Terminal]:
             os.close(descriptor)
 
 
+PROGRAM = os.path.relpath(Path(sys.executable).parent / "devlet", CHECKOUT)
+MAKE = ["make", "-o", ".venv/.run", "demo"]  # without looking whether everything is installed
+
+
 @pytest.mark.long
 @pytest.mark.timeout(120)
-def test_on_a_terminal_the_demo_stays_and_its_commands_work_as_printed_until_ctrl_c() -> None:
-    program = os.path.relpath(Path(sys.executable).parent / "devlet", CHECKOUT)
-    with on_a_terminal([program, "demo"]) as demo:
+@pytest.mark.parametrize(
+    ("command", "code"), [([PROGRAM, "demo"], 0), (MAKE, -signal.SIGINT)], ids=["devlet demo", "make demo"]
+)
+def test_on_a_terminal_the_demo_stays_and_its_commands_work_as_printed_until_ctrl_c(
+    command: list[str], code: int
+) -> None:
+    with on_a_terminal(command) as demo:
         text = demo.read_until(r"delete pod/infer .*")
-        commands = re.findall(rf"^    ({re.escape(program)} .*?) *$", text, re.MULTILINE)
+        commands = re.findall(
+            rf"^    ({re.escape(command[0] if command is not MAKE else '.venv/bin/devlet')} .*?) *$", text, re.MULTILINE
+        )
         assert len(commands) == 3
         root = Path(shlex.split(commands[0])[-1])
         holders, explained, deleted = map(run_in_a_clean_shell, commands)
@@ -109,9 +119,9 @@ def test_on_a_terminal_the_demo_stays_and_its_commands_work_as_printed_until_ctr
         assert demo.process.poll() is None
         demo.press_ctrl_c()
         rest = demo.read_all()
-        assert demo.process.wait(30) == 0
+        assert demo.process.wait(30) == code
     assert "The demo has ended." in rest
-    assert "Traceback" not in rest
+    assert "Traceback" not in rest and "***" not in rest
     assert not root.exists()
 
 
