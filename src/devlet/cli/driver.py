@@ -1,4 +1,4 @@
-"""`devlet driver`: start a project for a driver."""
+"""`devlet driver`: create projects for new drivers."""
 
 import json
 import os
@@ -23,7 +23,7 @@ Examples:
 @click.group(invoke_without_command=True, epilog=_EXAMPLES)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Write a driver."""
+    """Create projects for new drivers."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -35,19 +35,19 @@ def command(context: click.Context) -> None:
     type=click.Choice([each.value for each in Kind]),
     default=Kind.DRA.value,
     show_default=True,
-    help="A DRA driver, for devices that claims ask for, or a device plugin, for devices that are a resource.",
+    help="Create a DRA driver, whose devices are requested by claims, or a device plugin.",
 )
 @click.option(
     "--directory",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Create the project here; DIR must not exist. [default: NAME up to its first dot]",
+    help="Create the project in DIR, which must not exist. [default: NAME up to its first dot]",
 )
 def new(name: str, kind: str, directory: Path | None) -> None:
-    """Create a project for a driver in Python: code, tests, and manifests for a cluster.
+    """Create a driver project in Python, with code, tests and manifests for a cluster.
 
-    NAME is a name such as led, or led.vendor.com if you have a domain. The project works as it is: the driver has two
-    simulated devices, and the tests pass. The last lines of the output are the commands that run them."""
+    NAME is a name such as led, or led.vendor.com if you have a domain. The project works as it is: it serves two
+    simulated devices, and its tests pass."""
     project = names_of(name, Kind(kind))
     place = (directory or Path(project.label)).expanduser()
     files = create(place, Kind(kind), project)

@@ -7,9 +7,10 @@ write to the board, so the board shows what really happened.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from devlet.cluster.informer import Changed, Key
+from devlet.cluster.informer import Changed
 from devlet.kit.changes import Changes
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import ObjectKey
 
 Row = tuple[str, ...]
 
@@ -37,7 +38,7 @@ class Board:
         self.suggestions: Sequence[Suggestion] = ()
         self.changes = Changes()  # of anything on the board
         self.object_changes = Changes()  # of objects that are watched
-        self._objects: dict[str, dict[Key, Document]] = {}
+        self._objects: dict[str, dict[ObjectKey, Document]] = {}
         self._devices: Sequence[Document] = ()
         self._holders: dict[str, Document] = {}  # by pod
 
