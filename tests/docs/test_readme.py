@@ -62,7 +62,11 @@ class Machine:
         with self._started(block, self.home, subprocess.PIPE) as shell:
             assert shell.stdout is not None
             assert any(line.startswith(ready) for line in shell.stdout)
-            yield
+            try:
+                yield
+            finally:
+                end(shell)
+                shell.stdout.read()  # until all of them have ended
 
     @contextmanager
     def _started(self, block: str, directory: Path, output: IO[str] | int) -> Iterator[subprocess.Popen[str]]:
@@ -80,8 +84,13 @@ class Machine:
             try:
                 yield shell
             finally:
-                with suppress(ProcessLookupError):  # all of them have ended
-                    os.killpg(shell.pid, signal.SIGTERM)
+                end(shell)
+
+
+def end(shell: subprocess.Popen[str]) -> None:
+    """Stop the shell and all programs that it started."""
+    with suppress(ProcessLookupError):  # all of them have ended
+        os.killpg(shell.pid, signal.SIGTERM)
 
 
 @pytest.fixture
