@@ -45,9 +45,9 @@ def _once() -> None:
 def _live() -> None:
     from rich.console import Console
 
-    from devlet.demo.live import perform
+    from devlet.demo.live import show
 
-    anyio.run(perform, _play, ABOUT, Console(file=own(sys.stdout)))
+    anyio.run(show, _play, ABOUT, Console(file=own(sys.stdout)))
 
 
 async def _play(board: Board) -> None:

@@ -30,26 +30,24 @@ _STYLES = {
 }
 
 
-async def perform(
-    act: Callable[[Board], Awaitable[None]], about: Sequence[str], console: Console | None = None
-) -> None:
-    """Show the board while `act` runs, until it returns or the user presses Ctrl-C. The last picture stays."""
+async def show(run: Callable[[Board], Awaitable[None]], about: Sequence[str], console: Console | None = None) -> None:
+    """Show the board while `run` runs, until it returns or the user presses Ctrl-C. The last picture stays."""
     board = Board()
     with Live(auto_refresh=False, console=console) as live:
         try:
             async with running(partial(_draw, live, board, about)):
-                if await _interrupted(partial(act, board)):
+                if await _interrupted(partial(run, board)):
                     board.note(_ENDED)
         finally:
             board.suggest(())  # there is nothing left that they could talk to
             live.update(screen(board, about, live.console), refresh=True)
 
 
-async def _interrupted(act: Callable[[], Awaitable[None]]) -> bool:
+async def _interrupted(run: Callable[[], Awaitable[None]]) -> bool:
     """Run the function, and return True if a signal ended it."""
     async with create_task_group() as tasks:
         await tasks.start(_cancel_at_signal, tasks.cancel_scope)
-        await act()
+        await run()
         tasks.cancel_scope.cancel()
         return False
     return True

@@ -43,11 +43,11 @@ _HOLDERS = VIEWS.resource("devlet.dev/v1alpha1", "holders")
 PATIENCE = 60.0  # seconds to wait for something that normally takes a fraction of a second
 
 Pause = Callable[[], Awaitable[None]]
-Finale = Callable[[Path], Awaitable[None]]
+Afterwards = Callable[[Path], Awaitable[None]]
 
 
-async def tour(board: Board, pause: Pause, finale: Finale | None = None) -> None:
-    """Run all steps with a pause after each, then `finale` with the root of the node, which is still running.
+async def tour(board: Board, pause: Pause, afterwards: Afterwards | None = None) -> None:
+    """Run all steps with a pause after each, then `afterwards` with the root of the node, which is still running.
 
     Raises Unavailable if a step does not have the expected result."""
     with tempfile.TemporaryDirectory(prefix="dv", dir=_place()) as directory:
@@ -62,8 +62,8 @@ async def tour(board: Board, pause: Pause, finale: Finale | None = None) -> None
                 await _sharing(steps)
                 await _waiting(steps)
                 await _still_waiting(steps)
-                if finale:
-                    await finale(root)
+                if afterwards:
+                    await afterwards(root)
 
 
 def suggestions(program: str, root: Path) -> list[Suggestion]:
@@ -145,7 +145,7 @@ async def _still_waiting(steps: "_Steps") -> None:
 
 
 class _Steps:
-    """What the steps of the story are made of."""
+    """Create and delete objects, and wait for what the board should show."""
 
     def __init__(self, cluster: Cluster, board: Board, pause: Pause) -> None:
         self.board = board

@@ -9,7 +9,7 @@ from rich.console import Console
 from devlet.cluster.informer import Changed
 from devlet.demo import manifests
 from devlet.demo.board import Board, Suggestion
-from devlet.demo.live import perform, screen
+from devlet.demo.live import show, screen
 from devlet.errors import InvalidInput
 
 
@@ -54,13 +54,13 @@ def test_a_small_terminal_shows_the_most_important_parts(height: int, missing: l
 @pytest.mark.anyio
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_a_signal_ends_the_demo_without_an_error(number: signal.Signals) -> None:
-    async def act(board: Board) -> None:
+    async def run(board: Board) -> None:
         board.suggest([Suggestion("Look:", "devlet get pods")])
         os.kill(os.getpid(), number)
         await anyio.sleep_forever()
 
     output = io.StringIO()
-    await perform(act, ["about"], Console(file=output, width=100))
+    await show(run, ["about"], Console(file=output, width=100))
     assert "The demo has ended." in output.getvalue()
     assert "devlet get pods" not in output.getvalue().rpartition("The demo has ended.")[2]
 
@@ -68,7 +68,7 @@ async def test_a_signal_ends_the_demo_without_an_error(number: signal.Signals) -
 @pytest.mark.anyio
 @pytest.mark.parametrize("fails", [False, True])
 async def test_the_last_picture_shows_the_last_note(fails: bool) -> None:
-    async def act(board: Board) -> None:
+    async def run(board: Board) -> None:
         board.note("the first")
         board.note("the last")
         if fails:
@@ -76,7 +76,7 @@ async def test_the_last_picture_shows_the_last_note(fails: bool) -> None:
 
     output = io.StringIO()
     try:
-        await perform(act, ["about"], Console(file=output, width=100))
+        await show(run, ["about"], Console(file=output, width=100))
     except* InvalidInput:
         assert fails
     assert output.getvalue().rindex("the last") > output.getvalue().rindex("the first")

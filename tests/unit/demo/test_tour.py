@@ -87,14 +87,14 @@ def test_tmp_is_used_if_the_path_of_the_usual_temporary_directory_is_too_long(
     assert tour._place() == "/tmp"
 
 
-def test_the_finale_comes_while_the_node_still_runs(place: Path) -> None:
+def test_the_node_still_runs_afterwards(place: Path) -> None:
     roots: list[Path] = []
 
-    async def finale(root: Path) -> None:
+    async def afterwards(root: Path) -> None:
         roots.append(root)
         assert (root / "kubeconfig").exists()
 
-    anyio.run(tour.tour, Board(), partial(anyio.sleep, 0), finale)
+    anyio.run(tour.tour, Board(), partial(anyio.sleep, 0), afterwards)
     assert [root.parent for root in roots] == [place]
 
 
