@@ -9,7 +9,7 @@ from rich.console import Console
 from devlet.cluster.informer import Changed
 from devlet.demo import manifests
 from devlet.demo.board import Board, Suggestion
-from devlet.demo.live import show, screen
+from devlet.demo.live import screen, show
 from devlet.errors import InvalidInput
 
 
