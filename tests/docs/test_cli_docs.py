@@ -1,4 +1,4 @@
-"""docs/cli.md and docs/configuration.md say everything that can be set, nothing else, and their examples run."""
+"""docs/cli.md and docs/configuration.md document exactly the flags and keys that exist, and their examples run."""
 
 import contextlib
 import os
@@ -34,7 +34,7 @@ def section(command: str) -> str:
 
 
 def flags(command: click.Command) -> set[str]:
-    """Those of its verbs too, if it has some."""
+    """Return the flags of a command, including those of its verbs."""
     verbs = command.commands.values() if isinstance(command, click.Group) and command is not cli else ()
     own = {name for option in command.params if isinstance(option, click.Option) for name in option.opts}
     return own.union(*map(flags, verbs))
@@ -69,7 +69,7 @@ def test_every_configuration_key_is_documented_with_its_variable() -> None:
     assert rows == [(key.name, key.variable) for key in KEYS]
 
 
-def test_the_example_file_sets_every_key_to_what_the_table_says(tmp_path: Path) -> None:
+def test_the_example_file_sets_every_key_to_its_default_in_the_table(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(YAML_EXAMPLE)
     config, default = load({}, {}, file), load({"root": "/var/lib/devlet"}, {})
@@ -79,7 +79,7 @@ def test_the_example_file_sets_every_key_to_what_the_table_says(tmp_path: Path) 
 
 
 EXAMPLES = re.findall(r"^\$ (devlet .*)$", CLI, re.MULTILINE)
-# In the order in which one needs the other.
+# In this order, because some examples need the results of others.
 ON_OBJECTS = (
     *("token", "apply", "get", "describe", "capture", "cel", "events", "wait", "exec", "explain", "simulate", "delete"),
 )
@@ -95,6 +95,14 @@ def put_checkpoint(root: Path) -> None:
     CheckpointFile(root / "dra_health_state").write(b'{"gpu.example.com":{"Devices":{}}}')
 
 
+def put_store(root: Path) -> None:
+    """Run devlet on the root once."""
+    command = [sys.executable, "-m", "devlet", "up", "--root", str(root), "--node-name", "node1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as daemon:
+        ready_line(daemon)
+        daemon.terminate()
+
+
 SLOW = ("devlet demo --once", "devlet up --root /tmp/node1 --log-format json -v 1")
 
 
@@ -108,6 +116,8 @@ def test_the_example_runs(line: str, root: Path, tmp_path: Path) -> None:
     file.write_text(YAML_EXAMPLE.replace("/var/lib/devlet", str(root)))
     if line.startswith("devlet checkpoint"):
         put_checkpoint(root)
+    if line.startswith("devlet store"):
+        put_store(root)
     line = line.replace("/tmp/node1", str(root)).replace("/etc/devlet/config.yaml", str(file))
     environ = {k: v for k, v in os.environ.items() if not k.startswith(("DEVLET_", "NOTIFY_", "WATCHDOG_"))}
     with subprocess.Popen(

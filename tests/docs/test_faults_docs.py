@@ -1,4 +1,4 @@
-"""The examples about faults: files of a project, which pass."""
+"""The examples of docs/faults.md pass as the files of a project, and its tables are complete."""
 
 import re
 from collections.abc import Callable
@@ -19,15 +19,15 @@ def test_the_examples_pass(passed: Callable[[dict[str, str]], str]) -> None:
     assert f"{PAGE.count('def test_')} passed" in passed(FILES)
 
 
-def test_every_example_is_a_file_that_is_run() -> None:
+def test_every_example_is_run() -> None:
     assert PAGE.count("```python") == len(FILES) >= 5
     assert all(name.startswith("test_") for name in FILES)
 
 
 def test_every_fault_is_in_the_table() -> None:
-    told = set(re.findall(r"^\| `(\w+)\(method", PAGE, re.MULTILINE))
-    assert told == {"delay", "hang", "drop", "error", "corrupt", "disconnect", "reorder", "duplicate"}
-    assert all(callable(getattr(Faults, name)) for name in told)
+    named = set(re.findall(r"^\| `(\w+)\(method", PAGE, re.MULTILINE))
+    assert named == {"delay", "hang", "drop", "error", "corrupt", "disconnect", "reorder", "duplicate"}
+    assert all(callable(getattr(Faults, name)) for name in named)
     assert all(f"`{moment.name}`" in PAGE or f"`Moment.{moment.name}`" in PAGE for moment in Moment)
 
 
@@ -35,11 +35,11 @@ def test_every_option_is_in_the_table() -> None:
     assert set(re.findall(r"^\| `(\w+)=", PAGE, re.MULTILINE)) == set(Occasion.__annotations__)
 
 
-def test_what_a_call_has_is_what_the_page_says() -> None:
+def test_a_call_has_the_attributes_on_the_page() -> None:
     assert all(name in Call.__slots__ for name in ("path", "requests", "answers", "status", "faults"))
 
 
-def test_the_strategies_that_are_named_are_there() -> None:
-    part = PAGE[PAGE.index("## Objects by chance") :].split("```", 1)[0]
+def test_the_strategies_on_the_page_exist() -> None:
+    part = PAGE[PAGE.index("## Random objects") :].split("```", 1)[0]
     named = set(re.findall(r"`(\w+)`", part))
     assert len(named) > 8 and named <= set(strategies.__all__)

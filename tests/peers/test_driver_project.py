@@ -1,5 +1,5 @@
-"""The manifests of a project that `devlet driver new` made, on a real API server: they are taken, and give a driver
-what it needs on its own node and nothing elsewhere."""
+"""A real API server accepts the manifests of a project that `devlet driver new` created. They give the driver what it
+needs on its own node, and nothing elsewhere."""
 
 import json
 import shutil
@@ -32,7 +32,7 @@ NODE = "n1"
 
 @pytest.fixture(scope="module")
 async def cluster(peers: "Peers") -> AsyncIterator[ControlPlane]:
-    """Without scheduler and controllers."""
+    """Run a control plane without scheduler and controllers."""
     peers.need("etcd", "kubectl", "kube-apiserver")
     path = Path(tempfile.mkdtemp(prefix="dv"))
     create(path / "led", Kind.DRA, LED)
@@ -53,7 +53,7 @@ async def kubectl(cluster: ControlPlane, *arguments: str, stdin: Any = None) -> 
 
 @pytest.fixture(scope="module")
 async def credentials(cluster: ControlPlane) -> Path:
-    """Those of the driver's pod on the node, as a kubeconfig."""
+    """Return a kubeconfig with the credentials of the driver's pod on the node."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -107,7 +107,7 @@ async def test_it_cannot_publish_devices_of_another_node(cluster: ControlPlane, 
         return (root / "driver.log").read_text()
 
     async with driver(cluster, credentials, root, "n2"):
-        await until(said, lambda text: "a driver writes only slices of the node on which it runs" in text)
+        await until(said, lambda text: "a driver can only write slices of the node on which it runs" in text)
     assert await slices(cluster) == []
 
 
@@ -116,7 +116,7 @@ async def test_it_cannot_publish_devices_of_another_driver(cluster: ControlPlane
     spec = {"driver": "other.example.com", "nodeName": NODE, "pool": pool, "devices": [{"name": "d"}]}
     document = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "x"}, "spec": spec}
     answer = await cluster.kubectl("create", "-f", "-", f"--kubeconfig={credentials}", stdin=json.dumps(document))
-    assert answer.returncode == 1 and "a driver writes only slices of its own" in answer.stderr
+    assert answer.returncode == 1 and "a driver can only write its own slices" in answer.stderr
 
 
 @pytest.mark.parametrize(
@@ -133,12 +133,12 @@ async def test_it_cannot_publish_devices_of_another_driver(cluster: ControlPlane
         ("deletecollection resourceslices", "no"),
     ],
 )
-async def test_it_may_do_little_else(cluster: ControlPlane, credentials: Path, what: str, answer: str) -> None:
+async def test_it_may_do_only_what_it_needs(cluster: ControlPlane, credentials: Path, what: str, answer: str) -> None:
     asked = await cluster.kubectl("auth", "can-i", *what.split(), "-A", f"--kubeconfig={credentials}")
     assert asked.stdout.strip() == answer
 
 
-async def test_the_manifest_of_a_device_plugin_is_taken(cluster: ControlPlane, root: Path) -> None:
+async def test_the_manifest_of_a_device_plugin_is_accepted(cluster: ControlPlane, root: Path) -> None:
     create(root / "led", Kind.DEVICE_PLUGIN, LED)
     arguments = ("apply", "--dry-run=server", "--validate=strict", "-f", str(root / "led/deploy/daemonset.yaml"))
     assert f"daemonset.apps/{ACCOUNT} configured (server dry run)" in await kubectl(cluster, *arguments)

@@ -1,1 +1,1 @@
-"""The tour: what devlet does, shown on this machine in one go."""
+"""The demo: a node with two drivers whose pods get, share and wait for devices, on this machine and live."""

@@ -1,16 +1,16 @@
-"""What the audience of the tour sees: which devices there are and who holds them, claims, pods, events, and notes.
+"""The state that the demo shows: devices and the pods that hold them, claims, pods, events and notes.
 
-Everything on the board came from the API, through watches and the node's own views, nothing from the hand that wrote
-it; so what it shows is true.
+All objects come from the API, through watches and the node's own views. The code that creates the objects does not
+write to the board, so the board shows what really happened.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from anyio import Event
-
-from devlet.cluster.informer import Changed, Key
+from devlet.cluster.informer import Changed
+from devlet.kit.changes import Changes
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import ObjectKey
 
 Row = tuple[str, ...]
 
@@ -24,76 +24,81 @@ class Table:
     rows: list[Row]
 
 
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A command that the user can run in another terminal, and what it is good for."""
+
+    purpose: str
+    command: str
+
+
 class Board:
     def __init__(self) -> None:
         self.notes: list[str] = []
-        self._objects: dict[str, dict[Key, Document]] = {}
+        self.suggestions: Sequence[Suggestion] = ()
+        self.changes = Changes()  # of anything on the board
+        self.object_changes = Changes()  # of objects that are watched
+        self._objects: dict[str, dict[ObjectKey, Document]] = {}
         self._devices: Sequence[Document] = ()
         self._holders: dict[str, Document] = {}  # by pod
-        self._seen, self._changed = Event(), Event()
 
-    # What it is told
+    # Input
 
     def note(self, text: str) -> None:
         self.notes.append(text)
-        self._announce()
+        self.changes.notify()
+
+    def suggest(self, suggestions: Sequence[Suggestion]) -> None:
+        """Replace the suggested commands."""
+        self.suggestions = suggestions
+        self.changes.notify()
 
     def see(self, kind: str, change: Changed[Document]) -> None:
+        """Record a change that a watch reported."""
         objects = self._objects.setdefault(kind, {})
         objects.pop(change.key, None)  # so that the newest is the last
         if change.new is not None:
             objects[change.key] = change.new
-        self._seen.set()
-        self._announce()
+        self.object_changes.notify()
+        self.changes.notify()
 
     def hold(self, devices: Sequence[Document], holders: Sequence[Document]) -> None:
-        """What the node says of its plugins' devices, and of the pods that have any."""
+        """Record the node's views of the plugins' devices and of the pods that hold devices."""
         self._devices = devices
         self._holders = {holder["metadata"]["name"]: holder for holder in holders}
-        self._announce()
-
-    async def seen(self) -> None:
-        """Wait until something was seen after the last call."""
-        await self._seen.wait()
-        self._seen = Event()
+        self.changes.notify()
 
     async def until(self, condition: Callable[[], object]) -> None:
+        """Wait until the condition, which looks at this board, is true."""
         while not condition():
-            await self.changed()
+            await self.changes.next()
 
-    async def changed(self) -> None:
-        """Wait until it looks different than now."""
-        await self._changed.wait()
-
-    def _announce(self) -> None:
-        self._changed.set()
-        self._changed = Event()
-
-    # What it knows
+    # Questions
 
     def phase(self, pod: str) -> str:
-        """Empty if there is no such pod."""
+        """Return the phase of the pod, or an empty string if there is no such pod."""
         return next((p["status"]["phase"] for p in self._of("Pod") if p["metadata"]["name"] == pod), "")
 
     def held_by(self, pod: str) -> list[str]:
-        """The devices that it has, from plugins and of claims."""
+        """Return the devices that the pod has, from device plugins and from claims."""
         return [device for _, device in _held(self._holders.get(pod))]
 
     def why_pending(self, pod: str) -> str:
-        """What the last event says about why it has no node; empty if none does."""
+        """Return the message of the last event about the failed scheduling of the pod; empty if there is none."""
         for event in reversed(self._objects.get("Event", {}).values()):
             if event["reason"] == "FailedScheduling" and event["involvedObject"]["name"] == pod:
                 return str(event["message"])
         return ""
 
     def is_offered(self, resource: str, count: int) -> bool:
-        """Whether the node says that pods may ask for so many."""
+        """Return True if the node has this number of the resource allocatable."""
         return any(node["status"].get("allocatable", {}).get(resource) == str(count) for node in self._of("Node"))
 
     def is_published(self, *devices: str) -> bool:
+        """Return True if all these devices are in resource slices."""
         return set(devices) <= {device["name"] for _, device in self._published()}
 
-    # How it looks
+    # Output
 
     def tables(self) -> list[Table]:
         return [
@@ -106,7 +111,7 @@ class Board:
     def _device_rows(self) -> Iterator[Row]:
         node = next((node["metadata"]["name"] for node in self._of("Node")), "")
         for device in self._devices:
-            if "resource" not in device["spec"]:  # of a DRA driver: its slices follow
+            if "resource" not in device["spec"]:  # a DRA driver's device: it comes from the slices below
                 continue
             resource, name = device["spec"]["resource"], device["spec"]["id"]
             yield node, resource, name, f"device plugin, {device['status']['health']}", self._holders_of(resource, name)
@@ -127,14 +132,20 @@ class Board:
     def _pod_rows(self) -> Iterator[Row]:
         for pod in self._of("Pod"):
             name, node = pod["metadata"]["name"], pod["spec"].get("nodeName", "–")
-            yield name, pod["status"]["phase"], node, _listed(_wishes(pod)), _listed(_received(self._holders.get(name)))
+            yield (
+                name,
+                pod["status"]["phase"],
+                node,
+                _listed(_requested(pod)),
+                _listed(_received(self._holders.get(name))),
+            )
 
     def _event_rows(self) -> list[Row]:
         events = list(self._objects.get("Event", {}).values())[-_LAST_EVENTS:]
         return [(event["reason"], _subject(event["involvedObject"]), event["message"]) for event in events]
 
     def _published(self) -> Iterator[tuple[Document, Document]]:
-        """Slice and device."""
+        """Yield each published device with its slice."""
         for slice_ in self._of("ResourceSlice"):
             for device in slice_["spec"].get("devices", ()):
                 yield slice_, device
@@ -147,7 +158,7 @@ class Board:
 
 
 def _held(holder: Document | None) -> Iterator[tuple[str, str]]:
-    """Driver, or resource, and device."""
+    """Yield the driver (or, for a device plugin, the resource) and the name of each device."""
     for container in holder["status"]["containers"] if holder else ():
         for held in container.get("devices", ()):
             yield from ((held["resource"], id) for id in held["ids"])
@@ -157,12 +168,12 @@ def _held(holder: Document | None) -> Iterator[tuple[str, str]]:
 
 
 def _received(holder: Document | None) -> Iterator[str]:
-    """The environment variables that come with the devices."""
+    """Yield the environment variables that come with the devices."""
     for container in holder["status"]["containers"] if holder else ():
         yield from container.get("oci", {}).get("process", {}).get("env", ())
 
 
-def _wishes(pod: Document) -> Iterator[str]:
+def _requested(pod: Document) -> Iterator[str]:
     for container in pod["spec"]["containers"]:
         for resource, count in container.get("resources", {}).get("limits", {}).items():
             yield f"{count} {resource}"
@@ -171,7 +182,7 @@ def _wishes(pod: Document) -> Iterator[str]:
 
 
 def _state(status: Document) -> str:
-    """In kubectl's words."""
+    """Return the state as kubectl prints it."""
     if not status.get("allocation"):
         return "pending"
     return "allocated,reserved" if status.get("reservedFor") else "allocated"

@@ -1,7 +1,7 @@
-"""The two drivers of the tour: a device plugin with FPGAs and a DRA driver with GPUs, neither of which exists.
+"""The two drivers of the demo: a device plugin with simulated FPGAs and a DRA driver with simulated GPUs.
 
-They are written with the SDK, and speak to the node as any driver does, over its sockets and its API; only that they
-live in the same process.
+They are written with the SDK and talk to the node as any other driver does, over its sockets and its API. The only
+difference is that they run in the same process.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from devlet.cluster.client import Cluster
 from devlet.daemon.root import CDI, DEVICE_PLUGINS
-from devlet.demo.cast import FPGA, GPU_DRIVER, NODE
+from devlet.demo.manifests import FPGA, GPU_DRIVER, NODE
 from devlet.examples.fake_gpu_dra import FakeGpus, Gpu
 from devlet.kit.parts import running
 from devlet.objects.types.claim import DeviceResult
@@ -32,7 +32,7 @@ class Fpgas(DevicePlugin):
 
 
 class Gpus(FakeGpus):
-    """With one variable, for a table that has little room."""
+    """GPUs that set a single short variable, which fits into a table."""
 
     name = GPU_DRIVER
 
@@ -41,11 +41,11 @@ class Gpus(FakeGpus):
 
 
 def device_plugin(root: Path) -> AbstractAsyncContextManager[None]:
-    """A moment after it was entered the node knows it."""
+    """Run the device plugin. The node knows it shortly after the block was entered."""
     return running(partial(Fpgas().run, PluginOptions(root / DEVICE_PLUGINS)))
 
 
 def dra_driver(root: Path, cluster: Cluster) -> AbstractAsyncContextManager[None]:
-    """A moment after it was entered the node knows it, and its devices are published."""
+    """Run the DRA driver. The node knows it, and its devices are published, shortly after the block was entered."""
     options = DraOptions(NODE, kubelet=root, cdi_directory=root / CDI)
     return running(partial(Gpus(list(GPUS.values())).run, options, cluster))

@@ -1,11 +1,11 @@
-"""Plain files in /dev for containers that may have them: as a DRA driver, or as a device plugin.
+"""Files in /dev for containers, as a DRA driver or as a device plugin.
 
     python -m devlet.examples.dev_nodes dra --device kvm=/dev/kvm --device tun=/dev/net/tun --users 10
     python -m devlet.examples.dev_nodes device-plugin --resource example.com/kvm --device kvm=/dev/kvm --users 10
 
-A file that is missing is not offered until it is there. `--users` is how many containers may have a file at the same
-time. A device plugin tells them apart by number (`kvm-0` … `kvm-9`), a DRA driver by a capacity of which each claim
-takes one.
+A missing file is offered as soon as it appears. `--users` is the number of containers that can have a file at the same
+time. A device plugin offers a device for each user (`kvm-0` … `kvm-9`). A DRA driver offers a capacity of which each
+claim takes one.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -41,7 +41,7 @@ class File(Struct, frozen=True):
 
 
 def parse(text: str) -> File:
-    """From NAME=PATH or NAME=PATH:PERMISSIONS."""
+    """Parse NAME=PATH or NAME=PATH:PERMISSIONS."""
     name, equals, rest = text.partition("=")
     path, colon, permissions = rest.partition(":")
     if not equals or not path.startswith("/") or (colon and not permissions) or set(permissions) - set("rwm"):
@@ -52,22 +52,22 @@ def parse(text: str) -> File:
 
 
 class Files:
-    """By name; each for so many users at the same time."""
+    """Files by name, each for a number of users at the same time."""
 
     def __init__(self, files: Sequence[File] = (), users: int = 1) -> None:
         self.all = {file.name: file for file in files}
         self.users = users
 
     def node(self, name: str) -> DeviceNode:
-        """For a container. It may be asked for by somebody who got it before the flags were changed."""
+        """Return the file for a container. An older claim may name a file that the flags no longer contain."""
         if (file := self.all.get(name)) is None:
-            raise NotFound(f"{name} is none of this driver's files any more: see its --device flags")
+            raise NotFound(f"{name} is no longer one of the files of this driver: see its --device flags")
         if not file.path.exists():
-            raise NotFound(f"{name}: there is no {file.path}")
+            raise NotFound(f"{name}: {file.path} does not exist")
         return DeviceNode(str(file.path), permissions=file.permissions)
 
-    async def looks(self) -> AsyncIterator[None]:
-        """Whenever one may have come or gone."""
+    async def checks(self) -> AsyncIterator[None]:
+        """Yield whenever a file may have appeared or disappeared."""
         names = {file.path.name for file in self.all.values()}
         directories = sorted({file.path.parent for file in self.all.values()})
         async for _ in changes(*directories, skip=lambda name: name not in names):
@@ -75,7 +75,7 @@ class Files:
 
 
 class NodeDriver(DraDriver):
-    """Plain files in /dev, as a DRA driver."""
+    """Files in /dev, as a DRA driver."""
 
     name = "dev.example.com"
 
@@ -83,7 +83,7 @@ class NodeDriver(DraDriver):
         self.files = files or Files()
 
     async def devices(self) -> AsyncIterator[Sequence[Device]]:
-        async for _ in self.files.looks():
+        async for _ in self.files.checks():
             yield [self._device(file) for file in self.files.all.values() if file.path.exists()]
 
     def _device(self, file: File) -> Device:
@@ -97,7 +97,12 @@ class NodeDriver(DraDriver):
         return [Prepared(result, devices=[self.files.node(result.device)]) for result in claim.results]
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--driver-name", metavar="NAME", default=self.name, help="for classes (%(default)s)")
+        parser.add_argument(
+            "--driver-name",
+            metavar="NAME",
+            default=self.name,
+            help="name of the driver, which device classes select (%(default)s)",
+        )
         _add_files(parser)
 
     def configure(self, arguments: Namespace) -> None:
@@ -105,7 +110,7 @@ class NodeDriver(DraDriver):
 
 
 class NodePlugin(DevicePlugin):
-    """Plain files in /dev, as a device plugin. All files are devices of one resource, and any of them will do."""
+    """Files in /dev, as a device plugin. All files are devices of one resource, so a pod gets any of them."""
 
     resource = "example.com/dev"
 
@@ -113,7 +118,7 @@ class NodePlugin(DevicePlugin):
         self.files = files or Files()
 
     async def devices(self) -> AsyncIterator[Sequence[PluginDevice]]:
-        async for _ in self.files.looks():
+        async for _ in self.files.checks():
             yield [
                 PluginDevice(f"{file.name}-{user}", HEALTHY if file.path.exists() else UNHEALTHY)
                 for file in self.files.all.values()
@@ -125,7 +130,9 @@ class NodePlugin(DevicePlugin):
         return Grant(devices=[self.files.node(name) for name in names])
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--resource", metavar="NAME", default=self.resource, help="what pods ask for (%(default)s)")
+        parser.add_argument(
+            "--resource", metavar="NAME", default=self.resource, help="resource that pods ask for (%(default)s)"
+        )
         _add_files(parser)
 
     def configure(self, arguments: Namespace) -> None:
@@ -134,18 +141,22 @@ class NodePlugin(DevicePlugin):
 
 def _add_files(parser: ArgumentParser) -> None:
     form = "NAME=PATH[:rwm]"
-    parser.add_argument("--device", metavar=form, dest="devices", action="append", default=[], help="may be repeated")
-    parser.add_argument("--users", metavar="N", type=int, default=1, help="of each at the same time (%(default)s)")
+    parser.add_argument(
+        "--device", metavar=form, dest="devices", action="append", default=[], help="file to offer; may be repeated"
+    )
+    parser.add_argument(
+        "--users", metavar="N", type=int, default=1, help="users of each file at the same time (%(default)s)"
+    )
 
 
 def _files(arguments: Namespace) -> Files:
     files = [parse(text) for text in arguments.devices]
     if not files or len({file.name for file in files}) < len(files):
-        raise InvalidInput("--device is needed, and each with a name of its own")
+        raise InvalidInput("--device is required, and each needs a different name")
     if arguments.users < 1:
-        raise InvalidInput(f"--users {arguments.users}: at least 1 is needed")
+        raise InvalidInput(f"--users {arguments.users}: must be at least 1")
     return Files(files, arguments.users)
 
 
 if __name__ == "__main__":
-    kinds.main("Plain files in /dev.", {"dra": NodeDriver, "device-plugin": NodePlugin})
+    kinds.main("Offer files in /dev to containers.", {"dra": NodeDriver, "device-plugin": NodePlugin})

@@ -1,14 +1,14 @@
-"""GPUs that do not exist, as a DRA driver: attributes, sharing, partitions, parameters, health, and a memory.
+"""Simulated GPUs, as a DRA driver: attributes, sharing, partitions, parameters, health, and a log of claims.
 
     python -m devlet.examples.fake_gpu_dra --num-devices 8 --sick-directory /tmp/sick     # whole GPUs
-    python -m devlet.examples.fake_gpu_dra --shared                  # several claims may have some memory of one GPU
-    python -m devlet.examples.fake_gpu_dra --partitions 4            # a GPU as a whole, or up to four parts of it
+    python -m devlet.examples.fake_gpu_dra --shared                  # several claims can share the memory of one GPU
+    python -m devlet.examples.fake_gpu_dra --partitions 4            # a whole GPU, or up to four parts of it
 
-    touch /tmp/sick/gpu-3       # gpu-3 is unhealthy, and tainted, from now on
+    touch /tmp/sick/gpu-3       # makes gpu-3 unhealthy, and taints it
 
-A claim may carry parameters for it: `{"sharing": "timeslice"}`. They go into a file for each GPU, which stands for what
-a real driver would do to it. That is written down first (`ClaimLog`), so that it can be undone by a driver that was
-killed and started again.
+A claim can carry parameters for the driver: `{"sharing": "timeslice"}`. The driver writes them to a file for each GPU,
+where a real driver would configure the GPU. It records the claim first (`ClaimLog`), so that it can undo the change
+even if it is killed and restarted.
 """
 
 import shutil
@@ -46,11 +46,11 @@ from devlet.sdk import (
 from devlet.sdk.hotplug import changes
 from devlet.sdk.values import Attribute
 
-SETTINGS = "/etc/fake-gpu"  # in the container
+SETTINGS = "/etc/fake-gpu"  # path in the container
 
 
 class Gpu(Struct, frozen=True):
-    """`memory` in GiB."""
+    """A GPU, with its memory in GiB."""
 
     name: str
     model: str = "Imaginary 9000"
@@ -59,13 +59,13 @@ class Gpu(Struct, frozen=True):
 
 
 class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a claim, or its class, may say in the field `opaque`."""
+    """The parameters that a claim or its class can have in the field `opaque`."""
 
     sharing: Literal["exclusive", "timeslice"] = "exclusive"
 
 
 class FakeGpus(DraDriver):
-    """A DRA driver with GPUs that do not exist."""
+    """A DRA driver with simulated GPUs."""
 
     name = "gpu.example.com"
     parameters = Parameters
@@ -83,32 +83,32 @@ class FakeGpus(DraDriver):
         self.files = options.data(self.name) / "claims"
         self.log = ClaimLog(options.data(self.name) / "claims.json", dict[str, str])
 
-    # What there is
+    # Devices
 
     async def devices(self) -> AsyncIterator[Mapping[str, Pool]]:
-        async for ill in self._ill():
-            devices = [device for gpu in self.gpus for device in self._devices(gpu, gpu.name in ill)]
+        async for sick in self._sick():
+            devices = [device for gpu in self.gpus for device in self._devices(gpu, gpu.name in sick)]
             counters = {gpu.name: {"memory": f"{gpu.memory}Gi"} for gpu in self.gpus} if self.partitions else {}
             yield {self.pool: Pool(devices, counters)}
 
     async def health(self) -> AsyncIterator[Sequence[DeviceHealth]]:
-        async for ill in self._ill():
+        async for sick in self._sick():
             yield [
-                DeviceHealth(self.pool, device.name, UNHEALTHY if gpu.name in ill else HEALTHY, ill.get(gpu.name, ""))
+                DeviceHealth(self.pool, device.name, UNHEALTHY if gpu.name in sick else HEALTHY, sick.get(gpu.name, ""))
                 for gpu in self.gpus
                 for device in self._devices(gpu, False)
             ]
 
-    async def _ill(self) -> AsyncIterator[Mapping[str, str]]:
-        """What is wrong, by name of the GPU."""
+    async def _sick(self) -> AsyncIterator[Mapping[str, str]]:
+        """Yield the names of the unhealthy GPUs, each with the problem, again after each change."""
         if self.sick is None:
             yield {}
             return
         async for _ in changes(self.sick):
             yield await to_thread.run_sync(_texts, self.sick)
 
-    def _devices(self, gpu: Gpu, ill: bool) -> list[Device]:
-        """The GPU, and its partitions: none of them is free while all of its memory is taken, and the reverse."""
+    def _devices(self, gpu: Gpu, sick: bool) -> list[Device]:
+        """Return the GPU and its partitions, which share its memory: either it or partitions can be allocated."""
         attributes: dict[str, Attribute] = {
             "model": gpu.model,
             "uuid": self._uuid(gpu.name),
@@ -116,7 +116,7 @@ class FakeGpus(DraDriver):
             "numa": gpu.numa,
             "type": "gpu",
         }
-        taints = [Taint(f"{self.name}/unhealthy")] if ill else []
+        taints = [Taint(f"{self.name}/unhealthy")] if sick else []
         whole = Device(gpu.name, attributes, {"memory": self._memory(gpu)}, taints, self._part(gpu, f"{gpu.memory}Gi"))
         if self.shared:
             return [msgspec.structs.replace(whole, allow_multiple_allocations=True)]
@@ -134,7 +134,7 @@ class FakeGpus(DraDriver):
 
     def _memory(self, gpu: Gpu) -> str | Capacity:
         size = f"{gpu.memory}Gi"
-        each = {"default": size, "validRange": {"min": "1Gi", "step": "1Gi"}}  # a claim that says nothing takes all
+        each = {"default": size, "validRange": {"min": "1Gi", "step": "1Gi"}}  # a claim without an amount takes all
         return Capacity(size, each) if self.shared else size
 
     def _part(self, gpu: Gpu, size: str) -> dict[str, dict[str, str]]:
@@ -166,34 +166,36 @@ class FakeGpus(DraDriver):
                 await to_thread.run_sync(_remove, self.files / claim.uid)
 
     def environment(self, result: DeviceResult, sharing: str) -> Mapping[str, str]:
-        """Variables for gpu-0 begin with GPU_0: a container may have several GPUs."""
+        """Return variables that begin with GPU_0 for gpu-0, because a container can have several GPUs."""
         name = result.device.upper().replace("-", "_")
         variables = {name: self._uuid(result.device), f"{name}_SHARING": sharing}
         if memory := result.consumed_capacity.get("memory"):
             variables[f"{name}_MEMORY"] = str(memory)
         return variables
 
-    # As a program
+    # Flags
 
     def arguments(self, parser: ArgumentParser) -> None:
         name = partial(parser.add_argument, metavar="NAME")
         number = partial(parser.add_argument, metavar="N", type=int)
-        ill = "a file in it with the name of a GPU, and what is wrong in it, makes that GPU unhealthy"
-        name("--driver-name", default=self.name, help="what device classes select (%(default)s)")
-        number("--num-devices", default=4, help="how many GPUs (%(default)s)")
-        name("--model", default="Imaginary 9000", help="an attribute of all of them (%(default)s)")
-        number("--memory", default=40, help="GiB of each of them (%(default)s)")
-        number("--numa-nodes", default=of_machine(), help="over how many NUMA nodes they are spread (%(default)s)")
-        parser.add_argument("--sick-directory", metavar="DIR", type=Path, help=ill)
+        sick = "a file with the name of a GPU makes that GPU unhealthy; it contains the problem"
+        name("--driver-name", default=self.name, help="name of the driver, which device classes select (%(default)s)")
+        number("--num-devices", default=4, help="number of GPUs (%(default)s)")
+        name("--model", default="Imaginary 9000", help="attribute of all GPUs (%(default)s)")
+        number("--memory", default=40, help="memory of each GPU in GiB (%(default)s)")
+        number("--numa-nodes", default=of_machine(), help="number of NUMA nodes to spread them over (%(default)s)")
+        parser.add_argument("--sick-directory", metavar="DIR", type=Path, help=sick)
         ways = parser.add_mutually_exclusive_group()
-        ways.add_argument("--shared", action="store_true", help="several claims may have memory of one GPU")
-        ways.add_argument("--partitions", metavar="N", type=int, default=0, help="in how many parts a GPU is offered")
+        ways.add_argument("--shared", action="store_true", help="let several claims share the memory of a GPU")
+        ways.add_argument(
+            "--partitions", metavar="N", type=int, default=0, help="number of parts in which a GPU is also offered"
+        )
 
     def configure(self, arguments: Namespace) -> None:
         count, numa_nodes = arguments.num_devices, arguments.numa_nodes
         if min(count, numa_nodes, arguments.memory) < 1 or arguments.partitions < 0:
             raise InvalidInput(
-                "--num-devices, --numa-nodes and --memory: at least 1 is needed; --partitions: at least 0"
+                "--num-devices, --numa-nodes and --memory must be at least 1, and --partitions at least 0"
             )
         self.name = arguments.driver_name
         numa_node_of = spread(count, numa_nodes)
@@ -202,7 +204,7 @@ class FakeGpus(DraDriver):
 
 
 def _parameters(claim: Claim, result: DeviceResult) -> Parameters:
-    """Those of the claim win over those of its class."""
+    """Return the parameters of the claim, or else those of its class."""
     return [Parameters(), *claim.parameters_for(result, Parameters)][-1]
 
 

@@ -1,12 +1,12 @@
-"""GPUs that do not exist, as a device plugin: NUMA nodes, health, preferred devices, variables and a mount.
+"""Simulated GPUs, as a device plugin: NUMA nodes, health, preferred devices, variables and a mount.
 
     python -m devlet.examples.fake_gpu_plugin --num-devices 8 --numa-nodes 2 --sick-directory /tmp/sick
 
-    touch /tmp/sick/gpu-3       # gpu-3 is unhealthy from now on
-    rm /tmp/sick/gpu-3          # and well again
+    touch /tmp/sick/gpu-3       # makes gpu-3 unhealthy
+    rm /tmp/sick/gpu-3          # makes it healthy again
 
-A container gets the names of its GPUs in `GPU`, and a directory of its own at /var/cache/gpu. Nobody tells a device
-plugin when a container is done, so the directory is emptied when its GPUs are given out again.
+A container gets the names of its GPUs in `GPU`, and a directory of its own at /var/cache/gpu. A device plugin is not
+notified when a container has ended, so the directory is emptied when its GPU is allocated again.
 """
 
 import shutil
@@ -23,13 +23,13 @@ from devlet.examples.numa import of_machine, spread
 from devlet.sdk import HEALTHY, UNHEALTHY, DevicePlugin, Grant, Mount, PluginDevice
 from devlet.sdk.hotplug import changes
 
-CACHE = "/var/cache/gpu"  # in the container
+CACHE = "/var/cache/gpu"  # path in the container
 
 _one_at_a_time = Lock()
 
 
 class FakeGpus(DevicePlugin):
-    """A device plugin with GPUs that do not exist."""
+    """A device plugin with simulated GPUs."""
 
     resource = "example.com/gpu"
 
@@ -53,7 +53,7 @@ class FakeGpus(DevicePlugin):
         ]
 
     async def prefer(self, available: Sequence[str], must_include: Sequence[str], size: int) -> Sequence[str]:
-        """Neighbours on a NUMA node: of those that are in already, else the one where least is left over."""
+        """Prefer GPUs of one NUMA node: that of the required GPUs, or else the node with the fewest GPUs left over."""
         missing = size - len(must_include)
         begun = {self.numa_nodes[each] for each in must_include}
         free: dict[int, list[str]] = {}
@@ -77,20 +77,22 @@ class FakeGpus(DevicePlugin):
         await to_thread.run_sync(_empty, directory)
         return Grant(env=env, mounts=[Mount(str(directory), CACHE, read_only=False)])
 
-    # As a program
+    # Flags
 
     def arguments(self, parser: ArgumentParser) -> None:
         number = partial(parser.add_argument, metavar="N", type=int)
         directory = partial(parser.add_argument, metavar="DIR", type=Path)
-        parser.add_argument("--resource", metavar="NAME", default=self.resource, help="what pods ask for (%(default)s)")
-        number("--num-devices", default=4, help="how many GPUs (%(default)s)")
-        number("--numa-nodes", default=of_machine(), help="over how many NUMA nodes they are spread (%(default)s)")
-        directory("--cache-directory", help="below it containers have directories; KUBELET_ROOT/fake-gpu unless given")
-        directory("--sick-directory", help="a file in it with the name of a GPU makes that GPU unhealthy")
+        parser.add_argument(
+            "--resource", metavar="NAME", default=self.resource, help="resource that pods ask for (%(default)s)"
+        )
+        number("--num-devices", default=4, help="number of GPUs (%(default)s)")
+        number("--numa-nodes", default=of_machine(), help="number of NUMA nodes to spread them over (%(default)s)")
+        directory("--cache-directory", help="parent of the containers' directories; KUBELET_ROOT/fake-gpu by default")
+        directory("--sick-directory", help="a file with the name of a GPU makes that GPU unhealthy")
 
     def configure(self, arguments: Namespace) -> None:
         if arguments.num_devices < 1 or arguments.numa_nodes < 1:
-            raise InvalidInput("--num-devices and --numa-nodes have to be at least 1")
+            raise InvalidInput("--num-devices and --numa-nodes must be at least 1")
         self.resource = arguments.resource
         self.numa_nodes = spread(arguments.num_devices, arguments.numa_nodes)
         self.cache = arguments.cache_directory or arguments.kubelet / "fake-gpu"
@@ -98,7 +100,7 @@ class FakeGpus(DevicePlugin):
 
 
 def _empty(directory: Path) -> None:
-    """It may be asked for the same GPU twice at once."""
+    """Empty the directory; two calls for the same GPU may overlap."""
     with _one_at_a_time:
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""NUMA nodes for devices that are on none."""
+"""NUMA nodes for simulated devices."""
 
 from pathlib import Path
 
@@ -8,10 +8,10 @@ NODES = Path("/sys/devices/system/node")
 
 
 def of_machine(nodes: Path = NODES) -> int:
-    """How many this machine has: a device must not claim to be near to any other."""
+    """Return the number of NUMA nodes of this machine; a device must not name a node that does not exist."""
     return max(1, len(list(nodes.glob("node[0-9]*"))))
 
 
 def spread(count: int, nodes: int) -> dict[str, int]:
-    """GPUs, and the NUMA node of each."""
+    """Return the names of the GPUs with the NUMA node of each."""
     return {f"gpu-{number}": number * nodes // count for number in range(count)}

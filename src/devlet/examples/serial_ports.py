@@ -1,12 +1,12 @@
-"""Serial ports, or USB devices, under names that stay, with hot-plug: as a DRA driver, or as a device plugin.
+"""Serial ports or USB devices with stable names and hot-plug, as a DRA driver or as a device plugin.
 
     python -m devlet.examples.serial_ports dra --only '0403-*'
     python -m devlet.examples.serial_ports device-plugin --list usb --only '0403-*' --resource example.com/ftdi
 
-A stick is known by vendor, product and serial number (`0403-6001-a50285bi`), its port also by its place on the stick
-(`…-if00`), and not by ttyUSB0, which may be another one after a reboot. A container gets the path that it has now in a
-variable such as `DEVICE_0403_6001_A50285BI_IF00`. One program lists either ports or USB devices: an adapter is there a
-moment before its port is, and would be given out as what it is not.
+A USB stick is identified by vendor, product and serial number (`0403-6001-a50285bi`), and a port also by its position
+on the stick (`…-if00`); ttyUSB0 may be a different stick after a reboot. A container gets the current path in a
+variable such as `DEVICE_0403_6001_A50285BI_IF00`. A program lists either ports or USB devices: an adapter appears
+shortly before its port, and would otherwise be allocated as a USB device.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -39,7 +39,7 @@ from devlet.sdk.usb import Roots, UsbDevice, serial_ports, usb_devices
 
 
 class Attached(Struct, frozen=True):
-    """What is plugged in. `path` may be another one tomorrow."""
+    """A device that is plugged in. Its path can change, but its identity does not."""
 
     identity: str
     path: str
@@ -70,33 +70,33 @@ Finder = Callable[[Roots, Identities], Sequence[Attached]]
 FINDERS: Mapping[str, Finder] = {"serial": attached_ports, "usb": attached_usb}
 
 
-class Bench:
-    """Where devices are plugged in, and which of them are ours."""
+class Attachments:
+    """The devices that are plugged in and that this driver offers."""
 
     def __init__(self, roots: Roots = Roots(), only: str = "*", look: Finder = attached_ports) -> None:
         self.roots = roots
         self.only = only
         self.look = look
         self._identities = Identities()
-        self._turn = Exclusion()
+        self._exclusion = Exclusion()
 
     def remember(self, directory: Path) -> None:
-        """There, for who is started next, which stick has which name."""
+        """Store the names of the sticks in this directory, so that they survive a restart of the driver."""
         try:
             directory.mkdir(0o750, parents=True, exist_ok=True)
         except OSError as e:
-            raise Unavailable(f"{directory} cannot be made: {e.strerror or e}") from e
+            raise Unavailable(f"{directory} cannot be created: {e.strerror or e}") from e
         self._identities = Identities(directory / "identities.json")
-        self._turn = Exclusion(directory / "identities.lock")
+        self._exclusion = Exclusion(directory / "identities.lock")
 
     async def lists(self) -> AsyncIterator[list[Attached]]:
-        """All of them, and again whenever one came or went."""
+        """Yield all devices, and again whenever one was plugged in or unplugged."""
         dev = self.roots.dev
         async for _ in changes(dev / "serial", dev / "bus/usb", subsystems=["usb", "tty"]):
             yield list((await self.now()).values())
 
     async def now(self) -> dict[str, Attached]:
-        async with self._turn:
+        async with self._exclusion:
             found = await to_thread.run_sync(self.look, self.roots, self._identities)
         return {each.identity: each for each in found if fnmatchcase(each.identity, self.only)}
 
@@ -107,75 +107,89 @@ class Bench:
 
 
 class SerialDriver(DraDriver):
-    """Serial ports, or USB devices, under names that stay, as a DRA driver."""
+    """Serial ports or USB devices with stable names, as a DRA driver."""
 
     name = "serial.example.com"
 
-    def __init__(self, bench: Bench | None = None) -> None:
-        self.bench = bench or Bench()
+    def __init__(self, attachments: Attachments | None = None) -> None:
+        self.attachments = attachments or Attachments()
 
     async def setup(self, options: DraOptions) -> None:
-        self.bench.remember(options.data(self.name))
+        self.attachments.remember(options.data(self.name))
 
     async def devices(self) -> AsyncIterator[Sequence[Device]]:
-        async for found in self.bench.lists():
+        async for found in self.attachments.lists():
             yield [Device(each.identity, each.attributes) for each in found]
 
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
-        found = [(result, await self.bench.find(result.device)) for result in claim.results]
+        found = [(result, await self.attachments.find(result.device)) for result in claim.results]
         return [Prepared(result, env=each.variable, devices=[each.path]) for result, each in found]
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--driver-name", metavar="NAME", default=self.name, help="for classes (%(default)s)")
-        _add_bench(parser)
+        parser.add_argument(
+            "--driver-name",
+            metavar="NAME",
+            default=self.name,
+            help="name of the driver, which device classes select (%(default)s)",
+        )
+        _add_attachments(parser)
 
     def configure(self, arguments: Namespace) -> None:
-        self.name, self.bench = arguments.driver_name, _bench(arguments)
+        self.name, self.attachments = arguments.driver_name, _attachments(arguments)
 
 
 class SerialPlugin(DevicePlugin):
-    """Serial ports, or USB devices, under names that stay, as a device plugin. What is pulled out while it runs stays
-    in the list as unhealthy, so that users see what their pod has lost."""
+    """Serial ports or USB devices with stable names, as a device plugin.
+
+    A device that is unplugged stays in the list as unhealthy, so that users see what their pod has lost."""
 
     resource = "example.com/serial"
 
-    def __init__(self, bench: Bench | None = None) -> None:
-        self.bench = bench or Bench()
+    def __init__(self, attachments: Attachments | None = None) -> None:
+        self.attachments = attachments or Attachments()
 
     async def setup(self, options: PluginOptions) -> None:
-        self.bench.remember(options.data(self.resource))
+        self.attachments.remember(options.data(self.resource))
 
     async def devices(self) -> AsyncIterator[Sequence[PluginDevice]]:
         known: dict[str, PluginDevice] = {}
-        async for found in self.bench.lists():
+        async for found in self.attachments.lists():
             known = {identity: PluginDevice(identity, UNHEALTHY) for identity in known}
             known |= {each.identity: PluginDevice(each.identity) for each in found}
             yield list(known.values())
 
     async def allocate(self, ids: Sequence[str]) -> Grant:
-        found = [await self.bench.find(each) for each in ids]
+        found = [await self.attachments.find(each) for each in ids]
         env = {name: path for each in found for name, path in each.variable.items()}
         return Grant(env=env, devices=[each.path for each in found])
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--resource", metavar="NAME", default=self.resource, help="what pods ask for (%(default)s)")
-        _add_bench(parser)
+        parser.add_argument(
+            "--resource", metavar="NAME", default=self.resource, help="resource that pods ask for (%(default)s)"
+        )
+        _add_attachments(parser)
 
     def configure(self, arguments: Namespace) -> None:
-        self.resource, self.bench = arguments.resource, _bench(arguments)
+        self.resource, self.attachments = arguments.resource, _attachments(arguments)
 
 
-def _add_bench(parser: ArgumentParser) -> None:
-    parser.add_argument("--list", choices=FINDERS, default="serial", help="ports, or USB devices (%(default)s)")
-    parser.add_argument("--only", metavar="PATTERN", default="*", help="which identities, as in '0403-6001-*'")
-    parser.add_argument("--sysfs", metavar="DIR", type=Path, default=Roots().sysfs, help="another /sys")
-    parser.add_argument("--dev", metavar="DIR", type=Path, default=Roots().dev, help="another /dev")
+def _add_attachments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--list", choices=FINDERS, default="serial", help="list serial ports or USB devices (%(default)s)"
+    )
+    parser.add_argument(
+        "--only", metavar="PATTERN", default="*", help="list only these identities, as in '0403-6001-*'"
+    )
+    parser.add_argument(
+        "--sysfs", metavar="DIR", type=Path, default=Roots().sysfs, help="directory to use instead of /sys"
+    )
+    parser.add_argument("--dev", metavar="DIR", type=Path, default=Roots().dev, help="directory to use instead of /dev")
 
 
-def _bench(arguments: Namespace) -> Bench:
-    return Bench(Roots(arguments.sysfs, arguments.dev), arguments.only, FINDERS[arguments.list])
+def _attachments(arguments: Namespace) -> Attachments:
+    return Attachments(Roots(arguments.sysfs, arguments.dev), arguments.only, FINDERS[arguments.list])
 
 
 if __name__ == "__main__":
-    about = "Serial ports, or USB devices, under names that stay."
+    about = "Offer serial ports or USB devices with stable names."
     kinds.main(about, {"dra": SerialDriver, "device-plugin": SerialPlugin})

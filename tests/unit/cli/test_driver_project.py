@@ -14,7 +14,6 @@ from devlet.cli.driver_project import Kind, Names, create, names_of
 from devlet.errors import InvalidInput
 from devlet.testing.node import Node
 
-SOURCE = Path(__file__).parents[3]
 LED = Names("led", "example.com")
 
 
@@ -161,17 +160,18 @@ def test_its_own_tests_pass(root: Path, kind: Kind) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_its_own_tests_pass_in_a_fresh_virtual_environment(root: Path) -> None:
+def test_the_commands_that_are_printed_work_in_a_clean_shell(root: Path) -> None:
     """One environment for both kinds, because installing devlet takes most of the time."""
-    run(root, sys.executable, "-m", "venv", "env")
-    python = root / "env/bin/python"
-    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    run(root, *pip, "-e", str(SOURCE))
-    for kind in Kind:
-        place = made(root / kind, kind)
-        run(place, *pip, "-e", ".[test]")
-        run(place, str(python.with_name("led-driver")), "--help")
-        assert "3 passed" in run(place, str(python), "-m", "pytest", "-q")
+    printed = run(root, sys.executable, "-m", "devlet", "driver", "new", "led")
+    commands = printed.partition("Install it and run its tests:\n")[2]
+    assert commands.splitlines()[0] == "  cd led"
+    assert "3 passed" in run(root, "sh", "-c", f"set -e\n{commands}")
+    python = root / "led/.venv/bin/python"
+    run(root, str(python.with_name("led-driver")), "--help")
+    place = made(root / "plugin", Kind.DEVICE_PLUGIN)
+    run(place, str(python), "-m", "pip", "install", "--quiet", "-e", ".[test]")
+    run(place, str(python.with_name("led-driver")), "--help")
+    assert "3 passed" in run(place, str(python), "-m", "pytest", "-q")
 
 
 @pytest.mark.long

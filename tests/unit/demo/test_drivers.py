@@ -1,4 +1,4 @@
-"""That pods get what the drivers have is seen in test_tour."""
+"""test_tour shows that pods get the devices of these drivers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from devlet.cluster.remote.connection import at_socket
 from devlet.daemon.config import Config
 from devlet.daemon.kube_api import SOCKET
 from devlet.daemon.main import embedded
-from devlet.demo import cast, drivers
+from devlet.demo import drivers, manifests
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, RESOURCE_SLICES
 from devlet.serve.kube_api.paths import VIEWS
@@ -23,7 +23,7 @@ DRIVERS = VIEWS.resource("devlet.dev/v1alpha1", "drivers")
 
 
 async def test_a_node_knows_both_drivers_and_their_devices(root: Path) -> None:
-    node = embedded(Config(root=root, node_name=cast.NODE))
+    node = embedded(Config(root=root, node_name=manifests.NODE))
     async with node, connected(at_socket(root / SOCKET)) as cluster:
 
         async def fpgas() -> list[str]:
@@ -37,8 +37,8 @@ async def test_a_node_knows_both_drivers_and_their_devices(root: Path) -> None:
 
         async with drivers.device_plugin(root), drivers.dra_driver(root, cluster):
             await until(fpgas, lambda found: found == list(drivers.FPGAS))
-            await until(names, lambda found: found == [cast.GPU_DRIVER])
+            await until(names, lambda found: found == [manifests.GPU_DRIVER])
             (published,) = await until(slices, bool)
             (owner,) = published["metadata"]["ownerReferences"]
             assert [device["name"] for device in published["spec"]["devices"]] == list(drivers.GPUS)
-            assert owner["uid"] == (await cluster.get(NODES, cast.NODE))["metadata"]["uid"]
+            assert owner["uid"] == (await cluster.get(NODES, manifests.NODE))["metadata"]["uid"]

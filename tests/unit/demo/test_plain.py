@@ -1,12 +1,12 @@
 from devlet.cluster.informer import Changed
-from devlet.demo import cast, plain
+from devlet.demo import manifests, plain
 from devlet.demo.board import Board
 
 
 def test_columns_are_aligned_and_notes_come_first() -> None:
     board = Board()
     for name in ("c", "much-longer"):
-        board.see("ResourceClaim", Changed(("demo", name), None, cast.claim(name)))
+        board.see("ResourceClaim", Changed(("demo", name), None, manifests.claim(name)))
     board.note("hello")
     lines = plain.text(board, ["about"]).splitlines()
     assert lines[:5] == ["about", "", "* hello", "", "Devices"]

@@ -14,18 +14,18 @@ from devlet.sdk.values import HEALTHY, UNHEALTHY, Capacity, Claim, ClaimRef, Dev
 pytestmark = pytest.mark.anyio
 
 
-def test_a_flag_has_a_name_a_path_and_maybe_permissions() -> None:
+def test_a_flag_has_a_name_a_path_and_optional_permissions() -> None:
     assert parse("zero=/dev/zero") == File("zero", Path("/dev/zero"), "rw")
     assert parse("tun=/dev/net/tun:rwm") == File("tun", Path("/dev/net/tun"), "rwm")
 
 
 @pytest.mark.parametrize("text", ["zero", "=/dev/zero", "zero=dev", "Zero=/dev/zero", "z=/dev/z:", "z=/dev/z:x", ""])
-def test_any_other_flag_is_refused_with_what_was_given(text: str) -> None:
+def test_an_invalid_flag_is_refused_and_the_error_quotes_it(text: str) -> None:
     with pytest.raises(InvalidInput, match=f"--device {text}: "):
         parse(text)
 
 
-async def test_a_file_is_offered_while_it_is_there(root: Path) -> None:
+async def test_a_file_is_offered_while_it_exists(root: Path) -> None:
     driver = NodeDriver(Files([File("here", Path("/dev/zero")), File("later", root / "later")]))
     async with aclosing(driver.devices()) as lists:  # type: ignore[type-var]
         (device,) = await anext(lists)
@@ -35,14 +35,14 @@ async def test_a_file_is_offered_while_it_is_there(root: Path) -> None:
             pass
 
 
-async def test_a_path_that_is_too_long_keeps_nobody_from_being_published(root: Path) -> None:
+async def test_a_path_that_is_too_long_does_not_prevent_publishing(root: Path) -> None:
     (file := root / ("é" * 50)).touch()
     async with aclosing(NodeDriver(Files([File("deep", file)])).devices()) as lists:  # type: ignore[type-var]
         devices = await anext(lists)
     assert wanted({"n1": Pool(devices)}, "dev.example.com", "n1")
 
 
-async def test_a_device_for_several_users_has_a_place_for_each() -> None:
+async def test_a_device_for_several_users_has_a_capacity_of_one_for_each() -> None:
     driver = NodeDriver(Files([File("zero", Path("/dev/zero"))], users=3))
     async with aclosing(driver.devices()) as lists:  # type: ignore[type-var]
         (device,) = await anext(lists)
@@ -58,9 +58,9 @@ async def test_a_claim_gets_the_file() -> None:
 
     (prepared,) = await driver.prepare(claim("zero"))
     assert prepared.devices == [DeviceNode("/dev/zero", permissions="r")]
-    with pytest.raises(NotFound, match="gone: there is no /dev/not-there"):
+    with pytest.raises(NotFound, match="gone: /dev/not-there does not exist"):
         await driver.prepare(claim("gone"))
-    with pytest.raises(NotFound, match="other is none of this driver's files any more"):
+    with pytest.raises(NotFound, match="other is no longer one of the files of this driver"):
         await driver.prepare(claim("other"))
 
 
@@ -77,7 +77,7 @@ async def test_a_plugin_has_a_device_for_each_user_and_a_container_each_file_onc
 
 
 @pytest.mark.parametrize(("author", "flag"), [(NodeDriver, "--driver-name"), (NodePlugin, "--resource")])
-async def test_flags_say_what_it_is(author: type[NodeDriver | NodePlugin], flag: str) -> None:
+async def test_flags_set_its_name_and_files(author: type[NodeDriver | NodePlugin], flag: str) -> None:
     one, parser = author(), ArgumentParser()
     one.arguments(parser)
     one.configure(parser.parse_args([flag, "example.com/x", "--device", "zero=/dev/zero", "--users", "2"]))

@@ -45,7 +45,7 @@ def claim(*devices: str, configs: tuple[Mapping[str, Any], ...] = (), **more: An
     return Claim(REF, results, settings, ResourceClaim(), {})
 
 
-async def test_a_gpu_is_published_with_what_users_select_it_by(root: Path) -> None:
+async def test_a_gpu_is_published_with_attributes_to_select_it_by(root: Path) -> None:
     driver = await started(FakeGpus([Gpu("gpu-0", "Big", 80, 1)]), root)
     (device,) = (await pool(driver)).devices
     uuid = device.attributes["uuid"]
@@ -59,14 +59,14 @@ async def test_a_gpu_is_published_with_what_users_select_it_by(root: Path) -> No
     assert (await pool(again)).devices[0].attributes["uuid"] == uuid
 
 
-async def test_of_a_shared_gpu_each_claim_has_some_memory(root: Path) -> None:
+async def test_each_claim_of_a_shared_gpu_has_some_memory(root: Path) -> None:
     (device,) = (await pool(await started(FakeGpus([Gpu("gpu-0")], shared=True), root))).devices
     memory = device.capacity["memory"]
     assert device.allow_multiple_allocations and isinstance(memory, Capacity) and memory.policy
     assert (memory.value, memory.policy["default"]) == ("40Gi", "40Gi")
 
 
-async def test_parts_and_the_whole_take_from_the_same_memory(root: Path) -> None:
+async def test_partitions_and_the_whole_gpu_share_the_memory(root: Path) -> None:
     found = await pool(await started(FakeGpus([Gpu("gpu-0")], partitions=2), root))
     assert found.counters == {"gpu-0": {"memory": "40Gi"}}
     assert [(each.name, each.consumes, each.capacity["memory"]) for each in found.devices] == [
@@ -77,7 +77,7 @@ async def test_parts_and_the_whole_take_from_the_same_memory(root: Path) -> None
     assert len({each.attributes["uuid"] for each in found.devices}) == 3
 
 
-async def test_a_file_says_what_is_wrong_with_a_gpu(root: Path) -> None:
+async def test_a_file_makes_a_gpu_unhealthy_and_contains_the_problem(root: Path) -> None:
     driver = await started(FakeGpus([Gpu("gpu-0"), Gpu("gpu-1")], sick=root / "sick"), root)
     async with aclosing(driver.health()) as lists:  # type: ignore[type-var]
         assert [each.health for each in await anext(lists)] == [HEALTHY, HEALTHY]
@@ -106,27 +106,27 @@ async def test_a_claim_can_be_prepared_again_and_unprepared_by_another_process(r
     assert not file.exists() and await another.log.entries() == {}
 
 
-async def test_the_parameters_of_a_claim_win_over_those_of_its_class(root: Path) -> None:
+async def test_the_parameters_of_a_claim_override_those_of_its_class(root: Path) -> None:
     driver = await started(FakeGpus([Gpu("gpu-0")]), root)
     (one,) = await driver.prepare(claim("gpu-0", configs=({"sharing": "exclusive"}, {"sharing": "timeslice"})))
     assert one.env["GPU_0_SHARING"] == "timeslice"
 
 
 @pytest.mark.parametrize("wrong", [{"sharing": "both"}, {"sharingg": "timeslice"}])
-async def test_wrong_parameters_are_the_users_error_and_leave_nothing(root: Path, wrong: dict[str, str]) -> None:
+async def test_wrong_parameters_are_an_error_and_leave_nothing_behind(root: Path, wrong: dict[str, str]) -> None:
     driver = await started(FakeGpus([Gpu("gpu-0")]), root)
     with pytest.raises(InvalidInput, match=r"parameters of request gpu: .*sharing"):
         await driver.prepare(claim("gpu-0", configs=(wrong,)))
     assert await driver.log.entries() == {} and not (root / "plugins").exists()
 
 
-async def test_a_share_says_how_much_memory_it_has(root: Path) -> None:
+async def test_a_share_names_the_amount_of_its_memory(root: Path) -> None:
     driver = await started(FakeGpus([Gpu("gpu-0")], shared=True), root)
     (one,) = await driver.prepare(claim("gpu-0", consumed_capacity={"memory": "10Gi"}))
     assert one.env["GPU_0_MEMORY"] == "10Gi"
 
 
-def test_flags_say_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_set_the_properties_of_the_gpus(capsys: pytest.CaptureFixture[str]) -> None:
     driver, parser = FakeGpus(), ArgumentParser()
     driver.arguments(parser)
     words = "--driver-name x.example.com --num-devices 2 --model Big --memory 80 --partitions 4 --numa-nodes 2"

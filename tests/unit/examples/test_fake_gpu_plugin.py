@@ -22,7 +22,7 @@ async def test_gpus_are_spread_over_numa_nodes() -> None:
     ]
 
 
-async def test_a_file_makes_a_gpu_unhealthy_and_its_removal_heals_it(root: Path) -> None:
+async def test_a_file_makes_a_gpu_unhealthy_until_it_is_removed(root: Path) -> None:
     async with aclosing(FakeGpus(2, sick=root).devices()) as lists:  # type: ignore[type-var]
         assert [each.health for each in await anext(lists)] == [HEALTHY, HEALTHY]
         (root / "gpu-1").touch()
@@ -44,7 +44,7 @@ async def test_a_file_makes_a_gpu_unhealthy_and_its_removal_heals_it(root: Path)
         ("12", "", 4, "12"),
     ],
 )
-async def test_neighbours_are_preferred(available: str, must_include: str, size: int, chosen: str) -> None:
+async def test_gpus_of_one_numa_node_are_preferred(available: str, must_include: str, size: int, chosen: str) -> None:
     def gpus(numbers: str) -> list[str]:
         return [f"gpu-{number}" for number in numbers]
 
@@ -62,7 +62,7 @@ async def test_a_container_gets_the_names_and_an_empty_directory_of_its_own(root
     assert list((root / "cache/gpu-0").iterdir()) == []
 
 
-async def test_flags_say_what_it_is() -> None:
+async def test_flags_set_the_properties_of_the_gpus() -> None:
     plugin, parser = FakeGpus(), ArgumentParser()
     plugin.arguments(parser)
     parser.set_defaults(kubelet=Path("/k"))
@@ -74,7 +74,7 @@ async def test_flags_say_what_it_is() -> None:
         plugin.configure(parser.parse_args(["--num-devices", "0"]))
 
 
-async def test_a_gpu_that_is_given_out_many_times_at_once_does_no_harm(root: Path) -> None:
+async def test_concurrent_allocations_of_one_gpu_do_no_harm(root: Path) -> None:
     plugin = FakeGpus(cache=root / "cache")
 
     async def allocate() -> None:

@@ -18,13 +18,13 @@ class Plugin(DevicePlugin):
 
 
 @pytest.mark.parametrize("kind", ["driver", "plugin"])
-def test_the_first_word_chooses_and_the_rest_is_for_the_chosen(kind: str) -> None:
+def test_the_first_argument_selects_the_driver_which_gets_the_others(kind: str) -> None:
     with pytest.raises(SystemExit, match=rf"{kind} \['--help', '-v', '1'\]"):
         kinds.main("Both.", {"driver": Driver, "plugin": Plugin}, [kind, "--help", "-v", "1"])
 
 
 @pytest.mark.parametrize("words", [[], ["neither"], ["--node-name", "n1"]])
-def test_without_a_known_word_the_kinds_are_named(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_kind_is_an_error_that_names_the_kinds(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         kinds.main("Both.", {"driver": Driver, "plugin": Plugin}, words)
     assert "{driver,plugin} [flags]" in capsys.readouterr().err

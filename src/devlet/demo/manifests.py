@@ -1,4 +1,4 @@
-"""The objects that appear in the tour: a class, templates, a claim, and pods that want FPGAs and GPUs."""
+"""The objects that the demo creates: a class, claim templates, a claim, and pods that ask for FPGAs and GPUs."""
 
 from devlet.objects.documents import Document
 
@@ -24,12 +24,12 @@ def claim(name: str) -> Document:
 
 
 def template(name: str, memory: str = "") -> Document:
-    """Claims of any GPU, or of one with at least this much memory."""
+    """Return a template for claims of one GPU, with at least this much memory if it is given."""
     return _namespaced(_resource("ResourceClaimTemplate", name, {"spec": _one_gpu(memory)}))
 
 
 def pod(name: str, *, fpgas: int = 0, **source: str) -> Document:
-    """`source` is resourceClaimName=… or resourceClaimTemplateName=…"""
+    """Return a pod that asks for FPGAs or for a GPU; `source` is resourceClaimName=… or resourceClaimTemplateName=…"""
     container: Document = {"name": "main", "image": "registry.example.com/work:1", "resources": {}}
     spec: Document = {"containers": [container]}
     if fpgas:
