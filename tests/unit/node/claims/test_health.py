@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from devlet.node.claims import health
-from devlet.node.claims.health import Health, HealthCache, Source, shortened
+from devlet.node.claims.health import Health, HealthCache, Source, truncated
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
 from devlet.plugins.dra import DeviceReport
 from devlet.state.health_file import DeviceHealth
@@ -147,9 +147,9 @@ def test_a_time_without_end_has_an_end(cache: HealthCache) -> None:
 @pytest.mark.spec("DN-8.2")
 def test_a_long_message_is_cut(cache: HealthCache) -> None:
     for message in ("", "x" * 1024, "€" * 341):
-        assert shortened(message) == message
+        assert truncated(message) == message
     for length in (1025, 5000):
-        assert shortened("x" * length) == "x" * 1021 + "..."
+        assert truncated("x" * length) == "x" * 1021 + "..."
     cache.report(OLD, [says("a", message="x" * 1025)], 0.0)
     assert cache.health(A, 0.0).message == "x" * 1021 + "..."
 
@@ -158,7 +158,7 @@ def test_a_long_message_is_cut(cache: HealthCache) -> None:
 @given(st.text(max_size=20), st.text(min_size=1, max_size=4))
 def test_no_character_is_cut_in_two(start: str, rest: str) -> None:
     message = start + rest * 1024
-    found = shortened(message)
+    found = truncated(message)
     if found != message:
         assert found.endswith("...") and message.startswith(found.removesuffix("..."))
         assert 1024 - 3 <= len(found.encode("utf-8", "replace")) <= 1024

@@ -299,7 +299,7 @@ async def test_a_claim_that_got_other_devices_while_it_is_used_is_refused(bench:
     async with bench.manager() as manager:
         await manager.prepare(pod())
         bench.claims.put(claim(devices="other", pods=("pod-2",)))
-        assert "got other devices while it is prepared" in await refused(manager, pod("pod-2"))
+        assert "was reallocated while still prepared" in await refused(manager, pod("pod-2"))
         bench.claims.put(claim(drivers=(NIC,), pods=("pod-2",)))
         assert "for pods pod-1" in await refused(manager, pod("pod-2"))
 
@@ -453,7 +453,7 @@ async def test_a_claim_that_was_reallocated_while_devlet_was_down_is_refused_to_
         await manager.prepare(pod())
     bench.claims.put(claim(devices="other", pods=("pod-2",)))
     async with bench.manager() as manager:
-        assert "got other devices while it is prepared" in await refused(manager, pod("pod-2"))
+        assert "was reallocated while still prepared" in await refused(manager, pod("pod-2"))
 
 
 @pytest.mark.parametrize(

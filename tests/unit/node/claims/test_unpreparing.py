@@ -8,7 +8,7 @@ from devlet.errors import NotFound, NotPrepared, PluginUnavailable
 from devlet.kit import request_ids
 from devlet.kit.parts import running
 from devlet.node.claims.manager import CHECKPOINT, ClaimManager
-from devlet.node.claims.releasing import RELEASED
+from devlet.node.claims.unpreparing import RELEASED
 from devlet.node.reports import Report
 from devlet.objects.identifiers import PodUID
 from devlet.state import claim_checkpoint

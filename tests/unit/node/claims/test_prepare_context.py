@@ -1,7 +1,7 @@
 import pytest
 
 from devlet.errors import NotPrepared
-from devlet.node.claims.problems import Problem, raise_for, text_for
+from devlet.node.claims.prepare_context import Problem, problem_text, raise_for
 from tests.support.claim_specimens import GPU, NIC, key
 
 PROBLEMS = [Problem(NIC, key("a"), "no cable"), Problem(GPU, key("a"), "too hot"), Problem(GPU, key("b"), "gone")]
@@ -18,5 +18,5 @@ def test_an_error_names_claim_driver_and_reason_of_each() -> None:
 
 
 def test_the_problems_of_one_claim_are_told_apart() -> None:
-    assert text_for(key("a"), PROBLEMS) == "driver gpu.example.com: too hot; driver nic.example.com: no cable"
-    assert text_for(key("c"), PROBLEMS) == ""
+    assert problem_text(key("a"), PROBLEMS) == "driver gpu.example.com: too hot; driver nic.example.com: no cable"
+    assert problem_text(key("c"), PROBLEMS) == ""
