@@ -15,7 +15,7 @@ RESULTS = claim().results
 
 @pytest.mark.spec("DN-10.C02")
 @pytest.mark.spec("DN-10.C04")
-def test_a_claim_is_there_as_long_as_pods_refer_to_it() -> None:
+def test_a_claim_is_cached_as_long_as_pods_refer_to_it() -> None:
     cache = ClaimInfoCache()
     assert cache.add_reference(key("c"), UID, [GPU], A) and not cache.add_reference(key("c"), UID, [GPU], A)
     assert cache.add_reference(key("c"), UID, [GPU], B)
@@ -26,7 +26,7 @@ def test_a_claim_is_there_as_long_as_pods_refer_to_it() -> None:
     assert len(cache) == 0 and cache.pods() == frozenset()
 
 
-def test_a_driver_that_came_with_a_new_allocation_is_added() -> None:
+def test_a_driver_of_a_new_allocation_is_added() -> None:
     cache = ClaimInfoCache()
     cache.add_reference(key("c"), UID, [GPU], A)
     cache.confirm(key("c"), GPU, (device("d"),), RESULTS)
@@ -34,7 +34,7 @@ def test_a_driver_that_came_with_a_new_allocation_is_added() -> None:
     assert cache[key("c")].drivers == {GPU: (device("d"),), NIC: None}
 
 
-def test_what_could_not_be_written_down_is_put_back_as_it_was() -> None:
+def test_a_reference_that_could_not_be_saved_is_rolled_back() -> None:
     cache = ClaimInfoCache()
     cache.add_reference(key("c"), UID, [GPU], A)
     before = cache[key("c")]
@@ -56,7 +56,7 @@ def test_a_driver_is_confirmed_until_it_has_unprepared_the_claim() -> None:
     assert not cache.is_confirmed(key("c"), GPU) and cache[key("c")].drivers == {NIC: None}
 
 
-def test_a_driver_that_is_asked_to_unprepare_a_claim_is_not_confirmed_and_what_it_answered_is_kept() -> None:
+def test_a_driver_that_is_asked_to_unprepare_is_not_confirmed_but_its_answer_is_kept() -> None:
     cache = ClaimInfoCache()
     cache.add_reference(key("c"), UID, [GPU], A)
     cache.confirm(key("c"), GPU, (device("d"),), RESULTS)
@@ -65,7 +65,7 @@ def test_a_driver_that_is_asked_to_unprepare_a_claim_is_not_confirmed_and_what_i
     cache.unconfirm(key("unknown"), GPU)
 
 
-def test_users_of_a_device_are_found_whatever_their_share() -> None:
+def test_users_of_any_share_of_a_device_are_found() -> None:
     cache = ClaimInfoCache()
     for pod, name, share in ((A, "one", "s1"), (B, "two", "s2")):
         cache.add_reference(key(name), UID, [GPU], pod)
@@ -74,7 +74,7 @@ def test_users_of_a_device_are_found_whatever_their_share() -> None:
     assert cache.users([DeviceIdentity(NIC, PoolName("pool"), DeviceName("d"))]) == frozenset()
 
 
-def test_a_file_says_who_has_answered_even_if_with_no_device() -> None:
+def test_the_file_tells_an_empty_answer_from_no_answer() -> None:
     cache = ClaimInfoCache()
     assert claim_checkpoint.decode(cache.content()).claims is None
     cache.add_reference(key("c"), UID, [GPU, NIC], A)
@@ -87,7 +87,7 @@ def test_a_file_says_who_has_answered_even_if_with_no_device() -> None:
     assert claim_checkpoint.decode(cache.content()).claims == ()
 
 
-def test_a_claim_of_nobody_is_kept_as_that_of_a_pod_that_does_not_exist() -> None:
+def test_a_claim_without_pods_belongs_to_a_pod_that_does_not_exist() -> None:
     cache = ClaimInfoCache()
     entry = ClaimEntry("u", "c", "default", None, {GPU: None})
     cache.restore([entry])

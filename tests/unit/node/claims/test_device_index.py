@@ -15,7 +15,7 @@ def entry(**drivers: tuple[PreparedDevice, ...] | None) -> ClaimEntry:
     return ClaimEntry("uid", "c", "default", frozenset({"p"}), {by_driver[name]: it for name, it in drivers.items()})
 
 
-def test_a_device_is_held_from_the_allocation_or_from_the_answer() -> None:
+def test_a_claim_has_the_devices_of_its_allocation_and_of_its_answers() -> None:
     found = DeviceIndex()
     found.put(key("a"), entry(gpu=None), {GPU: claim(device="d").results})
     found.put(key("b"), entry(gpu=(device("e"),)), {})
@@ -27,13 +27,13 @@ def test_a_device_is_held_from_the_allocation_or_from_the_answer() -> None:
     assert not found.holders(Holding(identity())) and found.holders(Holding(identity("d", NIC))) == {key("a")}
 
 
-def test_what_the_allocation_says_of_a_device_counts_more_than_the_answer() -> None:
+def test_the_allocation_of_a_device_takes_precedence_over_the_answer() -> None:
     found = DeviceIndex()
     found.put(key("a"), entry(gpu=(device("d"),)), {GPU: claim(device="d", share="s").results})
     assert not found.holders(Holding(identity(), "t"))
 
 
-def test_a_driver_that_named_no_device_may_have_prepared_every_one() -> None:
+def test_a_driver_that_named_no_device_may_have_prepared_any() -> None:
     found = DeviceIndex()
     for answer in (None, (), (PreparedDevice("", "", cdi_devices=("v.com/c=a",)),)):
         found.put(key("a"), entry(gpu=answer), {})

@@ -17,7 +17,7 @@ def usable(*claims: ResourceClaim) -> dict[ClaimKey, UsableClaim]:
 def cache(
     *claims: ResourceClaim, restarted: bool = False, **answers: tuple[PreparedDevice, ...] | None
 ) -> ClaimInfoCache:
-    """With these claims of pods that have begun to use them, and the answers of the GPU driver."""
+    """Return a cache with these claims, each used by a pod, and the answers of the GPU driver."""
     found = ClaimInfoCache()
     for each in claims:
         found.add_reference(key(each.name), each.uid, results_of(each), PodUID("pod"))
@@ -42,7 +42,7 @@ def test_a_device_of_another_claim_overlaps() -> None:
     assert not holders(found, claim("b", device="d", drivers=(NIC,)))
 
 
-def test_claims_of_one_pod_overlap_as_others_do() -> None:
+def test_claims_of_one_pod_can_overlap() -> None:
     assert holders(cache(), claim("a", device="d"), claim("b", device="d")) == ["a"]
 
 
@@ -62,12 +62,12 @@ def test_admin_access_and_shares_do_not_overlap(mine: dict[str, str], theirs: di
     assert bool(holders(found, claim("b", device="d", **mine))) is overlap  # type: ignore[arg-type]
 
 
-def test_a_claim_that_is_prepared_keeps_its_devices() -> None:
+def test_a_prepared_claim_keeps_its_devices() -> None:
     both = (claim("a", device="d"), claim("b", device="d"))
     assert not holders(cache(*both, a=(device("d"),), b=(device("d"),), restarted=True), both[1])
 
 
-def test_what_is_not_known_after_a_restart_is_to_be_learned() -> None:
+def test_allocations_that_are_unknown_after_a_restart_are_listed() -> None:
     answered = cache(claim("a", device="d"), a=(device("d"),), restarted=True)
     assert unknown_allocations(usable(claim("b", device="d")), answered) == [key("a")] and not unknown_allocations(
         usable(claim("b")), answered
@@ -79,7 +79,7 @@ def test_what_is_not_known_after_a_restart_is_to_be_learned() -> None:
     assert not holders(silent, claim("b")) and holders(silent, claim("b", device="d")) == ["a"]
 
 
-def test_nobody_waits_for_admin_access() -> None:
+def test_admin_access_never_waits() -> None:
     assert not holders(cache(claim("a", device="d"), restarted=True), claim("b", device="d", admin=True))
 
 
@@ -108,5 +108,5 @@ def test_a_cdi_device_that_belongs_to_another_claim_is_found(
     assert (foreign in found and "which belongs to ResourceClaim default/a" in found) if foreign else not found
 
 
-def test_the_cdi_devices_of_the_claim_itself_are_not_foreign() -> None:
+def test_a_claim_does_not_overlap_with_its_own_cdi_devices() -> None:
     assert not cdi_overlap(key("a"), GPU, [A], cache(claim("a"), a=(A,)))

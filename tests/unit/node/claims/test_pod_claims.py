@@ -48,12 +48,12 @@ def test_a_claim_is_found_by_its_name_or_by_the_name_in_the_status() -> None:
 
 
 @pytest.mark.spec("DN-3.2")
-def test_an_entry_for_which_no_claim_was_needed_is_passed_over() -> None:
+def test_an_entry_that_needs_no_claim_is_skipped() -> None:
     assert of_pod(from_template([{"name": "a"}])) == ()
 
 
 @pytest.mark.spec("DN-3.2")
-def test_a_claim_that_is_not_made_yet_and_an_entry_without_a_name_are_errors() -> None:
+def test_a_claim_that_is_not_created_yet_and_an_entry_without_a_name_are_errors() -> None:
     with pytest.raises(NotFound, match="not created yet"):
         of_pod(from_template([]))
     bad = view(Pod, {"metadata": {"name": "p"}, "spec": {"containers": [], "resourceClaims": [{"name": "a"}]}})
@@ -61,27 +61,27 @@ def test_a_claim_that_is_not_made_yet_and_an_entry_without_a_name_are_errors() -
         of_pod(bad)
 
 
-def test_keys_are_those_that_are_known_by_now_each_once() -> None:
+def test_keys_are_those_of_the_created_claims_each_once() -> None:
     assert keys(pod(claims={"a": "one", "b": "one", "c": "two"})) == (key("one"), key("two"))
     assert keys(from_template([])) == ()
 
 
 @pytest.mark.spec("DN-3.6")
-def test_the_claim_behind_extended_resources_is_one_of_the_pods_claims_if_the_gate_is_on() -> None:
+def test_the_claim_of_extended_resources_belongs_to_the_pod_if_the_gate_is_on() -> None:
     one = pod(claims={}, status=EXTENDED, resources=ASKED)
     assert [(each.entry, each.key) for each in of_pod(one)] == [("", key("ext"))]
     assert of_pod(one, extended=False) == ()
 
 
 @pytest.mark.spec("DN-3.6")
-def test_a_container_has_the_mapped_requests_of_extended_resources_that_it_asks_for() -> None:
+def test_a_container_has_the_mapped_requests_of_its_extended_resources() -> None:
     one = pod(claims={}, status=EXTENDED, resources=ASKED)
     (claim,) = of_pod(one)
     assert requests(one, one.containers[0], claim) == ("container-0-request-0", "container-0-request-2")
 
 
 @pytest.mark.spec("DN-3.5")
-def test_a_container_has_the_requests_that_it_names_or_all_or_nothing() -> None:
+def test_a_container_has_the_requests_that_it_names_or_all_or_none() -> None:
     uses = [("a", "r1"), ("a", "r2"), ("a", "r1"), ("b", ""), ("b", "r1")]
     one = pod(claims={"a": "one", "b": "two", "c": "three"}, uses=uses)
     found = [requests(one, one.containers[0], each) for each in of_pod(one)]
@@ -111,19 +111,19 @@ def devices(one: Pod, *entries: ClaimEntry) -> tuple[str, ...]:
 
 @pytest.mark.spec("DN-3.5")
 @pytest.mark.spec("DN-11.17")
-def test_a_container_with_the_whole_claim_gets_all_devices_each_once_in_a_stable_order() -> None:
+def test_a_container_with_the_whole_claim_gets_all_devices_once_in_a_stable_order() -> None:
     assert devices(pod(), ENTRY) == ("g.com/c=a", "g.com/c=all", "g.com/c=b", "n.com/c=n")
 
 
 @pytest.mark.spec("DN-3.5")
 @pytest.mark.spec("DN-9.3.06")
-def test_a_container_with_one_request_gets_its_devices_alone() -> None:
+def test_a_container_with_one_request_gets_only_the_devices_of_that_request() -> None:
     assert devices(pod(uses=[("gpu", "two")]), ENTRY) == ("g.com/c=b", "g.com/c=all")
     assert devices(pod(uses=[]), ENTRY) == ()
 
 
 @pytest.mark.spec("DN-10.M24")
-def test_a_device_of_two_requests_is_given_once() -> None:
+def test_a_device_of_two_requests_is_listed_once() -> None:
     shared = ClaimEntry(
         "u", "claim", "default", frozenset({"pod-1"}), {GPU: (device("a", "g.com/c=a", requests=("x", "y")),)}
     )
