@@ -3,15 +3,16 @@
 Their name is the resource that they serve. This path knows v1beta1 only; older plugins use the Registration service.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from devlet.errors import InvalidInput
 from devlet.objects.identifiers import ResourceName
-from devlet.plugins import resource_names
+from devlet.objects.names import extended_resource_name
 from devlet.plugins.device_plugin import Api, Offer
 
-__all__ = ["TYPE", "DevicePluginHandler"]
+__all__ = ["TYPE", "DevicePluginHandler", "check_resource_name"]
 
 TYPE = "DevicePlugin"  # as plugins call themselves
 
@@ -28,7 +29,7 @@ class DevicePluginHandler:
             listed = " ".join(versions)
             raise InvalidInput(f"manager version, {Api.V1BETA1}, is not among plugin supported versions [{listed}]")
         try:
-            resource_names.check(name)
+            check_resource_name(name)
         except InvalidInput as e:
             raise InvalidInput(f"invalid name of device plugin socket: {e}") from None
 
@@ -37,3 +38,12 @@ class DevicePluginHandler:
 
     async def deregister(self, name: str, endpoint: Path) -> None:
         self._deregister(Offer(ResourceName(name), endpoint))
+
+
+_SHOWN = 300  # characters of a wrong name
+
+
+def check_resource_name(name: str) -> None:
+    """`InvalidInput` if it is not one."""
+    if extended_resource_name(name):
+        raise InvalidInput(f"the ResourceName {json.dumps(name[:_SHOWN], ensure_ascii=False)} is invalid")

@@ -17,11 +17,12 @@ from anyio import CancelScope
 from anyio.abc import TaskGroup, TaskStatus
 
 from devlet.errors import InvalidInput, PluginUnavailable, Unavailable
+from devlet.kit.changes import Changes
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects import names
 from devlet.objects.identifiers import DriverName
-from devlet.plugins import dra_services, socket_files
+from devlet.plugins import dra_services, endpoints
 from devlet.plugins.dra import DriverRecord, Service
 from devlet.plugins.dra_driver import DraDriver, Offer, Settings
 
@@ -43,8 +44,7 @@ class _Instance:
 
 class DraRegistry:
     """A `devlet.plugins.registration.Handler`. `legacy` names the drivers whose API cannot be told by what they
-    advertise. `observe` hears of each unary call: driver, method path, gRPC code as Go spells it, seconds. `version`
-    grows whenever an instance comes, goes, gets connected or is lost."""
+    advertise. `observe` is called after each unary call: driver, method path, gRPC code as Go spells it, seconds."""
 
     def __init__(
         self,
@@ -54,14 +54,18 @@ class DraRegistry:
         legacy: Mapping[DriverName, Service] = MappingProxyType({}),
         observe: Observe = lambda driver, method, code, seconds: None,
     ) -> None:
-        self.version = 0
+        self._changes = Changes()
         self._clock = clock
         self._settings = settings
         self._legacy = legacy
         self._observe = observe
         self._instances: list[_Instance] = []
         self._tasks: TaskGroup | None = None
-        self._grown = anyio.Event()
+
+    @property
+    def version(self) -> int:
+        """A number that grows whenever an instance is registered, deregistered, connected or lost."""
+        return self._changes.version
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Drivers can be registered while it runs. At its end all connections are closed."""
@@ -84,12 +88,12 @@ class DraRegistry:
         if self._tasks is None:
             raise Unavailable(f"DRA driver {name} cannot be registered: devlet is starting or stopping")
         observe = partial(self._observe, offer.driver)
-        driver = DraDriver(offer, self._clock, self._settings, on_change=self._grow, observe=observe)
+        driver = DraDriver(offer, self._clock, self._settings, on_change=self._changes.notify, observe=observe)
         instance = _Instance(driver)
         self._instances.append(instance)
         self._tasks.start_soon(self._keep, instance)
         log.info("DRA driver registered", extra=facts(driver=name, socket=endpoint, service=driver.service))
-        self._grow()
+        self._changes.notify()
 
     async def deregister(self, name: str, endpoint: Path) -> None:
         """Its connection is closed when this returns. One that is not registered is no error."""
@@ -98,7 +102,7 @@ class DraRegistry:
         self._instances.remove(instance)
         instance.scope.cancel()
         log.info("DRA driver deregistered", extra=facts(driver=name, socket=endpoint))
-        self._grow()
+        self._changes.notify()
         await instance.ended.wait()
 
     def pick(self, name: DriverName) -> DraDriver:
@@ -122,10 +126,8 @@ class DraRegistry:
         return [driver.record(preferred=self.pick(driver.name) is driver) for driver in self.instances()]
 
     async def changed(self, since: int) -> int:
-        """The version, as soon as it is greater than `since`."""
-        while self.version <= since:
-            await self._grown.wait()
-        return self.version
+        """Wait until the version is greater than `since`, and return it."""
+        return await self._changes.after(since)
 
     async def _keep(self, instance: _Instance) -> None:
         try:
@@ -137,7 +139,7 @@ class DraRegistry:
     def _offer(self, name: str, endpoint: Path, versions: Sequence[str]) -> Offer:
         _check_name(name)
         driver = DriverName(name)
-        if refusal := socket_files.refusal(endpoint, self._settings.connection.below):
+        if refusal := endpoints.refusal(endpoint, self._settings.connection.below):
             raise InvalidInput(f"DRA driver {name}: the endpoint {endpoint} {refusal}")
         try:
             services = dra_services.choose(versions, self._legacy.get(driver))
@@ -154,11 +156,6 @@ class DraRegistry:
 
     def _of(self, name: DriverName) -> list[DraDriver]:
         return [instance.driver for instance in self._instances if instance.driver.name == name]
-
-    def _grow(self) -> None:
-        self.version += 1
-        self._grown.set()
-        self._grown = anyio.Event()
 
 
 def _check_name(name: str) -> None:

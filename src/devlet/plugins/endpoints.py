@@ -6,13 +6,16 @@ be one that only the host knows. So a path that leads below our root as it stand
 other is looked up in the mounts of the process that announced it.
 """
 
+import os
+import stat
 from pathlib import Path
 
 from devlet.errors import InvalidInput
-from devlet.kit import mount_table
+from devlet.kit import mount_table, socket_paths
+from devlet.kit.kept_files import kind
 from devlet.kit.mount_table import MountTable
 
-__all__ = ["locate", "mapped", "outside"]
+__all__ = ["locate", "mapped", "outside", "refusal"]
 
 _KUBELET_ROOT = Path("/var/lib/kubelet")
 
@@ -49,3 +52,27 @@ def outside(path: Path, root: Path) -> str:
         return ""
     where = "is" if leads_to == path else f"leads to {leads_to}, which is"
     return f"{where} outside of devlet's root {root}: devlet calls no socket there"
+
+
+def refusal(path: Path, below: Path | None = None) -> str:
+    """Why nobody is called there, as the rest of a sentence that begins with the path. Empty if nothing speaks against
+    it, now. `below` is the only directory in which sockets are called; None: everywhere."""
+    if not path.is_absolute():
+        return "is not an absolute path"
+    if "\0" in str(path):
+        return "has a zero byte"
+    if (size := socket_paths.length(path)) > socket_paths.MAX_BYTES:
+        return f"has {size} bytes, a socket path has at most {socket_paths.MAX_BYTES}"
+    if below is not None and (elsewhere := outside(path, below)):
+        return elsewhere
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as e:
+        return f"cannot be looked at: {e.strerror or e}"
+    if not stat.S_ISSOCK(found.st_mode):
+        return f"is {kind(found.st_mode)}, not a socket"
+    if found.st_uid not in (0, os.geteuid()):
+        return f"belongs to uid {found.st_uid}: a driver's socket must belong to root or to uid {os.geteuid()}"
+    return ""

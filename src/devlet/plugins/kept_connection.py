@@ -18,7 +18,7 @@ import grpc
 from anyio import CancelScope
 
 from devlet.errors import PluginUnavailable
-from devlet.plugins import socket_files
+from devlet.plugins import endpoints
 from devlet.plugins.channels import Connection, Observe, dial_options, target
 
 __all__ = ["KeptConnection", "Settings"]
@@ -104,7 +104,7 @@ class KeptConnection(Connection):
             raise PluginUnavailable(self.plugin, self.problem())
 
     def _refusal(self) -> str:
-        return socket_files.refusal(self.path, self._settings.below)
+        return endpoints.refusal(self.path, self._settings.below)
 
     def _look(self) -> None:
         if self._stopped:

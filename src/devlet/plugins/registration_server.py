@@ -25,10 +25,9 @@ from devlet.kit.clock import SystemClock
 from devlet.kit.facts import facts
 from devlet.kit.served_socket import ServedSocket
 from devlet.objects.identifiers import ResourceName
-from devlet.plugins import resource_names
 from devlet.plugins.channels import listener_pid, target
 from devlet.plugins.device_plugin import Api, Offer
-from devlet.plugins.device_plugin_handler import TYPE
+from devlet.plugins.device_plugin_handler import TYPE, check_resource_name
 from devlet.plugins.refusals import Refusals
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 
@@ -143,7 +142,7 @@ class RegistrationServer:
 
     def _offer(self, request: pb.RegisterRequest, apis: Sequence[Api]) -> Offer:
         api = _api(request.version, apis)
-        resource_names.check(request.resource_name)
+        check_resource_name(request.resource_name)
         return Offer(ResourceName(request.resource_name), self._socket(request.endpoint), api)
 
     def _socket(self, endpoint: str) -> Path:

@@ -36,8 +36,7 @@ from devlet.objects.values.timestamps import parse_time
 from devlet.runtime.cdi.apply import Document
 from devlet.runtime.cdi.cache import Cache
 from devlet.runtime.containers import Config, Exit, Run, lost, reason_for
-from devlet.runtime.description import Description, Wanted
-from devlet.runtime.descriptions import Descriptions
+from devlet.runtime.description import Description, Descriptions, Wanted
 
 __all__ = ["EXIT_CODE", "RUN_FOR", "STATE_FILE", "NoneRuntime", "ending"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from devlet.objects.types.edits import DeviceNode, Mount
-from devlet.runtime.cdi import annotations, registry, spec
+from devlet.runtime.cdi import names, registry, spec
 from devlet.runtime.cdi.apply import Document, apply
 from devlet.runtime.cdi.host_nodes import Find, Look, find, look
 from devlet.runtime.cdi.registry import Registry
@@ -41,7 +41,7 @@ def describe(
 
 def cdi_devices(config: Config) -> tuple[str, ...]:
     """All CDI devices that the config asks for: those of its field, then those of its annotations."""
-    return tuple(dict.fromkeys((*config.cdi_devices, *annotations.devices(dict(config.annotations)))))
+    return tuple(dict.fromkeys((*config.cdi_devices, *names.annotated_devices(dict(config.annotations)))))
 
 
 def _direct(config: Config, nodes: tuple[spec.DeviceNode, ...]) -> spec.ContainerEdits:

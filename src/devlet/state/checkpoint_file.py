@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from anyio import TASK_STATUS_IGNORED, CancelScope, Event, create_task_group, to_thread
+from anyio import TASK_STATUS_IGNORED, CancelScope, Event, to_thread
 from anyio.abc import TaskStatus
 
 from devlet.errors import InvalidInput, StateCorrupt, TooLarge, Unavailable
 from devlet.kit import atomic_file
 from devlet.kit.backoff import Backoff
 from devlet.kit.chance import random
-from devlet.kit.clock import Clock, SystemClock
+from devlet.kit.clock import Clock, SystemClock, wait
 from devlet.kit.facts import facts
 
 log = logging.getLogger(__name__)
@@ -240,17 +240,10 @@ class GroupSaver:
                     await self._write()
 
     async def _until_asked(self) -> None:
-        if not self._failures:
+        if self._failures:
+            await wait(self._asked, self._clock, self._settings.retry.delay(self._failures - 1, random.random))
+        else:
             await self._asked.wait()
-            return
-        async with create_task_group() as tasks:
-            tasks.start_soon(self._ask_later, self._settings.retry.delay(self._failures - 1, random.random))
-            await self._asked.wait()
-            tasks.cancel_scope.cancel()
-
-    async def _ask_later(self, delay: float) -> None:
-        await self._clock.sleep(delay)
-        self._asked.set()
 
     async def _write(self) -> None:
         """No await between taking the batch and its content."""

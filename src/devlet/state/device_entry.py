@@ -7,10 +7,12 @@ kubelet; they are part of the format.
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from devlet.state import go_hash
 from devlet.state.go_json import utf8, valid
+
+__all__ = ["Validated", "validated"]
 
 HEAD = b"(checkpoint.checkpointData){PodDeviceEntries:([]checkpoint.PodDevicesEntry)"
 
@@ -85,3 +87,47 @@ def _devices_text(devices: Mapping[int, tuple[str, ...] | None] | None, form: Fo
         return b"([]string)" + go_hash.strings(None if devices is None else devices.get(NO_NODE, ()))
     ordered = None if devices is None else ((b"%d" % node, devices[node]) for node in sorted(devices))
     return b"(checkpoint.DevicesPerNUMA)" + go_hash.mapping(ordered)
+
+
+class Validated(Struct, frozen=True):
+    """What is left of a checkpoint without its faults, and a line for each of them."""
+
+    checkpoint: Checkpoint
+    faults: tuple[str, ...]
+
+
+def validated(found: Checkpoint) -> Validated:
+    """Leave out devices without a name, entries without a pod, and each device that an earlier entry gives to another
+    pod."""
+    owners: dict[tuple[str, str], Entry] = {}
+    faults: list[str] = []
+    entries: list[Entry] = []
+    for entry in found.entries or ():
+        if not entry.pod:
+            faults.append(f"an entry of {entry.resource or 'no resource'} names no pod")
+            continue
+        devices = None
+        if entry.devices is not None:
+            devices = {
+                node: None if ids is None else tuple(id for id in ids if _is_sound(id, entry, owners, faults))
+                for node, ids in entry.devices.items()
+            }
+        entries.append(entry if devices == entry.devices else structs.replace(entry, devices=devices))
+    if not faults:
+        return Validated(found, ())
+    return Validated(structs.replace(found, entries=tuple(entries)), tuple(faults))
+
+
+def _is_sound(id: str, entry: Entry, owners: dict[tuple[str, str], Entry], faults: list[str]) -> bool:
+    if not id:
+        faults.append(f"a device of {_holder(entry)}, {entry.resource}, has no name")
+        return False
+    owner = owners.setdefault((entry.resource, id), entry)
+    if owner.pod != entry.pod:
+        faults.append(f"device {id} of {entry.resource} is held twice: by {_holder(owner)}, and by {_holder(entry)}")
+        return False
+    return True
+
+
+def _holder(entry: Entry) -> str:
+    return f"pod {entry.pod}, container {entry.container or '?'}"

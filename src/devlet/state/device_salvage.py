@@ -20,7 +20,7 @@ from devlet.state.device_checkpoint import (
     one_entry_per_owner,
     read_entry,
 )
-from devlet.state.device_faults import sound
+from devlet.state.device_entry import validated
 from devlet.state.go_json import Malformed, Members
 from devlet.state.json_pieces import scan, value_at
 
@@ -47,7 +47,7 @@ class Salvage(Struct, frozen=True):
 def salvage(blob: bytes) -> Salvage:
     """What can be read, without its faults."""
     found = _read(blob)
-    left = sound(found.checkpoint)
+    left = validated(found.checkpoint)
     return Salvage(left.checkpoint, (*found.lost, *left.faults))
 
 

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -5,14 +6,16 @@ import pytest
 
 from devlet.errors import NotCreated, NotFound
 from devlet.objects.documents import view
+from devlet.objects.identifiers import ContainerName, PodUID
 from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.objects.types.pod import Pod
+from devlet.runtime.cdi.cache import Cache
 from devlet.runtime.cdi.host_nodes import HostNode
 from devlet.runtime.cdi.registry import Registry, SpecFile, build
 from devlet.runtime.cdi.spec import ContainerEdits, Device, Hook, NetDevice, Spec
 from devlet.runtime.cdi.spec import DeviceNode as CdiNode
 from devlet.runtime.containers import Config
-from devlet.runtime.description import Description, Wanted, describe_container, own_spec
+from devlet.runtime.description import Description, Descriptions, Wanted, describe_container, own_spec
 from devlet.runtime.oci import OCI_VERSION
 
 EDITS = ContainerEdits(
@@ -127,3 +130,115 @@ def test_real_device_nodes_are_looked_at() -> None:
     found = describe_container(wanted(Config(devices=(DeviceNode("/dev/zero", "/dev/null", "r"),))), Registry())
     (node,) = found.added["linux"]["devices"]
     assert (node["path"], node["major"], node["minor"]) == ("/dev/zero", 1, 3)
+
+
+pytestmark = pytest.mark.anyio
+
+MAIN = ContainerName("main")
+GPU = Config(cdi_devices=("v/c=a",))
+
+
+def container_with(config: Config | None = GPU, uid: str = "u1") -> Wanted:
+    pod = view(Pod, {"metadata": {"uid": uid}, "spec": {"containers": [{"name": "main"}]}})
+    return Wanted(pod, pod.spec.containers[0], config)
+
+
+def write(folder: Path, value: str) -> None:
+    device = {"name": "a", "containerEdits": {"env": [f"A={value}"]}}
+    (folder / "x.json").write_text(json.dumps({"cdiVersion": "0.5.0", "kind": "v/c", "devices": [device]}))
+
+
+def env(description: Description) -> list[str]:
+    found: list[str] = description.added.get("process", {}).get("env", [])
+    return found
+
+
+class CountingCache(Cache):
+    looks = 0
+
+    def refresh(self) -> Registry:
+        self.looks += 1
+        return super().refresh()
+
+
+def always(_: Wanted) -> bool:
+    return True
+
+
+def never(_: Wanted) -> bool:
+    return False
+
+
+async def test_what_is_made_is_of_this_moment_and_what_is_kept_stays(tmp_path: Path) -> None:
+    descriptions = Descriptions(Cache([tmp_path]))
+    write(tmp_path, "1")
+    first = await descriptions.make(container_with())
+    descriptions.keep(container_with(), first)
+    write(tmp_path, "2")
+    assert env(await descriptions.make(container_with())) == ["A=2"]
+    assert descriptions.get(PodUID("u1"), MAIN) is first
+    assert await descriptions.all([container_with()], lasting=always) == [first]
+    descriptions.forget(PodUID("u1"))
+    assert descriptions.get(PodUID("u1"), MAIN) is None
+
+
+async def test_specs_are_looked_at_only_for_cdi_devices(tmp_path: Path) -> None:
+    cache = CountingCache([tmp_path])
+    descriptions = Descriptions(cache)
+    write(tmp_path, "1")
+    plain = Config(env=(("B", "2"),), devices=(DeviceNode("/dev/x", "/dev/null", "r"),))
+    assert env(await descriptions.make(container_with(plain))) == ["B=2"]
+    assert (await descriptions.make(container_with(None))).added == {}
+    await descriptions.all([container_with(plain, "u2"), container_with(None, "u3")], lasting=never)
+    assert cache.looks == 0
+    assert env(await descriptions.make(container_with(Config(annotations=(("cdi.k8s.io/x", "v/c=a"),))))) == ["A=1"]
+    assert cache.looks == 1
+
+
+async def test_many_are_described_with_one_look(tmp_path: Path) -> None:
+    cache = CountingCache([tmp_path])
+    write(tmp_path, "1")
+    found = await Descriptions(cache).all([container_with(uid=f"u{i}") for i in range(100)], lasting=never)
+    assert ([env(each) for each in found], cache.looks) == ([["A=1"]] * 100, 1)
+
+
+async def test_what_lasts_is_kept_and_the_rest_is_made_again(tmp_path: Path) -> None:
+    descriptions = Descriptions(Cache([tmp_path]))
+    write(tmp_path, "1")
+    both = [container_with(uid="u1"), container_with(uid="u2")]
+    await descriptions.all(both, lasting=lambda each: each.pod.uid == "u1")
+    write(tmp_path, "2")
+    assert [env(each) for each in await descriptions.all(both, lasting=never)] == [["A=1"], ["A=2"]]
+
+
+async def test_what_was_started_while_others_were_described_is_shown_as_it_was_started(tmp_path: Path) -> None:
+    descriptions = Descriptions(Cache([tmp_path]))
+    write(tmp_path, "1")
+    started = Description({"ociVersion": "x"})
+
+    def lasting(each: Wanted) -> bool:
+        descriptions.keep(each, started)
+        return True
+
+    assert await descriptions.all([container_with()], lasting=lasting) == [started]
+
+
+async def test_the_error_says_where_specs_are_read_from(tmp_path: Path) -> None:
+    with pytest.raises(NotCreated, match=f"v/c=a: no such device.*; CDI specs are read from {tmp_path}"):
+        await Descriptions(Cache([tmp_path])).make(container_with())
+
+
+async def test_one_that_cannot_be_made_says_why_and_is_tried_again(tmp_path: Path) -> None:
+    descriptions = Descriptions(Cache([tmp_path]))
+    (found,) = await descriptions.all([container_with()], lasting=always)
+    assert found.oci is None
+    assert found.notes == ("cannot be started: unresolvable CDI devices v/c=a (v/c=a: no such device)",)
+    write(tmp_path, "1")
+    assert env((await descriptions.all([container_with()], lasting=always))[0]) == ["A=1"]
+
+
+async def test_without_specs_nothing_is_known_and_nothing_fails() -> None:
+    descriptions = Descriptions(None)
+    assert await descriptions.make(container_with()) == Description()
+    assert await descriptions.all([container_with()], lasting=always) == [Description()]
+    assert descriptions.get(PodUID("u1"), MAIN) is None

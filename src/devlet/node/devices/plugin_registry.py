@@ -13,6 +13,7 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from devlet.errors import NotAllocated, Unavailable
+from devlet.kit.changes import Changes
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.node.devices.allocations import Allocations
@@ -70,7 +71,7 @@ class PluginRegistry:
         self._report = report
         self._registrations: dict[Instance, _Registration] = {}
         self._expiring: set[ResourceName] = set()  # resources with a running timer
-        self._changed = anyio.Event()
+        self._changes = Changes()
         self._tasks: TaskGroup | None = None
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -87,12 +88,11 @@ class PluginRegistry:
 
     async def changed(self) -> None:
         """Wait for the next change of a device list or of a plugin's state."""
-        await self._changed.wait()
+        await self._changes.next()
 
     def notify(self) -> None:
         """Wake all tasks that wait in `changed`."""
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._changes.notify()
 
     # Registration
 

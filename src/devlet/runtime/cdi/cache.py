@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import anyio
 from msgspec import Struct
 
 from devlet.errors import InvalidInput, NotFound
@@ -15,7 +16,7 @@ from devlet.runtime.cdi.registry import Registry, SpecFile, build
 from devlet.runtime.cdi.spec import Spec
 from devlet.runtime.cdi.spec_dir import DEFAULT_DIRECTORIES, Settings, Stamp, list_files, read, stamp
 
-__all__ = ["Cache"]
+__all__ = ["Cache", "CurrentSpecs"]
 
 # A file may change again within one tick of its file system's clock, and look the same.
 _UNSETTLED = 2_000_000_000  # nanoseconds
@@ -106,3 +107,22 @@ _NOWHERE = Stamp(0, 0, 0, 0, 0)
 
 def _settled(found: Stamp, now: int) -> bool:
     return max(found.modified, found.changed) < now - _UNSETTLED
+
+
+class CurrentSpecs:
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._registry = Registry()
+        self._looking = anyio.Lock()
+        self._asked = 0  # questions so far
+        self._answered = 0  # the first so many of them were there before the newest look began
+
+    async def registry(self) -> Registry:
+        self._asked += 1
+        number = self._asked
+        async with self._looking:
+            if self._answered < number:
+                waiting = self._asked
+                self._registry = await anyio.to_thread.run_sync(self._cache.refresh)
+                self._answered = waiting
+            return self._registry

@@ -3,12 +3,23 @@
 A name of a DRA driver may start with a digit; a CDI vendor may not."""
 
 import re
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from devlet.errors import InvalidInput
 
-__all__ = ["QualifiedName", "class_problem", "device_problem", "parse", "split_kind", "vendor_problem"]
+__all__ = [
+    "ANNOTATION_PREFIX",
+    "QualifiedName",
+    "annotated_devices",
+    "annotation",
+    "class_problem",
+    "device_problem",
+    "parse",
+    "split_kind",
+    "vendor_problem",
+]
 
 _WORD = re.compile(r"[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _DEVICE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.:-]*[A-Za-z0-9])?")
@@ -63,3 +74,32 @@ def class_problem(class_name: str) -> str | None:
 
 def device_problem(device: str) -> str | None:
     return None if _DEVICE.fullmatch(device) else f"device {device!r} must be {_DEVICE_RULE}"
+
+
+ANNOTATION_PREFIX = "cdi.k8s.io/"
+
+_MAX_ANNOTATION = 63
+_ANNOTATION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
+
+
+def annotation(driver: str, claim: str, devices: Sequence[str]) -> tuple[str, str]:
+    """Key and value for the devices of one claim, of which `claim` is the UID."""
+    name = f"{driver}_{claim}".replace("/", "_")
+    if len(name) > _MAX_ANNOTATION or not _ANNOTATION.fullmatch(name):
+        raise InvalidInput(
+            f"{ANNOTATION_PREFIX}{name} cannot be an annotation: its name must be at most {_MAX_ANNOTATION} letters,"
+            " digits, '_', '-' and '.', the first and the last a letter or digit"
+        )
+    return f"{ANNOTATION_PREFIX}{name}", ",".join(str(parse(device)) for device in devices)
+
+
+def annotated_devices(annotations: Mapping[str, str]) -> tuple[str, ...]:
+    """The devices that annotations ask for, ordered by key. InvalidInput if one is no name of a CDI device."""
+    found: list[str] = []
+    for key in sorted(key for key in annotations if key.startswith(ANNOTATION_PREFIX)):
+        for name in annotations[key].split(","):
+            try:
+                found.append(str(parse(name)))
+            except InvalidInput as e:
+                raise InvalidInput(f"annotation {key}: {e}") from None
+    return tuple(dict.fromkeys(found))

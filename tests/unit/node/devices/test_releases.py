@@ -8,7 +8,7 @@ from devlet.kit.backoff import Backoff
 from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
 from devlet.node.devices.allocations import NO_NODE, Allocation, Allocations
-from devlet.node.devices.checkpoint_content import CheckpointContent
+from devlet.node.devices.checkpoint import CheckpointContent
 from devlet.node.devices.inventory import Inventory
 from devlet.node.devices.releases import Hooks, NoHooks, Release, Releaser, releases
 from devlet.node.reports import Report

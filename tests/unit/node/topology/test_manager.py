@@ -8,7 +8,7 @@ from devlet.errors import DevletError, InvalidInput, NotAllocated, PluginRefused
 from devlet.node.rejection import Rejection
 from devlet.node.topology.hints import Hint, Hints, Mask
 from devlet.node.topology.machine import Machine, simulated
-from devlet.node.topology.manager import NOT_ALIGNED, TopologyManager
+from devlet.node.topology.manager import NOT_ALIGNED, NUMA_NODE, TopologyManager, TopologyMetrics, Uncounted
 from devlet.objects.documents import view
 from devlet.objects.identifiers import ResourceName
 from devlet.objects.types.container import Container
@@ -293,3 +293,13 @@ async def test_closest_nodes_are_preferred_if_the_option_is_set() -> None:
     close = manager("restricted", "pod", {"prefer-closest-numa-nodes": "true"}, ring)
     assert await close.admit(POD, [Devices(diary, [Hint(0b0110, True), Hint(0b1100, True)])]) is None
     assert diary[1] == f"devices: fetch near {0b1100}"
+
+
+def test_what_nobody_counts_is_forgotten() -> None:
+    metrics: TopologyMetrics = Uncounted()
+    metrics.admission_requested()
+    metrics.admission_failed()
+    metrics.admission_took(0.1)
+    metrics.aligned("container", NUMA_NODE)
+    metrics.not_aligned("pod", NUMA_NODE)
+    assert vars(metrics) == {}
