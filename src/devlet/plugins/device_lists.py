@@ -1,7 +1,7 @@
-"""A device list as a plugin sends it, checked and turned into devices.
+"""Decode and check the device lists of a plugin.
 
-All API versions send the same bytes, the old ones without topology. A list is good or bad as a whole, since a plugin
-that sends an empty id may have meant anything; only what cannot matter is dropped: a repeated id (the last one
+All API versions send the same messages, the old ones without topology. A list is accepted or refused as a whole, since
+a plugin that sends an empty id may have meant anything. Only harmless errors are ignored: a repeated id (the last entry
 counts) and NUMA nodes that no machine has.
 """
 
@@ -19,16 +19,16 @@ __all__ = ["DOCUMENTED_ID_LENGTH", "ID_LENGTH", "NUMA_NODES", "DeviceLists"]
 
 log = logging.getLogger(__name__)
 
-DOCUMENTED_ID_LENGTH = 63  # which nobody enforces, so plugins exceed it
-ID_LENGTH = 1_024  # bytes; over that a list is refused
+DOCUMENTED_ID_LENGTH = 63  # not enforced by kubelets, so plugins exceed it
+ID_LENGTH = 1_024  # bytes; a list with a longer id is refused
 NUMA_NODES = 64
 
-# One text for all: most of 50,000 devices have one of these.
+# Use the same string object for all: most of 50,000 devices have one of these.
 _HEALTH = {HEALTHY: HEALTHY, UNHEALTHY: UNHEALTHY}
 
 
 class DeviceLists:
-    """Decodes the lists of one plugin. Oddities that are accepted are logged once, not with each list."""
+    """Decodes the lists of one plugin. Each kind of ignored error is logged once, not with each list."""
 
     def __init__(self, resource: ResourceName, max_devices: int) -> None:
         self._resource = resource
@@ -36,7 +36,8 @@ class DeviceLists:
         self._mentioned: set[str] = set()
 
     def decode(self, blob: bytes) -> tuple[Device, ...]:
-        """`PluginRefused` if it is no list or a bad one. Takes some µs per device: long lists belong in a thread."""
+        """Raise `PluginRefused` if the list cannot be decoded or is invalid. This takes a few µs per device: decode
+        long lists in a thread."""
         try:
             message = pb.ListAndWatchResponse.FromString(blob)
         except DecodeError as e:

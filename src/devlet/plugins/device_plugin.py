@@ -1,7 +1,7 @@
-"""A connected device plugin: the devices it reports and the calls we make to it.
+"""A connected device plugin: the devices it reports and the calls to it.
 
 Protobuf and the API versions stop here: callers see `Device`, `Grant`, plain ids and errors from `devlet.errors`.
-One object is one registered instance. It does not reconnect and retries nothing; whoever follows it decides.
+One object is one registered instance. It neither reconnects nor retries; its caller decides that.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
@@ -29,11 +29,11 @@ __all__ = ["Api", "DevicePlugin", "Offer", "Settings", "connected"]
 
 M = TypeVar("M", bound=Message)
 
-_IN_THREAD = 128 * 1024  # bytes of a list that takes long enough to decode to be felt
+_IN_THREAD = 128 * 1024  # bytes of a list that would block the event loop noticeably while it is decoded
 
 
 class Api(StrEnum):
-    """The version that a plugin registers with."""
+    """The API version with which a plugin registers."""
 
     V1BETA1 = "v1beta1"
     V1ALPHA2 = "v1alpha2"  # Kubernetes 1.9
@@ -57,15 +57,15 @@ class Settings:
     allocate: float = 30.0
     preferred: float = 10.0
     pre_start: float = 30.0
-    max_message: int = 64 << 20  # of a device list, above all
+    max_message: int = 64 << 20  # needed for device lists
     max_devices: int = 200_000
-    max_answer: int = 1 << 20  # to any other call
-    below: Path | None = None  # the only directory in which sockets are called; None: everywhere
+    max_answer: int = 1 << 20  # of any other answer
+    below: Path | None = None  # the only directory whose sockets are called; None: no restriction
 
 
 class DevicePlugin:
-    """Made by `connected`. `pid` is the listener's process, None if that is not known. Once the block of `connected` is
-    left, every call raises `PluginUnavailable`, also those under way."""
+    """Created by `connected`. `pid` is the process that listens, None if it is unknown. When the block of `connected`
+    ends, every call raises `PluginUnavailable`, including those under way."""
 
     def __init__(self, offer: Offer, connection: Connection, settings: Settings) -> None:
         self.offer = offer
@@ -76,8 +76,8 @@ class DevicePlugin:
         self._service = "/v1beta1.DevicePlugin" if offer.api is Api.V1BETA1 else "/deviceplugin.DevicePlugin"
 
     async def devices(self) -> AsyncGenerator[tuple[Device, ...], None]:
-        """The complete list each time the plugin sends one; no id twice. Never ends by itself: when the stream does,
-        that is `PluginUnavailable` (or `PluginRefused`, if the plugin said why). May be opened again."""
+        """Yield the complete list each time the plugin sends one, without repeated ids. The end of the stream raises
+        `PluginUnavailable`, or `PluginRefused` if the plugin gave a reason. The stream may be opened again."""
         lists = DeviceLists(self.offer.resource, self._settings.max_devices)
         async with aclosing(self._connection.stream(f"{self._service}/ListAndWatch", b"")) as messages:
             async for blob in messages:
@@ -87,7 +87,7 @@ class DevicePlugin:
                     yield await anyio.to_thread.run_sync(lists.decode, blob)
 
     async def allocate(self, ids: Sequence[DeviceID]) -> Grant:
-        """What a container gets along with these devices."""
+        """Return what a container gets with these devices."""
         timeout = self._settings.allocate
         match self.offer.api:
             case Api.V1BETA1:
@@ -96,7 +96,7 @@ class DevicePlugin:
                 if not answer.container_responses:
                     raise self._refused("its answer to Allocate has no container response")
                 return grants.from_message(answer.container_responses[0])
-            case Api.V1ALPHA2:  # its answer has the fields of what v1beta1 wraps
+            case Api.V1ALPHA2:  # its answer has the fields of a container response of v1beta1
                 old = pb_alpha.AllocateRequest(devicesIDs=ids)
                 return grants.from_message(await self._ask("Allocate", old, pb.ContainerAllocateResponse, timeout))
             case Api.V1ALPHA1:
@@ -106,8 +106,8 @@ class DevicePlugin:
     async def preferred(
         self, available: Sequence[DeviceID], must_include: Sequence[DeviceID], size: int
     ) -> tuple[DeviceID, ...]:
-        """Which `size` of the available devices, that include the others, suit the plugin best: as it says, unchecked.
-        Nothing from a plugin that has no preference, which is all that the old APIs know."""
+        """Return the `size` available devices that the plugin prefers, which should include the mandatory ones. The
+        answer is not checked. It is empty if the plugin has no preference, as always in the old APIs."""
         if self.offer.api is not Api.V1BETA1:
             return ()
         wanted = pb.ContainerPreferredAllocationRequest(
@@ -119,13 +119,14 @@ class DevicePlugin:
         return tuple(DeviceID(id) for response in answer.container_responses[:1] for id in response.deviceIDs)
 
     async def pre_start(self, ids: Sequence[DeviceID]) -> None:
-        """Tell the plugin that a container with these devices is about to start; the old APIs have no such call."""
+        """Notify the plugin that a container with these devices is about to start. The old APIs do not have this
+        call."""
         if self.offer.api is Api.V1BETA1:
             request = pb.PreStartContainerRequest(devices_ids=ids)
             await self._ask("PreStartContainer", request, pb.PreStartContainerResponse, self._settings.pre_start)
 
     async def ask_options(self) -> Options:
-        """Has been done when `connected` yields: see `options`."""
+        """Ask for the options. `connected` has already done so: see `options`."""
         if self.offer.api is not Api.V1BETA1:
             return Options()
         timeout = self._settings.options
@@ -148,7 +149,7 @@ class DevicePlugin:
 
 @asynccontextmanager
 async def connected(offer: Offer, settings: Settings = Settings()) -> AsyncIterator[DevicePlugin]:
-    """Dial the plugin and ask for its options; both done on entry, or `PluginError` says which failed."""
+    """Connect to the plugin for the block, and ask for its options. Raise `PluginError` if one of the two fails."""
     async with AsyncExitStack() as stack:
         dial = connection(
             offer.resource,
@@ -174,7 +175,7 @@ def _explained(what: str) -> Iterator[None]:
 
 
 def _merged(specs: Iterable[pb_alpha.DeviceRuntimeSpec]) -> Grant:
-    """One grant of the grants for each device. Where they contradict each other the first counts."""
+    """Merge the grants for single devices into one. If they conflict, the first one counts."""
     env: dict[str, str] = {}
     mounts: dict[str, Mount] = {}
     nodes: dict[str, DeviceNode] = {}

@@ -1,6 +1,7 @@
-"""Device plugins that register through the registry directory: how the watcher hands them to the device manager.
+"""Hand device plugins that register through the registry directory to the device manager.
 
-Their name is the resource that they serve. This path knows v1beta1 only; older plugins use the Registration service.
+Their name is the resource that they serve. Only v1beta1 is registered this way; older plugins use the Registration
+service. In both cases the resource must be an extended one: `domain/name` outside of kubernetes.io.
 """
 
 import json
@@ -14,7 +15,7 @@ from devlet.plugins.device_plugin import Api, Offer
 
 __all__ = ["TYPE", "DevicePluginHandler", "check_resource_name"]
 
-TYPE = "DevicePlugin"  # as plugins call themselves
+TYPE = "DevicePlugin"  # the type that plugins report
 
 
 class DevicePluginHandler:
@@ -44,6 +45,6 @@ _SHOWN = 300  # characters of a wrong name
 
 
 def check_resource_name(name: str) -> None:
-    """`InvalidInput` if it is not one."""
+    """Raise `InvalidInput` if a device plugin may not register this resource."""
     if extended_resource_name(name):
         raise InvalidInput(f"the ResourceName {json.dumps(name[:_SHOWN], ensure_ascii=False)} is invalid")

@@ -1,8 +1,8 @@
 """The registered DRA drivers: every instance, in the order of registration, and which of them is called.
 
-The registry directory's watcher registers and deregisters; being connected is another matter. A driver's registrar and
-its service may be two processes, of which either restarts alone: an instance whose service is not there, or not yet, or
-not any more, stays registered and is dialled all the time.
+The watcher of the registry directory registers and deregisters them. Whether an instance is connected is independent of
+that: the registrar and the service of a driver may be two processes, and each may restart alone. An instance whose
+service is not available stays registered and is dialled continuously.
 """
 
 import logging
@@ -30,7 +30,7 @@ __all__ = ["TYPE", "DraRegistry"]
 
 log = logging.getLogger(__name__)
 
-TYPE = "DRAPlugin"  # as plugins call themselves
+TYPE = "DRAPlugin"  # the type that plugins report
 
 Observe = Callable[[DriverName, str, str, float], None]
 
@@ -43,8 +43,8 @@ class _Instance:
 
 
 class DraRegistry:
-    """A `devlet.plugins.registration.Handler`. `legacy` names the drivers whose API cannot be told by what they
-    advertise. `observe` is called after each unary call: driver, method path, gRPC code as Go spells it, seconds."""
+    """A `devlet.plugins.registration.Handler`. `legacy` has the API versions of drivers that do not advertise theirs.
+    `observe` is called after each unary call: driver, method path, gRPC code as Go spells it, seconds."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class DraRegistry:
         return self._changes.version
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Drivers can be registered while it runs. At its end all connections are closed."""
+        """Run until cancelled, then close all connections. Drivers can be registered while it runs."""
         try:
             async with anyio.create_task_group() as self._tasks:
                 task_status.started()
@@ -81,7 +81,7 @@ class DraRegistry:
         self._offer(name, endpoint, versions)
 
     async def register(self, name: str, endpoint: Path, versions: Sequence[str]) -> None:
-        """Does not wait for the service: it may come later."""
+        """Register an instance. Its service need not be available yet."""
         offer = self._offer(name, endpoint, versions)
         if self._found(name, endpoint):
             raise InvalidInput(f"DRA driver {name}: endpoint {endpoint} already registered")
@@ -96,7 +96,7 @@ class DraRegistry:
         self._changes.notify()
 
     async def deregister(self, name: str, endpoint: Path) -> None:
-        """Its connection is closed when this returns. One that is not registered is no error."""
+        """Deregister an instance and close its connection. Do nothing if it is not registered."""
         if (instance := self._found(name, endpoint)) is None:
             return
         self._instances.remove(instance)
@@ -106,7 +106,7 @@ class DraRegistry:
         await instance.ended.wait()
 
     def pick(self, name: DriverName) -> DraDriver:
-        """The instance to call: of those that are connected the newest, else the newest. Ask anew for each call."""
+        """Return the instance to call: the newest connected one, or else the newest. Call this before each call."""
         if not name:
             raise PluginUnavailable(name, "driver name is empty")
         newest_first = self._of(name)[::-1]
@@ -115,11 +115,11 @@ class DraRegistry:
         return next((driver for driver in newest_first if driver.is_connected), newest_first[0])
 
     def instances(self) -> list[DraDriver]:
-        """In the order of registration."""
+        """Return the instances in the order of registration."""
         return [instance.driver for instance in self._instances]
 
     def is_usable(self, name: DriverName) -> bool:
-        """One instance is connected."""
+        """Return True if an instance is connected."""
         return any(driver.is_connected for driver in self._of(name))
 
     def records(self) -> list[DriverRecord]:
@@ -148,7 +148,7 @@ class DraRegistry:
         return Offer(driver, endpoint, tuple(versions), services, dra_services.health(versions))
 
     def _found(self, name: str, endpoint: Path) -> _Instance | None:
-        """Two drivers may name the same endpoint."""
+        """Find an instance by name and endpoint: two drivers may have the same endpoint."""
         for instance in self._instances:
             if instance.driver.name == name and instance.driver.endpoint == endpoint:
                 return instance

@@ -73,7 +73,7 @@ async def test_a_plugin_that_hangs_on_its_options_is_given_up_after_the_deadline
 async def test_a_plugin_that_does_not_listen_is_an_error_of_the_dial(root: Path) -> None:
     nobody = Offer(ResourceName("vendor.com/gpu"), root / "x.sock")
     with pytest.raises(
-        PluginUnavailable, match=r"^plugin vendor.com/gpu: failed to dial device plugin: .*x\.sock: nobod"
+        PluginUnavailable, match=r"^plugin vendor.com/gpu: failed to dial device plugin: .*x\.sock: no listener"
     ):
         async with connected(nobody, Settings(dial=0.05)):
             pass

@@ -136,7 +136,7 @@ async def test_a_call_while_nobody_listens_fails_at_once(root: Path) -> None:
                     await kept.call(ECHO, b"", timeout=600)
             with pytest.raises(PluginUnavailable, match=r"Watch failed: .*Connection refused"):
                 await anext(kept.stream(STREAM, b""))
-            assert kept.problem() == f"{root}/s: nobody answers"
+            assert kept.problem() == f"{root}/s: no answer"
             assert kept.changes == [] and set(kept.heard) == {(ECHO, "Unavailable")}
 
 
@@ -343,7 +343,7 @@ async def test_a_connection_to_a_socket_of_another_user_does_not_count_when_the_
             (root / "x").rename(root / "s")
             await until(is_foreign)
             os.chown(root / "s", 0, -1)
-            with pytest.raises(PluginUnavailable, match="was not a socket of root or ours"):
+            with pytest.raises(PluginUnavailable, match="was not a socket of root or of our user"):
                 await kept.call(ECHO, b"", timeout=60)
             assert kept.changes == [] and foreign.calls == []
         (root / "s").unlink(missing_ok=True)

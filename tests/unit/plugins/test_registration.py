@@ -15,15 +15,17 @@ from anyio.abc import SocketListener, SocketStream
 from devlet.errors import InvalidInput, PluginUnavailable
 from devlet.kit.parts import running
 from devlet.kit.processes import process, socket_accepts
-from devlet.plugins import introduction
+from devlet.plugins import registration_client
 from devlet.plugins.registration import Deregister, Handler, PluginWatcher, Register, Settings, WatchedPlugin, plan
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.waiting import deadline, until
 
 A, B = Path("/r/a.sock"), Path("/r/b.sock")
-PATIENT = Settings(greeting=introduction.Settings(dial=60, get_info=60, notify=60))
-LEFT_BEHIND = Settings(greeting=introduction.Settings(dial=2, get_info=60, notify=60))  # for sockets without a listener
+PATIENT = Settings(client=registration_client.Settings(dial=60, get_info=60, notify=60))
+LEFT_BEHIND = Settings(
+    client=registration_client.Settings(dial=2, get_info=60, notify=60)
+)  # for sockets without a listener
 
 
 def test_when_everything_seen_is_registered_there_is_nothing_to_do() -> None:
@@ -342,7 +344,7 @@ async def test_a_socket_that_goes_while_its_registration_waits_is_forgotten_at_o
 
 @pytest.mark.anyio
 async def test_a_plugin_that_hangs_does_not_delay_its_successor(bench: Bench) -> None:
-    bench.watcher = bench.make(Settings(greeting=introduction.Settings(get_info=1e6)))
+    bench.watcher = bench.make(Settings(client=registration_client.Settings(get_info=1e6)))
     async with running(bench.watcher.run):
         async with bench.plugin() as plugin:
             plugin.hang("GetInfo")
@@ -412,7 +414,7 @@ async def test_a_plugin_that_is_killed_is_deregistered_although_its_socket_stays
         await bench.handler.until("deregister")
         await bench.clock.sleeping(2)
         [watched] = await bench.settled(("a", False))
-        assert "nobody listened" in watched.message
+        assert "no listener" in watched.message
         async with bench.plugin() as plugin:
             await plugin.until_registered()
     assert bench.handler.verbs[:5] == ["validate", "register", "deregister", "validate", "register"]
