@@ -1,7 +1,7 @@
-"""Writes claim checkpoints, so that a change costs its own claim and not the whole file.
+"""Encode claim checkpoints, so that a change costs only the encoding of its own claim.
 
-The file is JSON inside JSON: each claim is quoted twice. How it looks then is remembered for as long as it is written,
-by the identity of the ClaimEntry: pass the same objects again. The bytes are those that the kubelet writes for the same
+The file is JSON inside JSON: each claim is quoted twice. The result is cached as long as the claim is in the file, by
+the identity of its ClaimEntry: pass the same objects again. The bytes equal those that the kubelet writes for the same
 claims in the same order.
 """
 
@@ -13,11 +13,11 @@ from devlet.state import go_json
 from devlet.state.claim_entry import ClaimEntry, PreparedDevice
 from devlet.state.go_json import valid
 
-_SPARE = 256  # remembered claims that are no longer written, before they are forgotten
+_SPARE = 256  # cached claims that are no longer in the file, before they are dropped
 
 
 def _quoted(text: bytes) -> bytes:
-    """As it stands inside of a string."""
+    """Escape for use inside a JSON string."""
     return go_json.dump(text.decode())[1:-1]
 
 
@@ -26,7 +26,7 @@ _FRONT = b'{"Data":"' + _quoted(_HEAD)
 
 
 class _Written:
-    """A claim and how it is written. Holding the claim keeps its identity its own."""
+    """A claim and its encoding. The reference to the claim keeps its id from being reused."""
 
     __slots__ = ("claim", "json", "quoted")
 
@@ -37,14 +37,14 @@ class _Written:
 
 
 class Encoder:
-    """One per file. Not for several threads."""
+    """Encodes one file. Not thread-safe."""
 
     def __init__(self) -> None:
         self._memory: dict[int, _Written] = {}
         self._file = _File()
 
     def encode(self, claims: Sequence[ClaimEntry] | None) -> bytes:
-        """None is null in the file, which the kubelet writes on a new node, and not an empty list."""
+        """Encode the claims. None becomes null and not an empty list, as a kubelet writes on a new node."""
         if claims is None:
             return b"%bnull%b" % (_FRONT, _back(crc32(b"null", crc32(_HEAD))))
         written = [self._remembered(claim) for claim in claims]
@@ -60,18 +60,18 @@ class Encoder:
 
 
 class _End(NamedTuple):
-    """Of a claim in the file."""
+    """The end of a claim in the file."""
 
     length: int  # of the file up to there
     checksum: int  # of the data up to there
 
 
 class _File:
-    """What is the same at the beginning is not worked out again: new claims come last, and so do most changes."""
+    """An encoded file. Its unchanged beginning is reused for the next one: most changes are at the end."""
 
     def __init__(self, claims: Sequence[_Written] = (), ends: Sequence[_End] = (), blob: bytes = _FRONT + b"[") -> None:
         self._claims = claims
-        self._ends = ends or [_End(len(blob), crc32(b"[", crc32(_HEAD)))]  # one before the first
+        self._ends = ends or [_End(len(blob), crc32(b"[", crc32(_HEAD)))]  # the position before the first claim
         self.blob = blob
 
     def replaced(self, claims: list[_Written]) -> "_File":
@@ -88,7 +88,7 @@ class _File:
         return _File(claims, ends, b"".join((*pieces, b"]", _back(crc32(b"]", checksum)))))
 
     def _same(self, claims: list[_Written]) -> int:
-        """How many of them at the beginning."""
+        """Return how many claims at the beginning are the same."""
         for number, (before, now) in enumerate(zip(self._claims, claims, strict=False)):
             if before is not now:
                 return number
@@ -96,7 +96,7 @@ class _File:
 
 
 def _back(checksum: int) -> bytes:
-    """What stands after the claims; `checksum` is of the data up to there."""
+    """Return the end of the file, after the claims. `checksum` is of the data up to there."""
     return b'}","Checksum":%d}' % crc32(b"}", checksum)
 
 

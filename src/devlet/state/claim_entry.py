@@ -1,7 +1,6 @@
-"""What is in a claim checkpoint, as values.
+"""The content of a claim checkpoint as values.
 
-null and empty are different in the file, so they are different here. A file may name a claim twice: `by_name` says
-which one counts.
+null and empty differ in the file, so they differ here. A file may contain a claim twice: see `by_name`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,23 +8,25 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.types.claim import PreparedDevice
 
 __all__ = ["Checkpoint", "ClaimEntry", "Form", "PreparedDevice", "by_name"]
 
 
 class Form(StrEnum):
-    """Versions of the file, by the first Kubernetes that wrote them. All but the present one say "v1"."""
+    """Versions of the file, named after the first Kubernetes release that wrote them. All but the current one contain
+    the version "v1"."""
 
-    V1_31 = "1.31"  # the present one; devices have a share ID since 1.35
-    V1_30 = "1.30"  # resource handles may have structured data, which changes the checksum of all of them
+    V1_31 = "1.31"  # the current one; devices have a share ID since 1.35
+    V1_30 = "1.30"  # resource handles may have structured data; that changed all checksums
     V1_28 = "1.28"  # with resource handles
     V1_27 = "1.27"  # names of CDI devices by driver
-    BETA = "1.27-beta"  # names of CDI devices of one driver
+    BETA = "1.27-beta"  # names of the CDI devices of one driver
 
 
 class ClaimEntry(Struct, frozen=True):
-    """A claim that is prepared, or about to be, for the pods with these UIDs."""
+    """A claim that is prepared, or about to be prepared, for the pods with these UIDs."""
 
     uid: str
     name: str
@@ -35,7 +36,7 @@ class ClaimEntry(Struct, frozen=True):
 
 
 class Checkpoint(Struct, frozen=True):
-    """`form` is what the file was, `checksum` the one that it has. It says nothing if it is not `verified`."""
+    """`form` is the version of the file, `checksum` the one in it, which is meaningless unless `verified`."""
 
     claims: tuple[ClaimEntry, ...] | None
     form: Form = Form.V1_31
@@ -43,6 +44,6 @@ class Checkpoint(Struct, frozen=True):
     verified: bool = True
 
 
-def by_name(claims: Iterable[ClaimEntry]) -> dict[tuple[str, str], ClaimEntry]:
-    """By namespace and name. Of several the last one counts."""
+def by_name(claims: Iterable[ClaimEntry]) -> dict[ObjectKey, ClaimEntry]:
+    """Index the claims by namespace and name. The last one of several with the same key counts."""
     return {(claim.namespace, claim.name): claim for claim in claims}

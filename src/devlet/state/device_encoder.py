@@ -1,8 +1,8 @@
-"""Writes device checkpoints, v2, so that a change costs its own entry and not the whole file.
+"""Encode device checkpoints (v2), so that a change costs only the encoding of its own entry.
 
-A checkpoint is written at every admission and has all entries of the node. What an entry looks like in JSON and what it
-does to the checksum is remembered for as long as it is written, by the identity of the Entry: pass the same objects
-again. The bytes are those that the kubelet writes for the same entries in the same order.
+A checkpoint is written at every admission and contains all entries of the node. The JSON of an entry and its effect on
+the checksum are cached as long as the entry is in the file, by the identity of the Entry: pass the same objects again.
+The bytes equal those that the kubelet writes for the same entries in the same order.
 """
 
 from base64 import b64encode
@@ -13,11 +13,11 @@ from devlet.state import go_hash, go_json
 from devlet.state.device_entry import HEAD, Entry, by_name, entry_text, tail_text
 
 _START = b'{"Data":{"PodDeviceEntries":'
-_SPARE = 256  # remembered entries that are no longer written, before they are forgotten
+_SPARE = 256  # cached entries that are no longer in the file, before they are dropped
 
 
 class _Written:
-    """An entry and how it is written. Holding the entry keeps its identity its own."""
+    """An entry and its encoding. The reference to the entry keeps its id from being reused."""
 
     __slots__ = ("entry", "json", "piece", "size")
 
@@ -29,7 +29,7 @@ class _Written:
 
 
 class _Tail:
-    """What follows the entries."""
+    """The end of the file, after the entries."""
 
     def __init__(self, registered: Mapping[str, tuple[str, ...] | None] | None) -> None:
         self.registered = registered
@@ -38,11 +38,11 @@ class _Tail:
 
 
 class Encoder:
-    """One per file. Not for several threads."""
+    """Encodes one file. Not thread-safe."""
 
     def __init__(self) -> None:
         self._memory: dict[int, _Written] = {}
-        # What was written last: the entries, their JSON with a comma after each, the hash after each.
+        # The last file: the entries, their JSON with a comma after each, and the hash after each.
         self._entries: list[Entry] = []
         self._written: list[_Written] = []
         self._json = bytearray()
@@ -50,7 +50,7 @@ class Encoder:
         self._tail = _Tail({})
 
     def encode(self, entries: Sequence[Entry] | None, registered: Mapping[str, Sequence[str] | None] | None) -> bytes:
-        """No entries are null in the file, as the kubelet has it, and never an empty list."""
+        """Encode the checkpoint. No entries become null and never an empty list, as in the kubelet."""
         self._turn_to(list(entries or ()))
         tail = self._tail_of(registered)
         if not self._states:
@@ -60,9 +60,9 @@ class Encoder:
             return _file((b"[", json[:-1], b"]"), tail.json, tail.piece.after(state))
 
     def _turn_to(self, entries: list[Entry]) -> None:
-        """Keep what is the same at the beginning and at the end, and replace what is between."""
+        """Keep the unchanged beginning and end, and replace what is between them."""
         known = len(self._entries)
-        if entries[:known] == self._entries:  # nearly always: what was written last, and more
+        if entries[:known] == self._entries:  # usually entries are only appended
             new = [self._remembered(entry) for entry in entries[known:]]
             self._json += b"".join([written.json for written in new])
             self._written += new
@@ -117,7 +117,7 @@ def _file(entries: Sequence[bytes | memoryview], registered: bytes, checksum: in
 
 
 def _common(one: Sequence[Entry], other: Sequence[Entry]) -> int:
-    """How many are the same objects, from the beginning."""
+    """Return how many entries at the beginning are the same objects."""
     return next((i for i, differ in enumerate(map(is_not, one, other)) if differ), min(len(one), len(other)))
 
 

@@ -1,7 +1,10 @@
-"""What is in a device checkpoint, as values, and the text over which its checksum is made.
+"""The content of a device checkpoint as values, its validation, and the text that its checksum covers.
 
-null and empty are different in the text, so they are different here. The type names in the text are those of the
-kubelet; they are part of the format.
+null and empty differ in that text, so they differ here. The type names in the text are those of the kubelet; they are
+part of the format.
+
+Whatever its checksum, a checkpoint may contain what cannot be true: a device without an id, or of two pods. Containers
+of one pod may share a device, since an init container leaves its devices to later containers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,17 +23,17 @@ NO_NODE = -1  # the key of devices without a NUMA node
 
 
 class Form(StrEnum):
-    """Versions of the file; v2 is the present one."""
+    """Versions of the file; v2 is the current one."""
 
     V2 = "v2"  # 1.20 and later
     V1 = "v1"  # 1.11 to 1.19: devices are a list, without NUMA nodes
-    RAW = "raw"  # 1.9 and 1.10: as v1, without a checksum
-    V1_9_ALPHA = "1.9-alpha"  # builds between 1.8 and 1.9: entries as in v1, under another name, and nothing else
+    RAW = "raw"  # 1.9 and 1.10: like v1, without a checksum
+    V1_9_ALPHA = "1.9-alpha"  # builds between 1.8 and 1.9: only entries, like in v1 but under another name
     V1_8 = "1.8"  # one entry per device, without responses
 
 
 class Entry(Struct, frozen=True):
-    """The devices that a container holds of one resource, by NUMA node; `response` is what its plugin answered, a
+    """The devices of one resource that a container has, by NUMA node. `response` is the answer of the plugin, a
     serialised ContainerAllocateResponse."""
 
     pod: str
@@ -41,7 +44,7 @@ class Entry(Struct, frozen=True):
 
 
 class Checkpoint(Struct, frozen=True):
-    """`registered`: resources, and which of their devices were healthy. `form` is what the file was."""
+    """`registered` are the healthy devices of each resource. `form` is the version of the file."""
 
     entries: tuple[Entry, ...] | None
     registered: Mapping[str, tuple[str, ...] | None] | None
@@ -78,7 +81,7 @@ def tail_text(registered: Mapping[str, Sequence[str] | None] | None) -> bytes:
 
 
 def by_name(registered: Mapping[str, Sequence[str] | None]) -> list[tuple[str, Sequence[str] | None]]:
-    """In the order of the file, which is that of UTF-8."""
+    """Sort the resources as in the file, by UTF-8."""
     return sorted({valid(name): ids for name, ids in registered.items()}.items(), key=lambda item: item[0])
 
 
@@ -90,15 +93,15 @@ def _devices_text(devices: Mapping[int, tuple[str, ...] | None] | None, form: Fo
 
 
 class Validated(Struct, frozen=True):
-    """What is left of a checkpoint without its faults, and a line for each of them."""
+    """A checkpoint without its faults, and a line for each fault."""
 
     checkpoint: Checkpoint
     faults: tuple[str, ...]
 
 
 def validated(found: Checkpoint) -> Validated:
-    """Leave out devices without a name, entries without a pod, and each device that an earlier entry gives to another
-    pod."""
+    """Remove devices without an id, entries without a pod, and devices that belong to another pod in an earlier
+    entry."""
     owners: dict[tuple[str, str], Entry] = {}
     faults: list[str] = []
     entries: list[Entry] = []
@@ -109,7 +112,7 @@ def validated(found: Checkpoint) -> Validated:
         devices = None
         if entry.devices is not None:
             devices = {
-                node: None if ids is None else tuple(id for id in ids if _is_sound(id, entry, owners, faults))
+                node: None if ids is None else tuple(id for id in ids if _is_valid(id, entry, owners, faults))
                 for node, ids in entry.devices.items()
             }
         entries.append(entry if devices == entry.devices else structs.replace(entry, devices=devices))
@@ -118,7 +121,7 @@ def validated(found: Checkpoint) -> Validated:
     return Validated(structs.replace(found, entries=tuple(entries)), tuple(faults))
 
 
-def _is_sound(id: str, entry: Entry, owners: dict[tuple[str, str], Entry], faults: list[str]) -> bool:
+def _is_valid(id: str, entry: Entry, owners: dict[tuple[str, str], Entry], faults: list[str]) -> bool:
     if not id:
         faults.append(f"a device of {_holder(entry)}, {entry.resource}, has no name")
         return False

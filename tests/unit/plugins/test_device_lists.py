@@ -17,17 +17,17 @@ def decoded(*devices: Device, limit: int = 100) -> tuple[Device, ...]:
     return DeviceLists(ResourceName("vendor.com/gpu"), limit).decode(device_list(devices))
 
 
-def test_a_list_is_decoded_in_its_order_with_health_and_nodes() -> None:
+def test_a_list_is_decoded_in_order_with_health_and_nodes() -> None:
     devices = (device("b", "Unhealthy"), device("a", "Healthy", 0, 1), device("c", "on fire"))
     assert decoded(*devices) == devices
 
 
-def test_an_empty_list_is_a_list() -> None:
+def test_an_empty_list_is_valid() -> None:
     assert decoded() == ()
 
 
 @pytest.mark.spec("DP-9.19")
-def test_of_an_id_that_is_listed_twice_the_last_entry_counts() -> None:
+def test_the_last_entry_of_a_repeated_id_counts() -> None:
     assert decoded(device("a"), device("b"), device("a", "Unhealthy")) == (device("a", "Unhealthy"), device("b"))
 
 
@@ -53,12 +53,12 @@ def test_a_list_of_too_many_devices_is_refused() -> None:
         decoded(*map(device, "abcd"), limit=3)
 
 
-def test_numa_nodes_that_no_machine_has_are_dropped_and_the_rest_is_in_order() -> None:
+def test_impossible_numa_nodes_are_dropped_and_the_rest_is_sorted() -> None:
     odd = (device("a", "Healthy", 1, -1, 0, 64, 1), device("b", "Healthy", 63), device("c", "Healthy", -1))
     assert [one.nodes for one in decoded(*odd)] == [(0, 1), (63,), ()]
 
 
-def test_what_is_odd_but_accepted_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_kind_of_ignored_error_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     lists = DeviceLists(ResourceName("vendor.com/gpu"), 100)
     blob = device_list([device("x" * 64), device("y" * 64), device("a"), device("a"), device("b", "Healthy", 99)])
     with caplog.at_level(logging.WARNING):
@@ -72,6 +72,6 @@ def test_what_is_odd_but_accepted_is_logged_once(caplog: pytest.LogCaptureFixtur
 
 
 @pytest.mark.parametrize("blob", [b"\x0a\x05", b"\xff\xff", b"\x0a\x03\x0a\x01\xff"])
-def test_what_is_no_list_is_refused(blob: bytes) -> None:
+def test_bytes_that_are_not_a_list_are_refused(blob: bytes) -> None:
     with pytest.raises(PluginRefused, match="its device list cannot be decoded"):
         DeviceLists(ResourceName("vendor.com/gpu"), 100).decode(blob)

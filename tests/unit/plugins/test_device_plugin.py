@@ -51,7 +51,7 @@ async def test_a_connected_plugin_has_its_options_and_process(root: Path, pre_st
 
 
 @pytest.mark.spec("DP-8.11")
-async def test_a_plugin_that_does_not_tell_its_options_is_not_connected(root: Path) -> None:
+async def test_a_plugin_that_does_not_return_its_options_is_not_connected(root: Path) -> None:
     async with FakeDevicePlugin(root) as fake:
         fake.fail("GetDevicePluginOptions", "INTERNAL", "not today")
         with pytest.raises(PluginRefused) as failed:
@@ -62,7 +62,7 @@ async def test_a_plugin_that_does_not_tell_its_options_is_not_connected(root: Pa
 
 
 @pytest.mark.spec("DP-9.04")
-async def test_a_plugin_that_hangs_on_its_options_is_given_up_after_the_deadline(root: Path) -> None:
+async def test_a_plugin_that_hangs_on_its_options_fails_after_the_deadline(root: Path) -> None:
     async with FakeDevicePlugin(root) as fake:
         fake.hang("GetDevicePluginOptions")
         with pytest.raises(PluginUnavailable, match=r"failed to get device plugin options: .* within 0\.05 s"):
@@ -70,7 +70,7 @@ async def test_a_plugin_that_hangs_on_its_options_is_given_up_after_the_deadline
                 pass
 
 
-async def test_a_plugin_that_does_not_listen_is_an_error_of_the_dial(root: Path) -> None:
+async def test_a_plugin_that_does_not_listen_fails_to_be_dialled(root: Path) -> None:
     nobody = Offer(ResourceName("vendor.com/gpu"), root / "x.sock")
     with pytest.raises(
         PluginUnavailable, match=r"^plugin vendor.com/gpu: failed to dial device plugin: .*x\.sock: no listener"
@@ -96,7 +96,7 @@ async def test_every_list_arrives_complete_and_in_order(root: Path) -> None:
 
 
 @pytest.mark.spec("DP-8.12")
-async def test_a_plugin_that_fails_to_list_is_asked_once(root: Path) -> None:
+async def test_a_plugin_that_fails_to_list_is_called_once(root: Path) -> None:
     async with connected_to(root) as (fake, plugin):
         fake.fail("ListAndWatch", "INTERNAL", "no list")
         with pytest.raises(PluginRefused, match="ListAndWatch failed: no list"):
@@ -123,7 +123,7 @@ async def test_the_stream_of_lists_ends_with_the_process(root: Path) -> None:
 
 
 @pytest.mark.spec("DP-9.19")
-async def test_a_list_that_makes_no_sense_ends_the_stream(root: Path) -> None:
+async def test_an_invalid_list_ends_the_stream(root: Path) -> None:
     async with connected_to(root) as (fake, plugin), aclosing(plugin.devices()) as devices:
         await anext(devices)
         fake.send(b"\x0a\x00")
@@ -132,7 +132,7 @@ async def test_a_list_that_makes_no_sense_ends_the_stream(root: Path) -> None:
 
 
 @pytest.mark.spec("DP-9.31")
-async def test_a_list_of_20_megabytes_arrives_and_the_loop_goes_on_meanwhile(root: Path) -> None:
+async def test_a_list_of_20_megabytes_does_not_block_the_event_loop(root: Path) -> None:
     many = [Device(DeviceID(f"{number:06d}-{'x' * 390}"), nodes=(number % 2,)) for number in range(50_000)]
     turns = 0
 
@@ -207,7 +207,7 @@ async def test_every_call_has_a_deadline(root: Path, method: str) -> None:
 
 
 @pytest.mark.spec("DP-8.09")
-async def test_a_plugin_whose_block_was_left_has_been_stopped(root: Path) -> None:
+async def test_a_plugin_whose_block_has_ended_is_stopped(root: Path) -> None:
     async with FakeDevicePlugin(root) as fake:
         async with connected(offer(fake)) as plugin:
             pass
@@ -217,7 +217,7 @@ async def test_a_plugin_whose_block_was_left_has_been_stopped(root: Path) -> Non
 
 
 @pytest.mark.parametrize("api", [Api.V1ALPHA2, Api.V1ALPHA1])
-async def test_a_plugin_of_an_old_api_lists_and_allocates_and_is_asked_nothing_else(root: Path, api: Api) -> None:
+async def test_a_plugin_of_an_old_api_is_only_called_to_list_and_allocate(root: Path, api: Api) -> None:
     async with connected_to(root, api=api) as (fake, plugin), aclosing(plugin.devices()) as devices:
         assert plugin.options == Options()
         assert await anext(devices) == fake.devices
@@ -229,13 +229,13 @@ async def test_a_plugin_of_an_old_api_lists_and_allocates_and_is_asked_nothing_e
         assert fake.calls == [Call("ListAndWatch"), Call("Allocate", ("a",))]
 
 
-async def test_of_a_1_9_plugin_the_annotations_arrive_too(root: Path) -> None:
+async def test_annotations_of_a_1_9_plugin_are_supported(root: Path) -> None:
     async with connected_to(root, api=Api.V1ALPHA2) as (fake, plugin):
         fake.grant = lambda ids: Grant(annotations={"k": "v"})
         assert await plugin.allocate([A]) == Grant(annotations={"k": "v"})
 
 
-async def test_what_a_1_8_plugin_grants_for_each_device_is_merged_and_the_first_counts(root: Path) -> None:
+async def test_the_grants_of_a_1_8_plugin_for_each_device_are_merged(root: Path) -> None:
     def grant(ids: object) -> Grant:
         [id] = list(ids)  # type: ignore[call-overload]
         own = DeviceNode(f"/dev/{id}", f"/dev/h{id}", "rw")

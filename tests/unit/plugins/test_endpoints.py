@@ -1,4 +1,4 @@
-"""Where a plugin serves is below the root, whatever it announces and wherever it runs."""
+"""The endpoint of a plugin is below the root, whatever it announces and wherever it runs."""
 
 import os
 import shutil
@@ -35,11 +35,13 @@ SOCKET = Path("/var/lib/kubelet/plugins/gpu/dra.sock")
         (MountTable(()), "/var/lib/kubelet/plugins/gpu/dra.sock", None),
     ],
 )
-def test_a_path_of_the_plugin_is_one_below_the_root_or_none(theirs: MountTable, path: str, ours: str | None) -> None:
+def test_a_path_of_the_plugin_is_mapped_below_the_root_or_not_at_all(
+    theirs: MountTable, path: str, ours: str | None
+) -> None:
     assert mapped(Path(path), theirs, Path("/run/n1"), HOST) == (Path(ours) if ours else None)
 
 
-def test_a_path_below_the_root_is_taken_as_it_is(root: Path) -> None:
+def test_a_path_below_the_root_is_used_unchanged(root: Path) -> None:
     for pid in (None, os.getpid()):
         assert locate(root / "plugins" / "gpu.sock", root, pid) == root / "plugins" / "gpu.sock"
 
@@ -65,7 +67,7 @@ def test_the_kubelets_directory_of_this_host_is_elsewhere(root: Path) -> None:
         locate(SOCKET, root, os.getpid())
 
 
-def test_of_a_process_that_is_not_known_the_kubelets_directory_is_the_root(root: Path) -> None:
+def test_for_an_unknown_process_the_kubelets_directory_is_the_root(root: Path) -> None:
     assert locate(SOCKET, root, None) == root / "plugins" / "gpu" / "dra.sock"
 
 
@@ -101,13 +103,13 @@ def test_for_a_process_under_devlet_exec_the_kubelets_directory_is_the_root(root
         locate(Path("/run/gpu.sock"), root, private)
 
 
-def test_a_root_behind_a_link_is_named_as_it_was_given(root: Path, private: int) -> None:
+def test_a_root_behind_a_link_keeps_its_given_path(root: Path, private: int) -> None:
     link = root / "link"
     link.symlink_to(root)
     assert locate(SOCKET, link, private) == link / "plugins" / "gpu" / "dra.sock"
 
 
-def test_a_socket_of_ours_and_nothing_at_all_are_fine(root: Path) -> None:
+def test_our_own_socket_and_a_missing_one_are_accepted(root: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(root / "dra.sock"))
         assert refusal(root / "dra.sock") == ""
@@ -125,7 +127,7 @@ def test_a_link_counts_as_what_it_leads_to(root: Path) -> None:
     assert refusal(root / "dangling") == ""
 
 
-def test_what_leads_out_of_the_directory_is_refused_whether_it_is_there_or_not(root: Path) -> None:
+def test_a_path_out_of_the_directory_is_refused_whether_it_exists_or_not(root: Path) -> None:
     (root / "in").mkdir()
     (root / "in" / "link").symlink_to("../later.sock")
     assert refusal(root / "in" / "later.sock", root / "in") == ""
@@ -134,7 +136,7 @@ def test_what_leads_out_of_the_directory_is_refused_whether_it_is_there_or_not(r
     assert refusal(root / "later.sock", root / "in").startswith("is outside of devlet's root")
 
 
-def test_what_is_no_socket_is_named(root: Path) -> None:
+def test_the_error_says_what_is_at_the_path_instead_of_a_socket(root: Path) -> None:
     (root / "file").touch()
     os.mkfifo(root / "pipe")
     assert refusal(root / "file") == "is a file, not a socket"

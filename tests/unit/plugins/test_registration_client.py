@@ -16,14 +16,14 @@ def plugin(directory: Path) -> FakeDevicePlugin:
 
 
 @pytest.mark.anyio
-async def test_a_plugin_says_what_it_is(root: Path) -> None:
+async def test_the_info_of_a_plugin_is_returned(root: Path) -> None:
     async with plugin(root) as fake, connected_client(fake.path) as client:
         fake.type, fake.endpoint, fake.versions = "DRAPlugin", "/run/x.sock", ["v1", "v1beta1"]
         assert await client.info() == PluginInfo("DRAPlugin", "vendor.com/gpu", "/run/x.sock", ("v1", "v1beta1"))
 
 
 @pytest.mark.anyio
-async def test_a_plugin_is_told_how_it_ended(root: Path) -> None:
+async def test_a_plugin_is_notified_of_the_result(root: Path) -> None:
     async with plugin(root) as fake, connected_client(fake.path) as client:
         await client.refuse("no such type")
         await client.accept()
@@ -31,7 +31,7 @@ async def test_a_plugin_is_told_how_it_ended(root: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_what_a_plugin_is_told_is_limited(root: Path) -> None:
+async def test_an_error_to_a_plugin_is_limited(root: Path) -> None:
     async with plugin(root) as fake, connected_client(fake.path) as client:
         await client.refuse("ü" * 1_000_000)
         assert fake.statuses == [(False, "ü" * 4096)]
@@ -48,7 +48,7 @@ async def test_what_a_plugin_is_told_is_limited(root: Path) -> None:
     ],
     ids=["garbage", "long name", "many versions", "large message"],
 )
-async def test_an_answer_that_makes_no_sense_is_refused(root: Path, answer: bytes, problem: str) -> None:
+async def test_an_invalid_answer_is_refused(root: Path, answer: bytes, problem: str) -> None:
     async with plugin(root) as fake, connected_client(fake.path) as client:
         fake.answer("GetInfo", answer)
         with pytest.raises(PluginRefused, match=problem):
@@ -85,7 +85,7 @@ def test_an_empty_endpoint_is_the_socket_itself() -> None:
 
 
 @pytest.mark.parametrize("endpoint", ["n.sock", "./n.sock", "/n\0.sock", "unix:///n.sock", "/" + "x" * 107])
-def test_an_endpoint_that_cannot_be_one_is_invalid(endpoint: str) -> None:
+def test_an_impossible_endpoint_is_invalid(endpoint: str) -> None:
     with pytest.raises(InvalidInput, match="endpoint"):
         PluginInfo("T", "n", endpoint).served_on(SOCKET)
 

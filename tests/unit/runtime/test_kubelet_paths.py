@@ -144,7 +144,7 @@ exec "$@"
 @pytest.mark.parametrize(
     ("limit", "drop", "advice"),
     [
-        ("max_mnt_namespaces", [], "unshare: the limit of namespaces is reached; run it as root, or "),
+        ("max_mnt_namespaces", [], "unshare: the limit on namespaces is reached; run it as root, or "),
         (
             "max_user_namespaces",
             ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"],

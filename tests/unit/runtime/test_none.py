@@ -347,7 +347,7 @@ async def test_a_container_whose_cdi_device_is_unknown_is_not_started(root: Path
 @pytest.mark.spec("DN-7.3.3")
 async def test_a_container_whose_cdi_device_is_in_conflict_is_not_started_until_that_ends(root: Path) -> None:
     runtime, one = cdi(root, gpu=GPUS, again=GPUS), pod()
-    with pytest.raises(NotCreated, match=r"in conflict, it is in .*again\.json and .*gpu\.json"):
+    with pytest.raises(NotCreated, match=r"in conflict, it is defined in .*again\.json and .*gpu\.json"):
         await runtime.start(one, container(one, "main"), 0, named("gpu=0"))
     (root / "again.json").unlink()
     assert (await runtime.start(one, container(one, "main"), 0, named("gpu=0"))).is_running

@@ -1,6 +1,8 @@
-"""Names of CDI devices: `vendor/class=device`, as in `vendor.com/gpu=0`.
+"""Names of CDI devices, such as `vendor.com/gpu=0` (`vendor/class=device`), alone and in annotations of a container.
 
-A name of a DRA driver may start with a digit; a CDI vendor may not."""
+The name of a DRA driver may start with a digit; a CDI vendor may not. Annotations are how devices were passed before
+the runtime API had a field for them. Kubernetes 1.26 to 1.30 sent both, and runtimes still read annotations.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -41,7 +43,7 @@ class QualifiedName(Struct, frozen=True, order=True):
 
 
 def parse(name: str) -> QualifiedName:
-    """InvalidInput if it is not the qualified name of a device."""
+    """Parse the qualified name of a device. Raise InvalidInput if it is not one."""
     kind, equals, device = name.partition("=")
     if not equals or name.startswith("/"):
         raise InvalidInput(f"{name!r} is not the name of a CDI device: expected vendor/class=device")
@@ -55,7 +57,7 @@ def parse(name: str) -> QualifiedName:
 
 
 def split_kind(kind: str) -> tuple[str, str]:
-    """Vendor and class. InvalidInput if one of them breaks its rule."""
+    """Split a kind into vendor and class. Raise InvalidInput if either is invalid."""
     vendor, slash, class_name = kind.partition("/")
     if not slash:
         raise InvalidInput(f"{kind!r} is not of the form vendor/class")
@@ -83,7 +85,7 @@ _ANNOTATION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 
 
 def annotation(driver: str, claim: str, devices: Sequence[str]) -> tuple[str, str]:
-    """Key and value for the devices of one claim, of which `claim` is the UID."""
+    """Return key and value of the annotation with the devices of one claim. `claim` is its UID."""
     name = f"{driver}_{claim}".replace("/", "_")
     if len(name) > _MAX_ANNOTATION or not _ANNOTATION.fullmatch(name):
         raise InvalidInput(
@@ -94,7 +96,8 @@ def annotation(driver: str, claim: str, devices: Sequence[str]) -> tuple[str, st
 
 
 def annotated_devices(annotations: Mapping[str, str]) -> tuple[str, ...]:
-    """The devices that annotations ask for, ordered by key. InvalidInput if one is no name of a CDI device."""
+    """Return the devices that the annotations request, sorted by key. Raise InvalidInput if one is not the name of a
+    CDI device."""
     found: list[str] = []
     for key in sorted(key for key in annotations if key.startswith(ANNOTATION_PREFIX)):
         for name in annotations[key].split(","):

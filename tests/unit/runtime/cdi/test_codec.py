@@ -40,7 +40,7 @@ def test_a_spec_is_taken_exactly_if_runtimes_take_it(case: dict[str, Any]) -> No
         ({"devices": [{"name": "a", "containerEdits": {"evn": []}}]}, r"`evn` - at `devices\[0\]\.containerEdits`"),
         ({"devices": [{"name": "a", "containerEdits": {"env": ["A"]}}]}, r"devices\[0\].containerEdits.env\[0\]: "),
         ({"cdiVersion": "9"}, "cdiVersion: unknown version '9'"),
-        ({"kind": "v\0/c"}, "has a NUL character"),
+        ({"kind": "v\0/c"}, "contains a NUL character"),
         ({"kind": "\ud800/c"}, "is not valid Unicode"),
     ],
 )

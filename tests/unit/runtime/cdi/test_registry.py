@@ -37,8 +37,8 @@ def test_a_device_in_two_files_of_one_directory_is_in_neither() -> None:
     assert sources(registry) == {"v/c=b": "x"}
     assert registry.conflicts == {"v/c=a": (Path("x"), Path("y"))}
     assert registry.errors == {
-        Path("x"): ("x: device v/c=a is in conflict, it is also in y",),
-        Path("y"): ("y: device v/c=a is in conflict, it is also in x",),
+        Path("x"): ("x: device v/c=a is in conflict, it is also defined in y",),
+        Path("y"): ("y: device v/c=a is in conflict, it is also defined in x",),
     }
 
 
@@ -56,7 +56,7 @@ def test_all_unresolvable_names_are_told_together_with_reasons() -> None:
     with pytest.raises(NotFound) as raised:
         found.complete()
     assert str(raised.value) == (
-        "unresolvable CDI devices v/c=a, v/c=x, nonsense (v/c=a: in conflict, it is in x and y; "
+        "unresolvable CDI devices v/c=a, v/c=x, nonsense (v/c=a: in conflict, it is defined in x and y; "
         "v/c=x: no such device; with errors: x, y, z; nonsense: not of the form vendor/class=device)"
     )
 

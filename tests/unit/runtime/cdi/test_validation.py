@@ -43,7 +43,7 @@ def found(edits: ContainerEdits = EDITS, **members: object) -> list[str]:
         ),
         (
             ContainerEdits(intel_rdt=IntelRdt("a/b")),
-            "containerEdits.intelRdt.closID: must be the name of a folder, or /",
+            "containerEdits.intelRdt.closID: must be the name of a directory, or /",
         ),
         (
             ContainerEdits(net_devices=(NetDevice("", "n"),)),
