@@ -51,7 +51,7 @@ def described(config: Config | None, container: dict[str, Any] | None = None, **
     return describe_container(wanted(config, container, **spec), DEVICES, look=look, find=find)
 
 
-def test_its_own_spec_is_what_pod_and_container_ask_for() -> None:
+def test_the_own_spec_is_what_pod_and_container_request() -> None:
     one = wanted(
         None,
         {
@@ -74,12 +74,12 @@ def test_its_own_spec_is_what_pod_and_container_ask_for() -> None:
     assert own_spec(bare.pod, bare.container) == {"ociVersion": OCI_VERSION}
 
 
-def test_a_container_without_devices_gets_its_own_spec_and_nothing_more() -> None:
+def test_a_container_without_devices_gets_only_its_own_spec() -> None:
     assert described(None, {"args": ["x"]}) == Description({"ociVersion": OCI_VERSION, "process": {"args": ["x"]}})
     assert described(Config(), {"args": ["x"]}).added == {}
 
 
-def test_what_is_added_is_told_apart_from_what_was_asked_for() -> None:
+def test_additions_are_separate_from_the_own_spec() -> None:
     container = {"env": [{"name": "GPU", "value": "none"}, {"name": "A", "value": "1"}]}
     config = Config(env=(("PLUGIN", "x"),), mounts=(Mount("/in", "/out"),), cdi_devices=("vendor.com/gpu=0",))
     found = described(config, container, securityContext={"runAsUser": 5, "supplementalGroups": [10]})
@@ -101,7 +101,7 @@ def test_what_is_added_is_told_apart_from_what_was_asked_for() -> None:
     assert found.notes == ()
 
 
-def test_a_device_node_of_a_plugin_that_the_host_does_not_have_is_a_note() -> None:
+def test_a_missing_device_node_of_a_plugin_is_a_note() -> None:
     nodes = (DeviceNode("/dev/in", "/dev/fake0", "rw"), DeviceNode("/dev/x", "/dev/disk", "r"))
     found = described(Config(devices=nodes))
     assert [node["path"] for node in found.added["linux"]["devices"]] == ["/dev/x"]
@@ -109,24 +109,24 @@ def test_a_device_node_of_a_plugin_that_the_host_does_not_have_is_a_note() -> No
 
 
 @pytest.mark.spec("DN-7.3.4")
-def test_a_cdi_device_that_cannot_be_resolved_is_named_with_the_reason() -> None:
+def test_an_unresolvable_cdi_device_is_named_with_the_reason() -> None:
     with pytest.raises(NotCreated) as caught:
         described(Config(cdi_devices=("vendor.com/gpu=0", "vendor.com/gpu=7")))
     text = "unresolvable CDI devices vendor.com/gpu=7 (vendor.com/gpu=7: no such device)"
     assert str(caught.value) == text
 
 
-def test_a_device_node_of_a_cdi_device_that_the_host_does_not_have_names_the_device() -> None:
+def test_the_error_for_a_missing_device_node_names_the_cdi_device() -> None:
     with pytest.raises(NotCreated, match=r"CDI devices vendor\.com/gpu=bad: device node /dev/nosuch has no type"):
         described(Config(cdi_devices=("vendor.com/gpu=bad",)))
 
 
-def test_an_annotation_that_names_no_cdi_device_is_told() -> None:
+def test_an_annotation_without_a_valid_cdi_device_is_reported() -> None:
     with pytest.raises(NotCreated, match=r"annotation cdi\.k8s\.io/x: "):
         described(Config(annotations=(("cdi.k8s.io/x", "gpu0"),)))
 
 
-def test_real_device_nodes_are_looked_at() -> None:
+def test_real_device_nodes_are_read() -> None:
     found = describe_container(wanted(Config(devices=(DeviceNode("/dev/zero", "/dev/null", "r"),))), Registry())
     (node,) = found.added["linux"]["devices"]
     assert (node["path"], node["major"], node["minor"]) == ("/dev/zero", 1, 3)
@@ -169,7 +169,7 @@ def never(_: Wanted) -> bool:
     return False
 
 
-async def test_what_is_made_is_of_this_moment_and_what_is_kept_stays(tmp_path: Path) -> None:
+async def test_a_new_description_is_current_and_a_kept_one_does_not_change(tmp_path: Path) -> None:
     descriptions = Descriptions(Cache([tmp_path]))
     write(tmp_path, "1")
     first = await descriptions.make(container_with())
@@ -182,7 +182,7 @@ async def test_what_is_made_is_of_this_moment_and_what_is_kept_stays(tmp_path: P
     assert descriptions.get(PodUID("u1"), MAIN) is None
 
 
-async def test_specs_are_looked_at_only_for_cdi_devices(tmp_path: Path) -> None:
+async def test_specs_are_read_only_for_cdi_devices(tmp_path: Path) -> None:
     cache = CountingCache([tmp_path])
     descriptions = Descriptions(cache)
     write(tmp_path, "1")
@@ -195,14 +195,14 @@ async def test_specs_are_looked_at_only_for_cdi_devices(tmp_path: Path) -> None:
     assert cache.looks == 1
 
 
-async def test_many_are_described_with_one_look(tmp_path: Path) -> None:
+async def test_many_containers_are_described_with_one_refresh(tmp_path: Path) -> None:
     cache = CountingCache([tmp_path])
     write(tmp_path, "1")
     found = await Descriptions(cache).all([container_with(uid=f"u{i}") for i in range(100)], lasting=never)
     assert ([env(each) for each in found], cache.looks) == ([["A=1"]] * 100, 1)
 
 
-async def test_what_lasts_is_kept_and_the_rest_is_made_again(tmp_path: Path) -> None:
+async def test_lasting_descriptions_are_kept_and_others_are_created_again(tmp_path: Path) -> None:
     descriptions = Descriptions(Cache([tmp_path]))
     write(tmp_path, "1")
     both = [container_with(uid="u1"), container_with(uid="u2")]
@@ -211,7 +211,7 @@ async def test_what_lasts_is_kept_and_the_rest_is_made_again(tmp_path: Path) -> 
     assert [env(each) for each in await descriptions.all(both, lasting=never)] == [["A=1"], ["A=2"]]
 
 
-async def test_what_was_started_while_others_were_described_is_shown_as_it_was_started(tmp_path: Path) -> None:
+async def test_a_container_that_starts_meanwhile_keeps_the_description_of_its_start(tmp_path: Path) -> None:
     descriptions = Descriptions(Cache([tmp_path]))
     write(tmp_path, "1")
     started = Description({"ociVersion": "x"})
@@ -228,7 +228,7 @@ async def test_the_error_says_where_specs_are_read_from(tmp_path: Path) -> None:
         await Descriptions(Cache([tmp_path])).make(container_with())
 
 
-async def test_one_that_cannot_be_made_says_why_and_is_tried_again(tmp_path: Path) -> None:
+async def test_a_failed_description_says_why_and_is_retried(tmp_path: Path) -> None:
     descriptions = Descriptions(Cache([tmp_path]))
     (found,) = await descriptions.all([container_with()], lasting=always)
     assert found.oci is None
@@ -237,7 +237,7 @@ async def test_one_that_cannot_be_made_says_why_and_is_tried_again(tmp_path: Pat
     assert env((await descriptions.all([container_with()], lasting=always))[0]) == ["A=1"]
 
 
-async def test_without_specs_nothing_is_known_and_nothing_fails() -> None:
+async def test_without_specs_descriptions_are_empty() -> None:
     descriptions = Descriptions(None)
     assert await descriptions.make(container_with()) == Description()
     assert await descriptions.all([container_with()], lasting=always) == [Description()]

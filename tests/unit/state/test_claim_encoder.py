@@ -31,7 +31,7 @@ def data(blob: bytes) -> Any:
 
 @pytest.mark.spec("DN-4.02")
 @given(st.none() | st.lists(CLAIMS, max_size=4))
-def test_what_is_written_is_read_back(claims: list[ClaimEntry] | None) -> None:
+def test_encoded_data_is_decoded_unchanged(claims: list[ClaimEntry] | None) -> None:
     blob = fresh(claims)
     assert decode(blob).claims == (None if claims is None else tuple(claims))
     outside = json.loads(blob)
@@ -39,9 +39,7 @@ def test_what_is_written_is_read_back(claims: list[ClaimEntry] | None) -> None:
 
 
 @given(st.lists(st.none() | st.lists(st.sampled_from(range(6)), max_size=8), max_size=8), st.data())
-def test_an_encoder_writes_what_a_fresh_one_would_whatever_it_wrote_before(
-    turns: list[list[int] | None], draw: st.DataObject
-) -> None:
+def test_an_encoder_returns_the_same_as_a_new_one(turns: list[list[int] | None], draw: st.DataObject) -> None:
     pool = draw.draw(st.lists(CLAIMS, min_size=6, max_size=6))
     encoder = Encoder()
     for chosen in turns:
@@ -50,7 +48,7 @@ def test_an_encoder_writes_what_a_fresh_one_would_whatever_it_wrote_before(
 
 
 @pytest.mark.spec("DN-4.01")
-def test_members_have_the_order_of_the_kubelet_and_keys_are_sorted() -> None:
+def test_fields_are_in_the_order_of_the_kubelet_and_keys_are_sorted() -> None:
     device = PreparedDevice("p", "d", None, ("r",), ("v/c=n",))
     claim = ClaimEntry("u", "c", "n", frozenset({"b", "é", "B", "a"}), {"y": (device,), "x": None, "\U0001f9ea": ()})
     assert json.dumps(data(fresh([claim])), separators=(",", ":"), ensure_ascii=False) == (
@@ -72,7 +70,7 @@ def test_the_order_of_claims_is_kept() -> None:
     assert decode(fresh(claims)).claims == tuple(claims)
 
 
-def test_claims_are_forgotten_when_they_are_gone() -> None:
+def test_removed_claims_are_dropped_from_the_cache() -> None:
     encoder = Encoder()
     for start in range(0, 20_000, 100):
         claims = [ClaimEntry(str(start + i), "c", "n", None, None) for i in range(100)]
@@ -81,7 +79,7 @@ def test_claims_are_forgotten_when_they_are_gone() -> None:
     assert encoder.encode(claims) == fresh(claims)
 
 
-def test_a_claim_is_not_taken_for_one_that_had_its_address() -> None:
+def test_a_claim_is_not_confused_with_one_that_had_its_address() -> None:
     encoder = Encoder()
     for number in range(1_000):  # each is made where the one before was
         claim = ClaimEntry(str(number), "c", "n", None, None)
@@ -89,7 +87,7 @@ def test_a_claim_is_not_taken_for_one_that_had_its_address() -> None:
         del claim
 
 
-def test_names_without_utf8_are_written_so_that_the_checksum_holds() -> None:
+def test_the_checksum_is_valid_for_names_that_are_not_utf8() -> None:
     device = PreparedDevice("p\ud800", "d", "\udcff", ("\udcff",), None)
     claim = ClaimEntry("u\udcff", "c", "n", frozenset({"p\udcff"}), {"d\udcff": (device,)})
     assert decode(fresh([claim])).claims == (

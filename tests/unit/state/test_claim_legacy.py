@@ -136,13 +136,13 @@ def test_every_driver_that_prepared_something_is_kept(members: Document, drivers
         ({"ClassName": []}, "entries[0].ClassName: expected a string, found a list"),
     ],
 )
-def test_the_reason_says_where(members: Document, reason: str) -> None:
+def test_the_reason_names_the_place(members: Document, reason: str) -> None:
     found = read(blob(entry(**members)))
     assert isinstance(found, Damage)
     assert (found.form, found.reason) == (Form.V1_30, reason)
 
 
-def test_a_wrong_checksum_leaves_the_data() -> None:
+def test_a_wrong_checksum_keeps_the_data() -> None:
     found = read(blob(entry(CDIDevices={"d": ["v/c=1"]})))
     assert isinstance(found, Damage) and found.data is not None and found.data.claims
     assert found.data.claims[0].drivers == {"d": (PreparedDevice("", "", None, (), ("v/c=1",)),)}

@@ -33,7 +33,7 @@ def fresh(entries: list[Entry], registered: Registered | None) -> bytes:
 @pytest.mark.spec("DP-8.53")
 @pytest.mark.spec("DP-8.63")
 @given(st.lists(ENTRIES, max_size=5), REGISTERED)
-def test_what_is_written_is_read_back(entries: list[Entry], registered: Registered | None) -> None:
+def test_encoded_data_is_decoded_unchanged(entries: list[Entry], registered: Registered | None) -> None:
     found = decode(fresh(entries, registered))
     assert (found.entries, found.registered) == (tuple(entries) or None, registered)
 
@@ -45,7 +45,7 @@ def test_the_checksum_is_that_of_the_plain_hash(entries: list[Entry], registered
 
 
 @given(st.lists(st.tuples(st.lists(st.sampled_from(range(8)), max_size=8), REGISTERED), max_size=12), st.data())
-def test_an_encoder_writes_what_a_fresh_one_would_whatever_it_wrote_before(
+def test_an_encoder_returns_the_same_as_a_new_one(
     turns: list[tuple[list[int], Registered | None]], data: st.DataObject
 ) -> None:
     pool = data.draw(st.lists(ENTRIES, min_size=8, max_size=8))
@@ -61,7 +61,7 @@ def test_the_order_of_entries_is_kept() -> None:
     assert fresh(entries, {}) != fresh(entries[::-1], {})
 
 
-def test_entries_are_forgotten_when_they_are_gone() -> None:
+def test_removed_entries_are_dropped_from_the_cache() -> None:
     encoder = Encoder()
     for start in range(0, 10_000, 100):
         entries = [Entry(str(start + i), "c", "r", {}, b"") for i in range(100)]
@@ -70,7 +70,7 @@ def test_entries_are_forgotten_when_they_are_gone() -> None:
     assert encoder.encode(entries, {}) == fresh(entries, {})
 
 
-def test_an_entry_is_not_taken_for_one_that_had_its_address() -> None:
+def test_an_entry_is_not_confused_with_one_that_had_its_address() -> None:
     encoder = Encoder()
     for number in range(1_000):  # each is made where the one before was
         entry = Entry(str(number), "c", "r", {}, b"")
@@ -78,7 +78,7 @@ def test_an_entry_is_not_taken_for_one_that_had_its_address() -> None:
         del entry
 
 
-def test_a_list_that_the_caller_changes_afterwards_does_no_harm() -> None:
+def test_the_caller_may_change_its_list_afterwards() -> None:
     encoder, entries, ids = Encoder(), list(PLENTY), ["a"]
     encoder.encode(entries, {"r": ids})
     del entries[10:20]
@@ -91,7 +91,7 @@ def test_no_entries_are_null() -> None:
     assert json.loads(Encoder().encode([], None))["Data"] == {"PodDeviceEntries": None, "RegisteredDevices": None}
 
 
-def test_names_without_utf8_are_written_so_that_the_checksum_holds() -> None:
+def test_the_checksum_is_valid_for_names_that_are_not_utf8() -> None:
     entry = Entry("u", "c", "r", {0: ("bad\udcff",)}, b"")
     found = decode(fresh([entry], {"r\ud800": ("\udcff",)}))
     assert found.entries == (Entry("u", "c", "r", {0: ("bad\ufffd",)}, b""),)

@@ -51,7 +51,7 @@ def entry(pod: str, *ids: str, container: str = "main", resource: str = "r.io/x"
     return Entry(pod, container, resource, {0: ids}, None)
 
 
-def test_a_sound_checkpoint_stays_as_it_is() -> None:
+def test_a_valid_checkpoint_is_returned_unchanged() -> None:
     entries = (entry("a", "0"), entry("a", "0", container="next"), entry("b", "0", resource="r.io/y"), entry("b", "1"))
     found = Checkpoint(entries, {"r.io/x": ("0",)})
     assert validated(found).checkpoint is found
@@ -70,14 +70,14 @@ def test_a_sound_checkpoint_stays_as_it_is() -> None:
         ),
     ],
 )
-def test_what_cannot_be_true_is_left_out_and_named(entries: list[Entry], left: list[Entry], fault: str) -> None:
+def test_faults_are_removed_and_named(entries: list[Entry], left: list[Entry], fault: str) -> None:
     found = validated(Checkpoint(tuple(entries), {}))
     assert found.checkpoint.entries == tuple(left)
     assert found.faults == (fault,)
 
 
 @given(st.none() | st.lists(ENTRIES).map(tuple))
-def test_what_is_left_is_sound_and_every_device_still_has_a_holder(entries: tuple[Entry, ...] | None) -> None:
+def test_a_validated_checkpoint_is_valid_and_every_device_still_has_an_owner(entries: tuple[Entry, ...] | None) -> None:
     found = validated(Checkpoint(entries, {}))
     assert validated(found.checkpoint).faults == ()
     assert _held(found.checkpoint.entries) == _held([each for each in entries or () if each.pod])

@@ -86,7 +86,7 @@ async def test_errors_of_preferred_and_pre_start_name_the_call(root: Path) -> No
             await plugins.calls.pre_start(GPU, [ID])
 
 
-async def test_allocations_at_one_time_are_limited(root: Path) -> None:
+async def test_concurrent_allocations_are_limited(root: Path) -> None:
     plugins = Plugins()
     async with FakeDevicePlugin(root) as plugin, connection(plugins, plugin):
         plugin.hang("Allocate")

@@ -92,7 +92,7 @@ async def test_files_of_killed_writers_are_removed(node: Node, root: Path) -> No
     assert node.found(".*") == []
 
 
-async def test_a_device_that_an_entry_gives_to_a_second_pod_is_left_out_and_reported(node: Node) -> None:
+async def test_a_device_of_a_second_pod_is_dropped_and_reported(node: Node) -> None:
     twice = Encoder().encode([entry("u1", "dev-0"), entry("u2", "dev-0")], {GPU: ("dev-0", "dev-1")})
     node.path.write_bytes(twice)
     await node.checkpoint.restore()
@@ -194,7 +194,7 @@ def test_the_status_of_a_running_container_contains_its_devices() -> None:
     assert found.key == ("u", "main", "vendor.com/gpu") and found.devices == {"d1": ()} and found.grant is None
 
 
-def test_a_container_that_has_ended_holds_nothing() -> None:
+def test_a_container_that_has_ended_has_no_devices() -> None:
     assert learned(pod(ContainerState(terminated=ContainerStateTerminated()), HELD)) == []
 
 

@@ -193,7 +193,7 @@ async def test_changes_are_saved_and_wake_waiting_tasks_and_name_the_pods(root: 
         assert node.unwell == [frozenset({"u1"})] and node.saves > saves
 
 
-async def test_a_plugin_that_comes_and_goes_leaves_one_timer_behind(root: Path) -> None:
+async def test_a_plugin_that_keeps_reconnecting_leaves_one_timer(root: Path) -> None:
     clock = FakeClock()
     async with running_node(root, clock) as node, FakeDevicePlugin(root, GPU, 2) as plugin:
         for _ in range(5):

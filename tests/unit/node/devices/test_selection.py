@@ -40,7 +40,7 @@ def numa(**nodes: str) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def test_devices_are_taken_in_their_order() -> None:
+def test_devices_are_chosen_in_their_order() -> None:
     assert choose(want(2, "a b c")) == ("a", "b")
     assert choose(want(2, "a b c", taken="a")) == ("b", "c")
 
@@ -53,7 +53,7 @@ def test_too_few_free_devices_are_refused_with_both_numbers() -> None:
     assert str(refused.value) == expected
 
 
-def test_a_request_beyond_all_numbers_is_refused_like_any_other() -> None:
+def test_a_huge_request_is_refused_like_any_other() -> None:
     with pytest.raises(NotAllocated, match="Requested: 9999999999999999999, Available: 2"):
         choose(want(9999999999999999999, "a b"))
 
@@ -67,7 +67,7 @@ def test_without_healthy_devices_nothing_is_chosen() -> None:
 
 
 @pytest.mark.spec("DP-8.28")
-def test_a_recorded_device_that_is_not_healthy_any_more_is_refused() -> None:
+def test_a_recorded_device_that_is_no_longer_healthy_is_refused() -> None:
     with pytest.raises(NotAllocated, match="previously allocated devices are no longer healthy"):
         still_allocated(GPU, ids("a"), 1, ids("b"), "pod")
     still_allocated(GPU, ids("a"), 1, ids("a b"), "pod")
@@ -110,21 +110,21 @@ def test_devices_on_the_hinted_node_come_first(count: int, near: set[int], expec
 
 
 @pytest.mark.spec("DP-8.41")
-def test_a_hint_of_two_nodes_is_met_from_both() -> None:
+def test_a_hint_of_two_nodes_uses_devices_of_both() -> None:
     nodes = numa(n0="x0 x1", n1="b0 b1", n2="y0", n3="d0 d1")
     chosen = choose(want(4, "x0 x1 b0 b1 y0 d0 d1", nodes=nodes, near={1, 3}))
     assert isinstance(chosen, tuple) and set(chosen) == {"b0", "b1", "d0", "d1"}
 
 
 @pytest.mark.spec("DP-8.44")
-def test_the_plugin_is_asked_with_what_is_aligned_and_what_is_reused() -> None:
+def test_the_plugin_may_choose_among_aligned_and_reused_devices() -> None:
     nodes = numa(n0="a b c r", n1="d")
     asked = choose(want(2, "a b c d r", taken="r", reusable="r", nodes=nodes, near={0}, prefers=True))
     assert asked == Ask(available=ids("a b c r"), must_include=ids("r"), size=2)
 
 
 @pytest.mark.spec("DP-8.44")
-def test_with_too_few_aligned_ones_they_are_mandatory() -> None:
+def test_too_few_aligned_devices_are_mandatory() -> None:
     nodes = numa(n0="a b", n1="c d")
     asked = choose(want(3, "a b c d", nodes=nodes, near={0}, prefers=True))
     assert asked == Ask(available=ids("a b c d"), must_include=ids("a b"), size=3)
@@ -146,7 +146,7 @@ def test_preferred_devices_that_are_aligned_are_taken_and_others_ignored() -> No
 
 
 @pytest.mark.spec("DP-8.43")
-def test_where_alignment_is_impossible_preferred_devices_of_other_nodes_count() -> None:
+def test_without_aligned_devices_preferred_devices_of_other_nodes_count() -> None:
     nodes = numa(n0="a b c", n1="d e f")
     wanted = want(4, "a b c d e f", nodes=nodes, near={0}, prefers=True)
     assert choose(wanted, ids("a b c f")) == ("a", "b", "c", "f")
@@ -205,13 +205,13 @@ def test_without_topology_a_mask_changes_nothing() -> None:
 
 
 @pytest.mark.spec("DP-8.39")
-def test_of_devices_with_and_without_topology_the_one_on_the_node_is_aligned() -> None:
+def test_only_devices_with_topology_can_be_aligned() -> None:
     devices = listed(a=(), b=(1,), c=())
     assert split(list(devices), devices, masks.bits([1])) == Split(id_list("b"), [], id_list("a", "c"))
 
 
 @pytest.mark.spec("DP-8.40")
-def test_what_the_hinted_node_lacks_is_on_the_others() -> None:
+def test_devices_of_other_nodes_are_unaligned() -> None:
     devices = listed(a0=(0,), b1=(1,), c0=(0,), d1=(1,), e0=(0,))
     assert split(list(devices), devices, masks.bits([0])) == Split(id_list("a0", "c0", "e0"), id_list("b1", "d1"), [])
     assert split(list(devices), devices, masks.bits([1])) == Split(id_list("b1", "d1"), id_list("a0", "c0", "e0"), [])
@@ -234,7 +234,7 @@ def test_only_available_devices_count_for_a_node() -> None:
     assert split(id_list("a", "b", "d"), devices, masks.bits([0, 1])).aligned == id_list("d", "a", "b")
 
 
-def test_devices_of_a_node_keep_the_order_in_which_they_are_given() -> None:
+def test_devices_of_a_node_keep_their_order() -> None:
     devices = listed(a=(0,), b=(0,), c=(0,))
     assert split(id_list("c", "a", "b"), devices, masks.bits([0])).aligned == id_list("c", "a", "b")
 
@@ -250,7 +250,7 @@ inventories = st.dictionaries(st.text("abc", min_size=1, max_size=3).map(DeviceI
 
 @pytest.mark.spec("DP-9.30")
 @given(inventories, st.data(), st.none() | st.integers(0, 31))
-def test_every_available_device_is_in_exactly_one_part_and_always_at_the_same_place(
+def test_every_available_device_is_in_exactly_one_part_in_a_stable_order(
     nodes: dict[DeviceID, tuple[int, ...]], data: st.DataObject, affinity: int | None
 ) -> None:
     devices = {id: Device(id, nodes=near) for id, near in nodes.items()}

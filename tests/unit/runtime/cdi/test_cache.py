@@ -36,7 +36,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.spec("DN-7.3.2")
-def test_devices_of_all_directories_are_there_and_the_later_one_wins(folders: tuple[Path, Path]) -> None:
+def test_devices_of_all_directories_are_known_and_the_later_one_takes_precedence(folders: tuple[Path, Path]) -> None:
     low, high = folders
     (low / "x.json").write_text(text("low"))
     (low / "y.yaml").write_text(text("low", "b"))
@@ -46,7 +46,7 @@ def test_devices_of_all_directories_are_there_and_the_later_one_wins(folders: tu
 
 
 @pytest.mark.spec("DN-7.3.4")
-def test_a_broken_file_or_directory_leaves_the_others_alone(folders: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_broken_file_or_directory_does_not_affect_the_others(folders: tuple[Path, Path], tmp_path: Path) -> None:
     low, high = folders
     (low / "x.json").write_text(text())
     (low / "bad.json").write_text("{")
@@ -70,7 +70,7 @@ def test_a_broken_file_or_directory_leaves_the_others_alone(folders: tuple[Path,
         assert all(str(path) in texts[0] for path, texts in registry.errors.items())
 
 
-def test_files_that_come_change_and_go_are_seen(folders: tuple[Path, Path]) -> None:
+def test_created_changed_and_removed_files_are_noticed(folders: tuple[Path, Path]) -> None:
     low, _ = folders
     cache = Cache(folders)
     assert cache.refresh() == Registry()
@@ -84,11 +84,11 @@ def test_files_that_come_change_and_go_are_seen(folders: tuple[Path, Path]) -> N
     assert cache.refresh() == Registry()
 
 
-def test_it_tells_where_it_looks(folders: tuple[Path, Path]) -> None:
+def test_the_directories_are_listed(folders: tuple[Path, Path]) -> None:
     assert Cache(list(folders)).directories == folders
 
 
-def test_a_file_that_is_replaced_by_a_rename_is_seen(folders: tuple[Path, Path]) -> None:
+def test_a_file_that_is_replaced_by_a_rename_is_noticed(folders: tuple[Path, Path]) -> None:
     low, _ = folders
     (low / "x.json").write_text(text("1"))
     cache = Cache(folders)
@@ -136,7 +136,7 @@ def test_a_settled_file_is_not_read_again(written: Path) -> None:
     assert again is specs[written]
 
 
-def test_a_file_that_changed_just_now_is_read_again_even_if_it_looks_the_same(written: Path) -> None:
+def test_a_recently_changed_file_is_read_again_even_with_the_same_stamp(written: Path) -> None:
     soon = written.stat().st_ctime_ns + SECOND
     cache = Cache([written.parent], now=lambda: soon)
     first = cache.refresh().devices["v/c=a"].file.spec
@@ -177,14 +177,14 @@ class HeldCache(Cache):
         return found
 
 
-async def test_what_was_written_before_the_question_is_in_the_answer(tmp_path: Path) -> None:
+async def test_a_spec_that_was_written_before_the_call_is_in_the_result(tmp_path: Path) -> None:
     specs = CurrentSpecs(Cache([tmp_path]))
     assert (await specs.registry()).devices == {}
     write(tmp_path, "a")
     assert list((await specs.registry()).devices) == ["v/c=a"]
 
 
-async def test_those_who_ask_during_a_look_share_the_next_one(tmp_path: Path) -> None:
+async def test_calls_during_a_refresh_share_the_next_one(tmp_path: Path) -> None:
     cache = HeldCache(tmp_path)
     specs = CurrentSpecs(cache)
     answers: list[list[str]] = []
@@ -206,7 +206,7 @@ async def test_those_who_ask_during_a_look_share_the_next_one(tmp_path: Path) ->
     assert (cache.looks, cache.most) == (2, 1)
 
 
-async def test_a_question_that_is_given_up_leaves_no_harm(tmp_path: Path) -> None:
+async def test_a_cancelled_call_does_no_harm(tmp_path: Path) -> None:
     cache = HeldCache(tmp_path)
     specs = CurrentSpecs(cache)
     async with anyio.create_task_group() as tasks:
