@@ -26,7 +26,7 @@ from devlet.kit.facts import facts
 from devlet.kit.parts import running
 from devlet.objects.documents import Document
 from devlet.plugins import registration_client
-from devlet.plugins.device_lists import ID_LENGTH
+from devlet.plugins.devices import ID_LENGTH
 from devlet.plugins.registration_client import connected_client
 from devlet.sdk.device_plugin import PluginOptions
 from devlet.sdk.dra_driver import DraOptions

@@ -16,6 +16,7 @@ from devlet.plugins.device_plugin import Api, Offer
 __all__ = ["TYPE", "DevicePluginHandler", "check_resource_name"]
 
 TYPE = "DevicePlugin"  # the type that plugins report
+_SHOWN = 300  # characters of a wrong name
 
 
 class DevicePluginHandler:
@@ -39,9 +40,6 @@ class DevicePluginHandler:
 
     async def deregister(self, name: str, endpoint: Path) -> None:
         self._deregister(Offer(ResourceName(name), endpoint))
-
-
-_SHOWN = 300  # characters of a wrong name
 
 
 def check_resource_name(name: str) -> None:

@@ -7,10 +7,23 @@ from msgspec import Struct
 from devlet.objects.identifiers import DeviceID
 from devlet.objects.types.edits import DeviceNode, Mount
 
-__all__ = ["HEALTHY", "UNHEALTHY", "Device", "Grant", "Options"]
+__all__ = [
+    "DOCUMENTED_ID_LENGTH",
+    "HEALTHY",
+    "ID_LENGTH",
+    "NUMA_NODES",
+    "UNHEALTHY",
+    "Device",
+    "Grant",
+    "Options",
+]
 
 HEALTHY = "Healthy"  # any other health means unhealthy
 UNHEALTHY = "Unhealthy"
+
+DOCUMENTED_ID_LENGTH = 63  # not enforced by kubelets, so plugins exceed it
+ID_LENGTH = 1_024  # bytes; a list with a longer id is refused
+NUMA_NODES = 64
 
 
 class Device(Struct, frozen=True, gc=False):

@@ -23,6 +23,7 @@ Pick = Callable[[Mask, Mask], Mask]  # chooses between two different masks that 
 
 _NO_PREFERENCE = (Hint(None, True),)
 _IMPOSSIBLE = (Hint(None, False),)
+_COUNTED_MAX = 20  # nodes; with more, a table of all masks is too large
 
 
 def hint_lists(provided: Iterable[Hints | None]) -> list[Sequence[Hint]]:
@@ -106,9 +107,6 @@ def _combined(lists: Sequence[Sequence[Hint]], machine: Mask) -> set[Mask]:
     """Return the intersections of all combinations of one hint per list."""
     choices = ({machine if hint.mask is None else hint.mask & machine for hint in hints} for hints in lists)
     return reduce(intersections, choices, {machine})
-
-
-_COUNTED_MAX = 20  # nodes; with more, a table of all masks is too large
 
 
 def intersections(left: Set[Mask], right: Set[Mask]) -> set[Mask]:

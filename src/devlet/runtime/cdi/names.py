@@ -23,6 +23,9 @@ __all__ = [
     "vendor_problem",
 ]
 
+ANNOTATION_PREFIX = "cdi.k8s.io/"
+_MAX_ANNOTATION = 63
+_ANNOTATION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _WORD = re.compile(r"[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _DEVICE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.:-]*[A-Za-z0-9])?")
 _WORD_RULE = "letters, digits, '_', '-' and '.', the first a letter, the last a letter or digit"
@@ -76,12 +79,6 @@ def class_problem(class_name: str) -> str | None:
 
 def device_problem(device: str) -> str | None:
     return None if _DEVICE.fullmatch(device) else f"device {device!r} must be {_DEVICE_RULE}"
-
-
-ANNOTATION_PREFIX = "cdi.k8s.io/"
-
-_MAX_ANNOTATION = 63
-_ANNOTATION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 
 
 def annotation(driver: str, claim: str, devices: Sequence[str]) -> tuple[str, str]:
