@@ -1,4 +1,4 @@
-"""In processes of their own: what is tried here cannot be undone."""
+"""These tests run in child processes, because a mount namespace cannot be left."""
 
 import os
 import signal
@@ -83,7 +83,7 @@ def test_a_root_below_var_lib_is_supported() -> None:
         root.rmdir()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_for_other_users_a_user_namespace_gives_only_the_users_rights(root: Path) -> None:
     os.chown(root, NOBODY, NOBODY)
     if not works("setpriv", f"--reuid={NOBODY}", "--clear-groups", "unshare", "--mount", "--map-root-user", "true"):

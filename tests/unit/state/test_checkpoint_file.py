@@ -154,7 +154,7 @@ def test_an_error_of_the_system_names_the_file_and_the_cause(tmp_path: Path) -> 
 
 
 class Disk(CheckpointFile):
-    """A file on a disk that can be stopped, and that can refuse."""
+    """A file on a disk that can block or fail."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -179,7 +179,7 @@ class Disk(CheckpointFile):
         assert await anyio.to_thread.run_sync(lambda: self.asked.acquire(timeout=60))
 
     def refuse(self) -> None:
-        """A file cannot replace a directory."""
+        """Make writes fail: a file cannot replace a directory."""
         self.path.unlink(missing_ok=True)
         self.path.mkdir()
 
@@ -188,7 +188,7 @@ class Disk(CheckpointFile):
 
 
 class Memory:
-    """What is to be saved."""
+    """The content to save."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -480,7 +480,7 @@ def test_a_full_disk_keeps_the_last_checkpoint_until_a_write_succeeds(root: Path
 
 
 def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
-    """Between any two steps of a write: what is left is a temporary file, which the next start removes."""
+    """Kill the writer between any two steps. A temporary file may be left, which the next start removes."""
     file = CheckpointFile(tmp_path / "state")
     file.write(b"old")
     code = (

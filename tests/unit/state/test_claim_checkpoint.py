@@ -60,7 +60,7 @@ def blob(vector: Document) -> bytes:
 
 
 def stored_claims(vector: Document) -> list[Document]:
-    """By plain JSON."""
+    """Encode with plain JSON."""
     outside = json.loads(vector["file_content"]) or {}
     if vector["format"].startswith("legacy"):
         return outside.get("entries") or []
@@ -69,7 +69,7 @@ def stored_claims(vector: Document) -> list[Document]:
 
 
 def file(data: Any, checksum: int | None = None) -> bytes:
-    """A file as somebody else would write it, with the right checksum if no other is given."""
+    """Return a file as another program would write it, with the correct checksum by default."""
     text = data if isinstance(data, str) else json.dumps(data)
     return json.dumps({"Data": text, "Checksum": crc32(text.encode()) if checksum is None else checksum}).encode()
 

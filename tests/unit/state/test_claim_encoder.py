@@ -81,7 +81,7 @@ def test_removed_claims_are_dropped_from_the_cache() -> None:
 
 def test_a_claim_is_not_confused_with_one_that_had_its_address() -> None:
     encoder = Encoder()
-    for number in range(1_000):  # each is made where the one before was
+    for number in range(1_000):  # each is created at the address of the previous one
         claim = ClaimEntry(str(number), "c", "n", None, None)
         assert decode(encoder.encode([claim])).claims == (claim,)
         del claim

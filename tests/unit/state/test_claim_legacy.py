@@ -27,7 +27,7 @@ def entry(**members: Any) -> Document:
 
 
 def blob(*entries: Document, form: Form | None = None) -> bytes:
-    """With the checksum of this form, or a wrong one."""
+    """Return the file with the checksum of this form, or a wrong one."""
     document = {"version": "v1", "entries": list(entries), "checksum": 1}
     if form is not None:
         parsed = go_json.parse(json.dumps(document).encode())

@@ -38,13 +38,13 @@ def name(vector: Document) -> str:
 
 
 def judged(vector: Document) -> Checkpoint | Damage:
-    """As the version that the vector is about. Without entries v1 is byte for byte v2, and v2 comes first."""
+    """Decode as the version of the vector. Without entries, v1 and v2 files are identical, and v2 is tried first."""
     results = {result.form: result for result in attempts(vector["file_content"].encode())}
     return results.get(Form(vector["format"])) or results[Form.V2]
 
 
 def file(entries: Any, registered: Any = None, *, number: int | None = None, v1: bool = False) -> bytes:
-    """A file as somebody else would write it, with the right checksum if no other is given."""
+    """Return a file as another program would write it, with the correct checksum by default."""
     document = {"Data": {"PodDeviceEntries": entries, "RegisteredDevices": registered or {}}, "Checksum": number or 0}
     found = next(r for r in attempts(json.dumps(document).encode()) if r.form is (Form.V1 if v1 else Form.V2))
     if number is None and isinstance(found, Damage) and found.data:
@@ -123,7 +123,7 @@ def test_files_of_1_8_have_one_entry_per_device_and_no_responses() -> None:
 
 
 def test_files_of_builds_between_1_8_and_1_9_have_lists_and_responses() -> None:
-    """Their only name in common with 1.8 is `Entries`."""
+    """The only field that they share with 1.8 is `Entries`."""
     entry = {"PodUID": "u", "ContainerName": "c", "ResourceName": "r.io/x", "DeviceIDs": ["d0", "d1"]}
     response = base64.b64encode(b"\x0a\x00").decode()
     assert decode(json.dumps({"Entries": [entry | {"AllocResp": response}, entry | {"PodUID": "v"}]}).encode()) == (

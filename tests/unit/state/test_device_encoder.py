@@ -72,7 +72,7 @@ def test_removed_entries_are_dropped_from_the_cache() -> None:
 
 def test_an_entry_is_not_confused_with_one_that_had_its_address() -> None:
     encoder = Encoder()
-    for number in range(1_000):  # each is made where the one before was
+    for number in range(1_000):  # each is created at the address of the previous one
         entry = Entry(str(number), "c", "r", {}, b"")
         assert decode(encoder.encode([entry], {})).entries == (entry,)
         del entry

@@ -5,7 +5,7 @@ from devlet.state.json_pieces import MAX_FAILURES, scan, value_at
 
 
 def number(value: object) -> int | None:
-    """Of an object with the member n."""
+    """Return the value of the field n of an object."""
     found = dict(members(value))
     return integer(str(found["n"])) if "n" in found else None
 

@@ -36,9 +36,7 @@ class Settings:
 
     retry: float = 5.0  # after the end of a stream
     timeout: float = TIMEOUT  # for which a report is valid, if the driver does not specify it
-    steady: float = (
-        60.0  # a stream that was open for this long is logged when it ends, even with the same error as before
-    )
+    steady: float = 60.0  # if a stream was open this long, a warning is logged even for the same error as before
 
 
 class Instance(Protocol):
@@ -155,7 +153,8 @@ class HealthFollower:
         return None
 
     def _changed(self, devices: frozenset[DeviceIdentity]) -> None:
-        """Save and notify. To be called even without changed devices, because the next expiry may be sooner now."""
+        """Save the change and notify the pods. Has to be called even without changed devices, because the next report
+        may expire sooner now."""
         if self._next_expiry() < self._due:
             self._sooner.set()
         if not devices:

@@ -38,7 +38,7 @@ async def value(read: Callable[[], object]) -> object:
 
 
 class Node:
-    """A registry with its surroundings."""
+    """A registry and what it needs."""
 
     def __init__(self, root: Path, clock: Clock) -> None:
         self.directory = root

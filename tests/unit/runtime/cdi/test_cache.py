@@ -155,7 +155,7 @@ def write(folder: Path, name: str) -> None:
 
 
 class HeldCache(Cache):
-    """Looks only when it is let, and knows how often it looked, and with how many at once."""
+    """A cache whose refresh waits for the test, and that counts refreshes and how many ran at the same time."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__([folder])
