@@ -210,7 +210,7 @@ class GroupSaver:
     async def save(self) -> None:
         """Return when the present state is durable. Raise Unavailable if it could not be written."""
         if self._ended:
-            raise Unavailable(f"{self._file.path} is no longer written: devlet stops")
+            raise Unavailable(f"{self._file.path} is no longer written: devlet is stopping")
         batch = self._batch
         batch.waiting += 1
         self._asked.set()
@@ -256,7 +256,7 @@ class GroupSaver:
             if not batch.waiting:
                 log.warning("checkpoint not written", extra=facts(path=str(self._file.path), err=e))
         except BaseException:
-            batch.problem = Unavailable(f"{self._file.path} is no longer written: devlet stops")
+            batch.problem = Unavailable(f"{self._file.path} is no longer written: devlet is stopping")
             raise
         finally:
             batch.done.set()

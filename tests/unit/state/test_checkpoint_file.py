@@ -418,7 +418,7 @@ class TestGroupSaver:
             memory.value = 3
             saver.save_soon()
         assert disk.read() == b"3"
-        with pytest.raises(Unavailable, match="devlet stops"):
+        with pytest.raises(Unavailable, match="devlet is stopping"):
             await saver.save()
 
     async def test_a_write_that_is_under_way_when_the_saver_stops_is_finished(self, disk: Disk, memory: Memory) -> None:
@@ -457,7 +457,7 @@ class TestGroupSaver:
                     waiters.start_soon(save)
                     await anyio.sleep_forever()
         assert e.group_contains(ZeroDivisionError)
-        assert outcome == [f"{disk.path} is no longer written: devlet stops"]
+        assert outcome == [f"{disk.path} is no longer written: devlet is stopping"]
 
 
 async def disk_has(disk: Disk, content: bytes) -> None:

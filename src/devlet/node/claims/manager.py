@@ -156,7 +156,9 @@ class ClaimManager:
         before = {key: self._cache[key] for key in self._cache.claims_of(pod.uid)}
         with self._observed(PREPARE), self._waiting(pod.uid, keys):
             if busy := [key.name for key in keys if self._context.locks.is_held(key)]:
-                self._progress.waits_for(pod.uid, keys, f"another pod's use of {', '.join(busy)} is being changed")
+                self._progress.waits_for(
+                    pod.uid, keys, f"{', '.join(busy)}: being prepared or unprepared for another pod"
+                )
             try:
                 await prepare(pod, self._context)
             finally:
@@ -218,14 +220,14 @@ class ClaimManager:
             except (NotPrepared, Unavailable) as e:
                 problems.append(str(e))
             else:
-                log.info("claims of a pod that is gone unprepared", extra=facts(podUID=pod))
+                log.info("claims of a deleted pod unprepared", extra=facts(podUID=pod))
 
         async with anyio.create_task_group() as tasks:
             for pod in sorted(self._cache.pods() - frozenset(keep)):
                 if self._cache.claims_of(pod).isdisjoint(spare):
                     tasks.start_soon(clean, pod)
         if problems:
-            log.warning("claims of pods that are gone not unprepared", extra=facts(pods=len(problems), err=problems[0]))
+            log.warning("claims of deleted pods not unprepared", extra=facts(pods=len(problems), err=problems[0]))
 
     def _drivers_of(self, pod: PodUID) -> frozenset[str]:
         return frozenset(name for key in self._cache.claims_of(pod) for name in self._cache[key].drivers or {})

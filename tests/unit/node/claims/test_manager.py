@@ -973,7 +973,7 @@ async def test_a_pod_that_waits_for_a_locked_claim_says_so(bench: Bench) -> None
         await anyio.wait_all_tasks_blocked()
         waits = [(each.pod, each.message) for each in manager.waits()]
         bench.gpu.gate.set()
-    assert waits == [("pod-2", "another pod's use of claim is being changed")] and manager.waits() == []
+    assert waits == [("pod-2", "claim: being prepared or unprepared for another pod")] and manager.waits() == []
 
 
 # Reading
