@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from devlet.errors import StateCorrupt
 from devlet.state import claim_legacy, go_json
-from devlet.state.claim_encoder import Encoder
-from devlet.state.claim_entry import Checkpoint, ClaimEntry, Form, PreparedDevice, by_name
+from devlet.state.claim_entry import Checkpoint, ClaimEntry, Encoder, Form, PreparedDevice, by_name
 from devlet.state.device_checkpoint import Failure
 from devlet.state.go_json import Malformed
 

@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from devlet.errors import StateCorrupt
 from devlet.state import go_json
-from devlet.state.device_encoder import Encoder
-from devlet.state.device_entry import NO_NODE, Checkpoint, Entry, Form, checksum, hash_text
+from devlet.state.device_entry import NO_NODE, Checkpoint, Encoder, Entry, Form, checksum, hash_text
 from devlet.state.go_json import Malformed
 
 __all__ = [

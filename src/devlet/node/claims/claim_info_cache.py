@@ -16,8 +16,7 @@ from devlet.node.claims.device_index import Allocated, DeviceIndex
 from devlet.node.claims.records import ClaimKey, DriverPart
 from devlet.objects.identifiers import ClaimName, ClaimUID, DeviceIdentity, DeviceName, DriverName, PodUID, PoolName
 from devlet.objects.types.claim import DeviceResult, PreparedDevice
-from devlet.state.claim_encoder import Encoder
-from devlet.state.claim_entry import ClaimEntry, by_name
+from devlet.state.claim_entry import ClaimEntry, Encoder, by_name
 
 __all__ = ["ClaimInfoCache", "identities", "parts"]
 
