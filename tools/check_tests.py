@@ -41,8 +41,8 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
         "watches",
     )
 } | {
-    f"node/claims/{module}.py": ("unit/node/claims/test_manager.py", "a part of the manager, seen through its door")
-    for module in ("desk", "preparing", "unpreparing")
+    f"node/claims/{module}.py": ("unit/node/claims/test_manager.py", "a part of the manager, tested through it")
+    for module in ("preparing",)
 }
 
 GENERATED = ("_pb2.py", "_pb2_grpc.py")

@@ -118,7 +118,9 @@ async def test_a_claim_that_got_other_devices_is_for_the_next_pod_when_the_one_b
     await node.allocate("train")
     await node.allocate("train", given(nic.name))
     await node.add_pod(claim_pod("next", "train"))
-    await node.until_failed("next", "ResourceClaim train got other devices while it is prepared with the ones before")
+    await node.until_failed(
+        "next", "ResourceClaim train was reallocated while still prepared with its previous devices"
+    )
     assert len(gpu.prepared) == 1 and not nic.prepared
     await node.delete("train")
     await node.until_phase("next", "Running")

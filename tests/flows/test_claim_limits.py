@@ -13,8 +13,7 @@ from devlet.node.claims.manager import CHECKPOINT
 from devlet.objects.documents import Document
 from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
 from devlet.objects.types.claim import PreparedDevice
-from devlet.state.claim_encoder import Encoder
-from devlet.state.claim_entry import ClaimEntry
+from devlet.state.claim_entry import ClaimEntry, Encoder
 from devlet.testing.fake_dra_driver import PREPARE, UNPREPARE, FakeDraDriver
 from tests.support.claim_node import ClaimNode, claim_pod, given
 from tests.support.small_disk import in_mount_namespace, on_small_disk

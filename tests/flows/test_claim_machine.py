@@ -502,7 +502,7 @@ class Machine(RuleBasedStateMachine):
         """Without being asked, unless a write has failed or a crash waits for the next one."""
 
         if not self.file.behind and not self.file.crash:
-            assert self.file.entries() == dict(self.manager._book)
+            assert self.file.entries() == dict(self.manager._cache)
 
     # The end
 
@@ -530,7 +530,7 @@ class Machine(RuleBasedStateMachine):
         try:
             await self.manager.prepare(each)
         except DevletError as e:
-            assert any(text in str(e) for text in ("old ResourceClaim with same name", "got other devices")) or (
+            assert any(text in str(e) for text in ("old ResourceClaim with same name", "was reallocated while")) or (
                 (uid in self.unreserved and "is not reserved" in str(e)) or self.is_for_an_old_claim(str(e))
             )
         else:

@@ -25,9 +25,9 @@ from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.facts import facts
 from devlet.kit.parts import running
 from devlet.objects.documents import Document
-from devlet.plugins import introduction
-from devlet.plugins.device_lists import ID_LENGTH
-from devlet.plugins.introduction import greeted
+from devlet.plugins import registration_client
+from devlet.plugins.devices import ID_LENGTH
+from devlet.plugins.registration_client import connected_client
 from devlet.sdk.device_plugin import PluginOptions
 from devlet.sdk.dra_driver import DraOptions
 from devlet.sdk.dra_services import DraService
@@ -39,7 +39,7 @@ __all__ = ["Place", "play", "published"]
 log = logging.getLogger(__name__)
 
 _LOOK = 0.1  # seconds between two looks
-_ASK = introduction.Settings(dial=1.0, get_info=1.0)
+_ASK = registration_client.Settings(dial=1.0, get_info=1.0)
 _REMOVE_TIMEOUT = 5.0  # seconds
 _END_IT = "end it, or play the cassette on another node"
 
@@ -128,8 +128,8 @@ def _sockets(registry: Path) -> list[Path]:
 
 async def _driver_on(socket: Path) -> str:
     try:
-        async with greeted(socket, _ASK) as greeting:
-            found = await greeting.introduction()
+        async with connected_client(socket, _ASK) as client:
+            found = await client.info()
     except DevletError:
         return ""  # nobody is there, or something else
     return found.name if found.type == DRA_PLUGIN else ""

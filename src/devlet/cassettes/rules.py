@@ -18,7 +18,7 @@ from devlet.objects.kind_rules import Rules, validate_create
 from devlet.objects.kinds import RESOURCE_SLICES
 from devlet.objects.schema.messages import message_of
 from devlet.objects.schema.shape import conform
-from devlet.plugins.device_lists import ID_LENGTH
+from devlet.plugins.devices import ID_LENGTH
 from devlet.runtime.cdi.spec import ContainerEdits, Spec
 from devlet.runtime.cdi.spec import Device as CdiDevice
 from devlet.runtime.cdi.validation import problems as spec_problems

@@ -9,7 +9,7 @@ from devlet.state import (
     claim_checkpoint,
     claim_salvage,
     device_checkpoint,
-    device_faults,
+    device_entry,
     device_salvage,
     health_file,
     health_salvage,
@@ -72,7 +72,7 @@ class DeviceManagerFormat:
         if isinstance(last, Damage):
             found = [*(d for d in damages if isinstance(d, Damage)), last]
             return Verdict(False, _damage_text(found), legible=any(damage.data for damage in found))
-        if faults := device_faults.sound(last).faults:
+        if faults := device_entry.validated(last).faults:
             return Verdict(False, f"{last.form}: damaged (content): {'; '.join(faults)}")
         has_checksum = last.form in (Form.V2, Form.V1)
         checksum = f"checksum {device_checkpoint.checksum(last)}" if has_checksum else "no checksum"

@@ -41,7 +41,7 @@ from devlet.node.topology import machine
 from devlet.node.topology.machine import Machine
 from devlet.node.topology.manager import TopologyManager
 from devlet.objects.identifiers import NodeName, PodUID
-from devlet.plugins import device_plugin, introduction, registration
+from devlet.plugins import device_plugin, registration, registration_client
 from devlet.plugins.device_plugin_handler import TYPE as DEVICE_PLUGIN
 from devlet.plugins.device_plugin_handler import DevicePluginHandler
 from devlet.plugins.dra_registry import TYPE as DRA_DRIVER
@@ -172,7 +172,7 @@ class NodeAgent:
             handlers,
             clock=clock,
             refusals=refusals,
-            settings=registration.Settings(greeting=introduction.Settings(below=config.root)),
+            settings=registration.Settings(client=registration_client.Settings(below=config.root)),
         )
         show_plugins(metrics, self.watcher.plugins)
         show_name(metrics, config.node_name)

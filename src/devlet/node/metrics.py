@@ -5,7 +5,7 @@ Whoever does something is handed a function from here to tell it to; nobody look
 from collections.abc import Callable, Iterable
 
 from devlet.kit.metrics import Registry
-from devlet.node.topology.metrics import NUMA_NODE
+from devlet.node.topology.manager import NUMA_NODE
 from devlet.objects.names import extended_resource_name
 from devlet.plugins.registration import WatchedPlugin
 

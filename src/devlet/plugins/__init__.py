@@ -1,1 +1,1 @@
-"""Our end of the plugin sockets. Protobuf and gRPC stop here; inside, plugins are values and plain calls."""
+"""The kubelet's end of the plugin sockets. Protobuf and gRPC stop here: callers see values and plain methods."""

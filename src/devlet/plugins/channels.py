@@ -1,9 +1,10 @@
-"""A gRPC connection to a plugin's unix socket: dialled before it is used, errors translated, stopped when left.
+"""A gRPC connection to a plugin's unix socket: connected on entry, closed on exit, with gRPC's errors translated.
 
-Messages go in and out as bytes: decoding is the caller's, who knows how large and how wrong they may be. This is the
-only place that sees gRPC's errors. What a newcomer gets wrong: grpc.aio raises `CancelledError` of its own, for closed
-channels and instead of the one that a cancel scope sent, which then does not know it and lets it pass. So nobody else
-awaits a call of gRPC, and every wait has a scope here, which is ended before the channel is closed.
+Messages are passed as bytes. The caller decodes them, because it knows how large and how wrong they may be.
+
+This is the only module that handles gRPC's errors and awaits gRPC's calls. grpc.aio raises `CancelledError` by itself,
+when a channel is closed and instead of the one that a cancel scope has sent; the scope does not recognise it and lets
+it pass. So every wait here has a scope of its own, which is cancelled before the channel is closed.
 """
 
 import logging
@@ -35,10 +36,10 @@ __all__ = ["Connection", "Observe", "connection", "dial_options", "listener_pid"
 
 Observe: TypeAlias = Callable[[str, str, float], None]  # method path, gRPC code as Go spells it, seconds
 
-# What a dead process or socket causes; every other status is the plugin's own answer.
+# Caused by a dead process or socket. Every other status is an answer of the plugin.
 _UNAVAILABLE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED}
-_RETRY = 0.02  # seconds between two tries to connect: a socket exists a moment before it is listened on
-_DETAILS_LIMIT = 2_000  # characters of a plugin's own error text
+_RETRY = 0.02  # seconds between two attempts to connect: a socket exists a moment before its server listens
+_DETAILS_LIMIT = 2_000  # characters of an error message of the plugin
 _CREDENTIALS = struct.Struct("iII")  # pid, uid, gid
 _CANCELED = "Canceled"
 _GO_NAMES = {
@@ -47,8 +48,8 @@ _GO_NAMES = {
 
 
 class Connection:
-    """What `connection` yields. `plugin` is how errors call it, `pid` who listens (None: not of this PID namespace).
-    `observe` hears how each unary call ended."""
+    """A connection, as yielded by `connection`. `plugin` is the name in errors, `pid` the process that listens (None if
+    it is in another PID namespace). `observe` is called after each unary call."""
 
     def __init__(
         self, plugin: str, path: Path, pid: int | None, channel: grpc.aio.Channel, observe: Observe | None = None
@@ -64,7 +65,7 @@ class Connection:
         self._left = anyio.Event()
 
     async def call(self, method: str, request: bytes, *, timeout: float) -> bytes:
-        """The answer of a unary method, given by its full path."""
+        """Call a unary method, given by its full path, and return the answer."""
         began, code = time.monotonic(), _CANCELED
         about = {"plugin": self.plugin, "method": _short(method)}
         try:
@@ -83,7 +84,7 @@ class Connection:
         return answer
 
     async def stream(self, method: str, request: bytes) -> AsyncGenerator[bytes, None]:
-        """The messages of a server-streaming method. Does not end by itself: the end of the stream is an error."""
+        """Yield the messages of a server-streaming method. The end of the stream is raised as an error."""
         with self._errors(method), self._waiting():
             open_stream: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self._channel.unary_stream(method)
             call = open_stream(request)
@@ -91,14 +92,14 @@ class Connection:
             while True:
                 with self._errors(method), self._waiting():
                     message = await call.read()
-                if not isinstance(message, bytes):  # the mark at the end
+                if not isinstance(message, bytes):  # grpc.aio.EOF
                     raise PluginUnavailable(self.plugin, f"{_short(method)} ended: the plugin closed the stream")
                 yield message
         finally:
             call.cancel()
 
     async def close(self) -> None:
-        """End what waits here, and refuse what comes. Done on exit."""
+        """Cancel the calls under way, and refuse new ones. Called on exit."""
         self._stopped = True
         for scope in self._waits:
             scope.cancel()
@@ -150,8 +151,10 @@ def _metadata() -> tuple[tuple[str, str], ...] | None:
 async def connection(
     plugin: str, path: Path, *, within: float, max_message: int, below: Path | None = None
 ) -> AsyncIterator[Connection]:
-    """Connected on entry, closed on exit; what still waits then gets `PluginUnavailable`. Dials until somebody listens
-    and speaks gRPC, for at most `within` seconds. What is not a socket, or leads out of `below`, fails at once."""
+    """Connect for the block. Calls that are under way at its end raise `PluginUnavailable`.
+
+    Wait at most `within` seconds for a gRPC server on the socket. A path that is not a socket, or that leads outside of
+    `below`, fails at once."""
     deadline = anyio.current_time() + within
     pid = await _listened(plugin, path, deadline, within, below)
     channel = grpc.aio.insecure_channel(target(path), options=dial_options(max_message, within))
@@ -160,7 +163,7 @@ async def connection(
         with anyio.CancelScope(deadline=deadline) as scope:
             await _ready(channel)
         if scope.cancelled_caught:
-            raise PluginUnavailable(plugin, f"{path}: somebody listens, but did not speak gRPC within {within:g} s")
+            raise PluginUnavailable(plugin, f"{path}: something listens, but did not speak gRPC within {within:g} s")
         yield dialled
     finally:
         with anyio.CancelScope(shield=True):
@@ -168,12 +171,13 @@ async def connection(
 
 
 def target(path: Path) -> str:
-    """The path as gRPC wants it. It decodes percent signs: unquoted, `..%2f` would lead out of a directory."""
+    """Return the path as a gRPC target. gRPC decodes percent signs: unquoted, `..%2f` would lead out of a directory."""
     return f"unix:{quote(os.fsencode(path))}"
 
 
 def listener_pid(path: Path) -> int | None:
-    """Who listens on a unix socket; None if that is not known (another PID namespace). OSError if nobody does."""
+    """Return the process that listens on a unix socket, or None if it is in another PID namespace. Raise OSError if
+    there is no listener."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
         probe.connect(os.fspath(path))
         raw = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -182,7 +186,7 @@ def listener_pid(path: Path) -> int | None:
 
 
 async def _ready(channel: grpc.aio.Channel) -> None:
-    """Looks instead of waiting for gRPC to tell: a wait that is given up is still under way after the channel's end."""
+    """Poll the state of the channel. An abandoned wait for gRPC's own notification would outlive the channel."""
     pause = 0.001
     while channel.get_state(try_to_connect=True) is not grpc.ChannelConnectivity.READY:
         await anyio.sleep(pause)
@@ -194,19 +198,24 @@ async def _listened(plugin: str, path: Path, deadline: float, within: float, bel
         try:
             _check_kind(plugin, path, below)
             return listener_pid(path)
-        except (ConnectionRefusedError, FileNotFoundError, BlockingIOError) as e:  # the last: its backlog is full
+        except (
+            ConnectionRefusedError,
+            FileNotFoundError,
+            BlockingIOError,
+        ) as e:  # the last one means that its backlog is full
             problem = e.strerror
         except OSError as e:
             raise PluginUnavailable(plugin, f"{path}: {e.strerror or e}") from e
         if anyio.current_time() + _RETRY > deadline:
-            raise PluginUnavailable(plugin, f"{path}: nobody listened within {within:g} s ({problem})")
+            raise PluginUnavailable(plugin, f"{path}: no listener within {within:g} s ({problem})")
         await anyio.sleep(_RETRY)
 
 
 def _check_kind(plugin: str, path: Path, below: Path | None) -> None:
-    """connect() tells neither from a socket without listener. A path that does not exist may still come to be."""
+    """Raise PluginUnavailable for a path that can never be connected; connect() does not tell. A missing path is
+    fine."""
     if "\0" in str(path):
-        raise PluginUnavailable(plugin, f"{str(path)!r}: a path has no zero bytes")
+        raise PluginUnavailable(plugin, f"{str(path)!r}: a path cannot contain zero bytes")
     if socket_paths.length(path) > socket_paths.MAX_BYTES:
         limit = f"a socket path has at most {socket_paths.MAX_BYTES} bytes"
         raise PluginUnavailable(plugin, f"{path}: {socket_paths.length(path)} bytes are too many, {limit}")
@@ -220,15 +229,18 @@ def _check_kind(plugin: str, path: Path, below: Path | None) -> None:
 
 
 def dial_options(max_message: int, within: float) -> list[tuple[str, Any]]:
-    """For a channel to a unix socket. `within` is the time of one try to connect."""
+    """Return the options of a channel to a unix socket. `within` is the timeout of one attempt to connect."""
     return [
         # The default for unix sockets is a path, which some servers refuse.
         ("grpc.default_authority", "localhost"),
-        # Shared ones would make a plugin that was restarted inherit the back-off of the dead one.
+        # With a shared pool, a restarted plugin would inherit the back-off of its predecessor.
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.initial_reconnect_backoff_ms", 50),
         ("grpc.max_reconnect_backoff_ms", 1_000),
-        ("grpc.min_reconnect_backoff_ms", max(int(within * 1_000), 1_000)),  # the time of one try, despite its name
+        (
+            "grpc.min_reconnect_backoff_ms",
+            max(int(within * 1_000), 1_000),
+        ),  # the timeout of one attempt, despite its name
         ("grpc.enable_retries", 0),
         ("grpc.enable_http_proxy", 0),
         ("grpc.max_receive_message_length", max_message),
@@ -250,7 +262,7 @@ def _kind(code: grpc.StatusCode) -> type[PluginError]:
 
 
 def _code(error: PluginError) -> str:
-    """Of the status that was translated; an error of our own is the end of the connection."""
+    """Return the code of the translated status. An error of our own means that the connection was closed."""
     cause = error.__cause__
     return _GO_NAMES[cause.code()] if isinstance(cause, grpc.aio.AioRpcError) else _CANCELED
 

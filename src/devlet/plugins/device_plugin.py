@@ -1,9 +1,10 @@
-"""A connected device plugin: the devices it reports and the calls we make to it.
+"""A connected device plugin: the devices it reports and the calls to it.
 
 Protobuf and the API versions stop here: callers see `Device`, `Grant`, plain ids and errors from `devlet.errors`.
-One object is one registered instance. It does not reconnect and retries nothing; whoever follows it decides.
+One object is one registered instance. It neither reconnects nor retries; its caller decides that.
 """
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -16,24 +17,45 @@ from google.protobuf.message import DecodeError, Message
 from msgspec import Struct
 
 from devlet.errors import PluginError, PluginRefused
+from devlet.kit.facts import facts
 from devlet.objects.identifiers import DeviceID, ResourceName
 from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.plugins import grants
 from devlet.plugins.channels import Connection, connection
-from devlet.plugins.device_lists import DeviceLists
-from devlet.plugins.devices import Device, Grant, Options
+from devlet.plugins.devices import (
+    DOCUMENTED_ID_LENGTH,
+    HEALTHY,
+    ID_LENGTH,
+    NUMA_NODES,
+    UNHEALTHY,
+    Device,
+    Grant,
+    Options,
+)
 from devlet.wire.deviceplugin_v1alpha import api_pb2 as pb_alpha
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 
-__all__ = ["Api", "DevicePlugin", "Offer", "Settings", "connected"]
+__all__ = [
+    "Api",
+    "DeviceLists",
+    "DevicePlugin",
+    "Offer",
+    "Settings",
+    "connected",
+]
+
+log = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Message)
 
-_IN_THREAD = 128 * 1024  # bytes of a list that takes long enough to decode to be felt
+_IN_THREAD = 128 * 1024  # bytes of a list that would block the event loop noticeably while it is decoded
+
+# Use the same string object for all: most of 50,000 devices have one of these.
+_HEALTH = {HEALTHY: HEALTHY, UNHEALTHY: UNHEALTHY}
 
 
 class Api(StrEnum):
-    """The version that a plugin registers with."""
+    """The API version with which a plugin registers."""
 
     V1BETA1 = "v1beta1"
     V1ALPHA2 = "v1alpha2"  # Kubernetes 1.9
@@ -57,15 +79,15 @@ class Settings:
     allocate: float = 30.0
     preferred: float = 10.0
     pre_start: float = 30.0
-    max_message: int = 64 << 20  # of a device list, above all
+    max_message: int = 64 << 20  # needed for device lists
     max_devices: int = 200_000
-    max_answer: int = 1 << 20  # to any other call
-    below: Path | None = None  # the only directory in which sockets are called; None: everywhere
+    max_answer: int = 1 << 20  # of any other answer
+    below: Path | None = None  # the only directory whose sockets are called; None: no restriction
 
 
 class DevicePlugin:
-    """Made by `connected`. `pid` is the listener's process, None if that is not known. Once the block of `connected` is
-    left, every call raises `PluginUnavailable`, also those under way."""
+    """Created by `connected`. `pid` is the process that listens, None if it is unknown. When the block of `connected`
+    ends, every call raises `PluginUnavailable`, including those under way."""
 
     def __init__(self, offer: Offer, connection: Connection, settings: Settings) -> None:
         self.offer = offer
@@ -76,8 +98,8 @@ class DevicePlugin:
         self._service = "/v1beta1.DevicePlugin" if offer.api is Api.V1BETA1 else "/deviceplugin.DevicePlugin"
 
     async def devices(self) -> AsyncGenerator[tuple[Device, ...], None]:
-        """The complete list each time the plugin sends one; no id twice. Never ends by itself: when the stream does,
-        that is `PluginUnavailable` (or `PluginRefused`, if the plugin said why). May be opened again."""
+        """Yield the complete list each time the plugin sends one, without repeated ids. The end of the stream raises
+        `PluginUnavailable`, or `PluginRefused` if the plugin gave a reason. The stream may be opened again."""
         lists = DeviceLists(self.offer.resource, self._settings.max_devices)
         async with aclosing(self._connection.stream(f"{self._service}/ListAndWatch", b"")) as messages:
             async for blob in messages:
@@ -87,7 +109,7 @@ class DevicePlugin:
                     yield await anyio.to_thread.run_sync(lists.decode, blob)
 
     async def allocate(self, ids: Sequence[DeviceID]) -> Grant:
-        """What a container gets along with these devices."""
+        """Return what a container gets with these devices."""
         timeout = self._settings.allocate
         match self.offer.api:
             case Api.V1BETA1:
@@ -96,7 +118,7 @@ class DevicePlugin:
                 if not answer.container_responses:
                     raise self._refused("its answer to Allocate has no container response")
                 return grants.from_message(answer.container_responses[0])
-            case Api.V1ALPHA2:  # its answer has the fields of what v1beta1 wraps
+            case Api.V1ALPHA2:  # its answer has the fields of a container response of v1beta1
                 old = pb_alpha.AllocateRequest(devicesIDs=ids)
                 return grants.from_message(await self._ask("Allocate", old, pb.ContainerAllocateResponse, timeout))
             case Api.V1ALPHA1:
@@ -106,8 +128,8 @@ class DevicePlugin:
     async def preferred(
         self, available: Sequence[DeviceID], must_include: Sequence[DeviceID], size: int
     ) -> tuple[DeviceID, ...]:
-        """Which `size` of the available devices, that include the others, suit the plugin best: as it says, unchecked.
-        Nothing from a plugin that has no preference, which is all that the old APIs know."""
+        """Return the `size` available devices that the plugin prefers, which should include the mandatory ones. The
+        answer is not checked. It is empty if the plugin has no preference, as always in the old APIs."""
         if self.offer.api is not Api.V1BETA1:
             return ()
         wanted = pb.ContainerPreferredAllocationRequest(
@@ -119,13 +141,14 @@ class DevicePlugin:
         return tuple(DeviceID(id) for response in answer.container_responses[:1] for id in response.deviceIDs)
 
     async def pre_start(self, ids: Sequence[DeviceID]) -> None:
-        """Tell the plugin that a container with these devices is about to start; the old APIs have no such call."""
+        """Notify the plugin that a container with these devices is about to start. The old APIs do not have this
+        call."""
         if self.offer.api is Api.V1BETA1:
             request = pb.PreStartContainerRequest(devices_ids=ids)
             await self._ask("PreStartContainer", request, pb.PreStartContainerResponse, self._settings.pre_start)
 
     async def ask_options(self) -> Options:
-        """Has been done when `connected` yields: see `options`."""
+        """Ask for the options. `connected` has already done so: see `options`."""
         if self.offer.api is not Api.V1BETA1:
             return Options()
         timeout = self._settings.options
@@ -148,7 +171,7 @@ class DevicePlugin:
 
 @asynccontextmanager
 async def connected(offer: Offer, settings: Settings = Settings()) -> AsyncIterator[DevicePlugin]:
-    """Dial the plugin and ask for its options; both done on entry, or `PluginError` says which failed."""
+    """Connect to the plugin for the block, and ask for its options. Raise `PluginError` if one of the two fails."""
     async with AsyncExitStack() as stack:
         dial = connection(
             offer.resource,
@@ -174,7 +197,7 @@ def _explained(what: str) -> Iterator[None]:
 
 
 def _merged(specs: Iterable[pb_alpha.DeviceRuntimeSpec]) -> Grant:
-    """One grant of the grants for each device. Where they contradict each other the first counts."""
+    """Merge the grants for single devices into one. If they conflict, the first one counts."""
     env: dict[str, str] = {}
     mounts: dict[str, Mount] = {}
     nodes: dict[str, DeviceNode] = {}
@@ -186,3 +209,64 @@ def _merged(specs: Iterable[pb_alpha.DeviceRuntimeSpec]) -> Grant:
         for node in grants.device_nodes(spec.devices):
             nodes.setdefault(node.container_path, node)
     return Grant(env=dict(sorted(env.items())), mounts=tuple(mounts.values()), devices=tuple(nodes.values()))
+
+
+class DeviceLists:
+    """Decodes and checks the lists of one plugin.
+
+    All API versions send the same messages, the old ones without topology. A list is accepted or refused as a whole,
+    since a plugin that sends an empty id may have meant anything. Only harmless errors are ignored: a repeated id (the
+    last entry counts) and NUMA nodes that no machine has. Each kind of ignored error is logged once.
+    """
+
+    def __init__(self, resource: ResourceName, max_devices: int) -> None:
+        self._resource = resource
+        self._max_devices = max_devices
+        self._mentioned: set[str] = set()
+
+    def decode(self, blob: bytes) -> tuple[Device, ...]:
+        """Raise `PluginRefused` if the list cannot be decoded or is invalid. This takes a few µs per device: decode
+        long lists in a thread."""
+        try:
+            message = pb.ListAndWatchResponse.FromString(blob)
+        except DecodeError as e:
+            raise self._refused(f"cannot be decoded: {e}") from e
+        listed = message.devices
+        if len(listed) > self._max_devices:
+            raise self._refused(f"has {len(listed)} devices, more than the {self._max_devices} that are accepted")
+        devices = {device.id: device for device in map(self._device, listed)}
+        if len(devices) < len(listed):
+            self._mention("device listed more than once; the last entry counts", count=len(listed) - len(devices))
+        return tuple(devices.values())
+
+    def _device(self, message: pb.Device) -> Device:
+        id, health = message.ID, message.health
+        if not id:
+            raise self._refused("has a device without id")
+        if len(id) > DOCUMENTED_ID_LENGTH:
+            self._check_long(id)
+        nodes = self._nodes(message.topology) if message.HasField("topology") else ()
+        return Device(DeviceID(id), _HEALTH.get(health, health), nodes)
+
+    def _check_long(self, id: str) -> None:
+        size = len(id.encode())
+        if size > ID_LENGTH:
+            raise self._refused(f"has a device whose id has {size} bytes, more than {ID_LENGTH}: {id[:63]}…")
+        self._mention("device id longer than the documented 63 characters", deviceID=id)
+
+    def _nodes(self, topology: pb.TopologyInfo) -> tuple[int, ...]:
+        given = [node.ID for node in topology.nodes]
+        if len(given) == 1 and 0 <= given[0] < NUMA_NODES:
+            return (given[0],)
+        nodes = sorted({node for node in given if 0 <= node < NUMA_NODES})
+        if any(not 0 <= node < NUMA_NODES for node in given):
+            self._mention("NUMA nodes outside of 0 to 63 ignored", nodes=given[:NUMA_NODES])
+        return tuple(nodes)
+
+    def _mention(self, text: str, **values: object) -> None:
+        if text not in self._mentioned:
+            self._mentioned.add(text)
+            log.warning(text, extra=facts(resourceName=self._resource, **values))
+
+    def _refused(self, problem: str) -> PluginRefused:
+        return PluginRefused(self._resource, f"its device list {problem}")

@@ -1,19 +1,22 @@
-"""Device plugins that register through the registry directory: how the watcher hands them to the device manager.
+"""Hand device plugins that register through the registry directory to the device manager.
 
-Their name is the resource that they serve. This path knows v1beta1 only; older plugins use the Registration service.
+Their name is the resource that they serve. Only v1beta1 is registered this way; older plugins use the Registration
+service. In both cases the resource must be an extended one: `domain/name` outside of kubernetes.io.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from devlet.errors import InvalidInput
 from devlet.objects.identifiers import ResourceName
-from devlet.plugins import resource_names
+from devlet.objects.names import extended_resource_name
 from devlet.plugins.device_plugin import Api, Offer
 
-__all__ = ["TYPE", "DevicePluginHandler"]
+__all__ = ["TYPE", "DevicePluginHandler", "check_resource_name"]
 
-TYPE = "DevicePlugin"  # as plugins call themselves
+TYPE = "DevicePlugin"  # the type that plugins report
+_SHOWN = 300  # characters of a wrong name
 
 
 class DevicePluginHandler:
@@ -28,7 +31,7 @@ class DevicePluginHandler:
             listed = " ".join(versions)
             raise InvalidInput(f"manager version, {Api.V1BETA1}, is not among plugin supported versions [{listed}]")
         try:
-            resource_names.check(name)
+            check_resource_name(name)
         except InvalidInput as e:
             raise InvalidInput(f"invalid name of device plugin socket: {e}") from None
 
@@ -37,3 +40,9 @@ class DevicePluginHandler:
 
     async def deregister(self, name: str, endpoint: Path) -> None:
         self._deregister(Offer(ResourceName(name), endpoint))
+
+
+def check_resource_name(name: str) -> None:
+    """Raise `InvalidInput` if a device plugin may not register this resource."""
+    if extended_resource_name(name):
+        raise InvalidInput(f"the ResourceName {json.dumps(name[:_SHOWN], ensure_ascii=False)} is invalid")

@@ -1,4 +1,4 @@
-"""What device plugins say, as values: the devices they have and what a container gets with them."""
+"""The answers of device plugins as values: their devices, and what a container gets with them."""
 
 from collections.abc import Mapping
 
@@ -7,14 +7,27 @@ from msgspec import Struct
 from devlet.objects.identifiers import DeviceID
 from devlet.objects.types.edits import DeviceNode, Mount
 
-__all__ = ["HEALTHY", "UNHEALTHY", "Device", "Grant", "Options"]
+__all__ = [
+    "DOCUMENTED_ID_LENGTH",
+    "HEALTHY",
+    "ID_LENGTH",
+    "NUMA_NODES",
+    "UNHEALTHY",
+    "Device",
+    "Grant",
+    "Options",
+]
 
-HEALTHY = "Healthy"  # anything else is not
+HEALTHY = "Healthy"  # any other health means unhealthy
 UNHEALTHY = "Unhealthy"
+
+DOCUMENTED_ID_LENGTH = 63  # not enforced by kubelets, so plugins exceed it
+ID_LENGTH = 1_024  # bytes; a list with a longer id is refused
+NUMA_NODES = 64
 
 
 class Device(Struct, frozen=True, gc=False):
-    """One device of a resource. `nodes` are the NUMA nodes it is near to; none means that it does not matter."""
+    """One device of a resource. `nodes` are its NUMA nodes; it has none if all nodes are equally good."""
 
     id: DeviceID
     health: str = HEALTHY
@@ -26,15 +39,15 @@ class Device(Struct, frozen=True, gc=False):
 
 
 class Options(Struct, frozen=True, gc=False):
-    """Which of the optional calls a plugin wants."""
+    """The optional calls that a plugin supports."""
 
     pre_start: bool = False
     preferred_allocation: bool = False
 
 
 class Grant(Struct, frozen=True):
-    """What a plugin has a container given along with its devices: the answer to Allocate. CDI devices are names
-    such as `vendor.com/class=name`."""
+    """What a container gets with its devices: the answer of a plugin to Allocate. CDI devices are names such as
+    `vendor.com/class=name`."""
 
     env: Mapping[str, str] = {}
     mounts: tuple[Mount, ...] = ()

@@ -1,4 +1,4 @@
-"""DRA drivers as values: which services they have, what they are asked, what they answer. Pure."""
+"""DRA drivers as values: their services, the requests to them, and their answers. Pure."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -12,8 +12,8 @@ __all__ = ["ClaimProblem", "ClaimRef", "DeviceReport", "DriverRecord", "HealthSe
 
 
 class Service(StrEnum):
-    """How devlet calls a driver, by the API version. The first three are also what a driver advertises; the others
-    cannot be told apart by that and come from the configuration."""
+    """The API version in which devlet calls a driver. Drivers advertise the first three. The others cannot be told from
+    what a driver advertises, and are configured."""
 
     V1 = "v1"
     V1BETA1 = "v1beta1"
@@ -24,19 +24,19 @@ class Service(StrEnum):
 
     @property
     def is_legacy(self) -> bool:
-        """It answers with names of CDI devices alone."""
+        """Return True if answers contain only the names of CDI devices."""
         return self in (Service.V1ALPHA3, Service.V1ALPHA2, Service.V1ALPHA1)
 
 
 class HealthService(StrEnum):
-    """As it is advertised, and as it is called on the wire."""
+    """The health service of a driver, as it is advertised and as it is named on the wire."""
 
     V1 = "v1.DRAResourceHealth"
     V1ALPHA1 = "v1alpha1.DRAResourceHealth"
 
 
 class ClaimRef(Struct, frozen=True):
-    """A claim as drivers are told of it. `cdi_devices` is what v1alpha1 wants to hear again when it unprepares."""
+    """A claim in a request to a driver. `cdi_devices` is sent only to unprepare with v1alpha1."""
 
     namespace: str
     name: ClaimName
@@ -45,14 +45,14 @@ class ClaimRef(Struct, frozen=True):
 
 
 class ClaimProblem(Struct, frozen=True):
-    """Why a driver did not do for one claim what it did, maybe, for others."""
+    """Why a driver failed to prepare or unprepare one claim. The other claims of the call may have succeeded."""
 
     message: str
 
 
 class DeviceReport(Struct, frozen=True):
-    """How a device is, as its driver says. `health` is Healthy, Unhealthy or Unknown; `timeout` is in seconds and 0 if
-    the driver gave none, or none that makes sense."""
+    """The health of a device as its driver reports it. `health` is Healthy, Unhealthy or Unknown. `timeout` is in
+    seconds, and 0 if the driver specified none or an invalid one."""
 
     pool: str
     device: str
@@ -62,8 +62,8 @@ class DeviceReport(Struct, frozen=True):
 
 
 class DriverRecord(Struct, frozen=True):
-    """One registered instance of a driver. `since` is when it was connected, or lost if it is not. `message` says why
-    it is not connected."""
+    """One registered instance of a driver. `since` is when it was connected, or disconnected if it is not connected.
+    `message` says why it is not connected."""
 
     driver: DriverName
     endpoint: Path
@@ -73,5 +73,5 @@ class DriverRecord(Struct, frozen=True):
     registered: datetime
     connected: bool
     since: datetime
-    preferred: bool  # the one of its driver that is called
+    preferred: bool  # the instance of its driver that is called
     message: str = ""

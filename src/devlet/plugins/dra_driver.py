@@ -1,8 +1,8 @@
-"""One instance of a DRA driver: the calls that we make to it, and the health that it reports.
+"""One instance of a DRA driver: the calls to it, and the health that it reports.
 
 Protobuf and the API versions stop here: callers see claims, devices and errors from `devlet.errors`. Nothing is
-retried, with one exception: a driver that does not have the service that it advertised is asked for its next one, which
-is remembered if it has that. A driver is registered whether it is connected or not; see `kept_connection`.
+retried, with one exception: if a driver does not implement a service that it advertised, its next one is called, and
+used from then on if that succeeds. A driver is registered whether it is connected or not; see `kept_connection`.
 """
 
 import logging
@@ -31,7 +31,7 @@ __all__ = ["DraDriver", "Offer", "Settings"]
 log = logging.getLogger(__name__)
 
 _ADVICE = "; if the driver is for Kubernetes 1.30 or earlier, set its API in `legacyDrivers` of the configuration"
-_IN_THREAD = 128 * 1024  # bytes of a message that takes long enough to decode to be felt
+_IN_THREAD = 128 * 1024  # bytes of a message that would block the event loop noticeably while it is decoded
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a driver registers. `services` are those that it may be called with, in the order to try them."""
+    """What a driver registers. `services` are the ones to call, in the order in which they are tried."""
 
     driver: DriverName
     endpoint: Path
@@ -57,7 +57,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class _Verb(Generic[T]):
-    """A method, whatever the version. T is what is heard of each claim."""
+    """A method in all API versions. T is the result for each claim."""
 
     path: Callable[[Service], str]
     encode: Callable[[Service, Sequence[ClaimRef]], bytes]
@@ -74,8 +74,8 @@ _UNPREPARE: _Verb[ClaimProblem | None] = _Verb(
 
 
 class DraDriver:
-    """`service` is the one in use. It dials while `run` runs; once that has ended, every call raises
-    `PluginUnavailable`. `on_change` is called when it gets connected or is lost."""
+    """`service` is the one in use. The driver is dialled while `run` runs; after that, every call raises
+    `PluginUnavailable`. `on_change` is called when it is connected or disconnected."""
 
     def __init__(
         self,
@@ -107,16 +107,16 @@ class DraDriver:
         await self._connection.keep()
 
     async def prepare(self, claims: Sequence[ClaimRef]) -> Prepared:
-        """The devices of each claim, or why there are none. `PluginError` if the call as a whole came to nothing."""
+        """Return the devices of each claim, or why it failed. Raise `PluginError` if the whole call failed."""
         return await self._ask(_PREPARE, claims)
 
     async def unprepare(self, claims: Sequence[ClaimRef]) -> Unprepared:
-        """For each claim what is wrong, or None. `PluginError` if the call as a whole came to nothing."""
+        """Return None for each claim, or why it failed. Raise `PluginError` if the whole call failed."""
         return await self._ask(_UNPREPARE, claims)
 
     async def health(self) -> AsyncGenerator[tuple[DeviceReport, ...], None]:
-        """The complete list each time the driver sends one. Never ends by itself: that is `PluginUnavailable`, or
-        `PluginRefused`. `PluginUnimplemented` means that the driver has nothing to say and need not be asked again."""
+        """Yield the complete list each time the driver sends one. The end of the stream raises `PluginUnavailable` or
+        `PluginRefused`. `PluginUnimplemented` means that the driver does not report health and is not called again."""
         if self.health_service is None:
             raise PluginUnimplemented(self.name, "it advertises no health service")
         path = dra_services.health_path(self.health_service)
@@ -124,7 +124,7 @@ class DraDriver:
             async for blob in messages:
                 listed, dropped = await self._decoded(path, blob, partial(dra_messages.reports, blob))
                 if dropped:
-                    log.debug("health of devices without a name ignored", extra=facts(driver=self.name, count=dropped))
+                    log.debug("health of unnamed devices ignored", extra=facts(driver=self.name, count=dropped))
                 yield listed
 
     def record(self, *, preferred: bool) -> DriverRecord:
@@ -158,7 +158,7 @@ class DraDriver:
 
     @property
     def _advice(self) -> str:
-        """What to do about a driver that does not say which API it has, and is not in the configuration."""
+        """Return advice about a driver that neither advertises its API nor is configured."""
         is_tried = len(self.offer.services) > 1 and dra_services.names_no_service(self.offer.advertised)
         return _ADVICE if is_tried else ""
 
@@ -189,11 +189,13 @@ class DraDriver:
 
     def _remember(self, service: Service) -> None:
         if service is not self.service:
-            log.info("DRA driver has another service than it prefers", extra=facts(driver=self.name, service=service))
+            log.info(
+                "DRA driver does not implement its preferred service", extra=facts(driver=self.name, service=service)
+            )
             self.service = service
 
     def _changed(self) -> None:
         self.since = self._clock.now()
-        text = "DRA driver connected" if self.is_connected else "DRA driver not connected any more"
+        text = "DRA driver connected" if self.is_connected else "DRA driver disconnected"
         log.info(text, extra=facts(driver=self.name, socket=self.endpoint))
         self._on_change()

@@ -1,8 +1,8 @@
-"""The messages of the DRA services as bytes, in all API versions. Pure.
+"""Encode and decode the messages of the DRA services, in all API versions. Pure.
 
-Only what would hurt by its form is refused here: what cannot be decoded, is too much, or was not asked for. Whether
-names make sense is for whoever knows the claim. Lists without entries are None, not empty: that is how they stand in
-the checkpoint. What makes a whole answer void is a `ValueError`; what is wrong with one claim is the claim's problem.
+Answers are refused here only because of their form: if they cannot be decoded, are too large, or contain a claim that
+was not requested. The claim manager checks the names. Lists without entries are None, not empty, as in the checkpoint.
+A problem with the whole answer is a `ValueError`; a problem with one claim is its `ClaimProblem`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,16 +35,16 @@ __all__ = [
 ]
 
 MAX_ENTRIES = 10_000  # devices of a claim, and names in a list of a device
-MAX_TEXT = 4_096  # characters of one name; an error is cut there
+MAX_TEXT = 4_096  # characters of one name; longer errors are cut
 MAX_REPORTS = 100_000  # devices in one report on their health
-MAX_TIMEOUT = 365 * 86_400.0  # seconds; a driver that says more means "forever"
+MAX_TIMEOUT = 365 * 86_400.0  # seconds; a longer time means "forever"
 
 Prepared: TypeAlias = dict[ClaimUID, tuple[PreparedDevice, ...] | ClaimProblem]
 Unprepared: TypeAlias = dict[ClaimUID, ClaimProblem | None]
 
 _HEALTH = {int(pb_health.HEALTHY): "Healthy", int(pb_health.UNHEALTHY): "Unhealthy"}
 _SKIPPED = ClaimProblem("the driver skipped this claim: its answer has no entry for it")
-_SHOWN = 100  # characters of a name that nobody knows
+_SHOWN = 100  # characters of an unknown name
 
 
 class _Answer(Protocol):
@@ -57,7 +57,7 @@ A = TypeVar("A", bound=_Answer)
 
 
 def prepare_request(service: Service, claims: Sequence[ClaimRef]) -> bytes:
-    """Only the first claim, where the service takes no more."""
+    """Encode the request. Use only the first claim if the service takes one at a time."""
     match service:
         case Service.V1ALPHA2 | Service.V1ALPHA1:  # the same fields
             return _single(claims[0])
@@ -66,7 +66,7 @@ def prepare_request(service: Service, claims: Sequence[ClaimRef]) -> bytes:
 
 
 def unprepare_request(service: Service, claims: Sequence[ClaimRef]) -> bytes:
-    """Only the first claim, where the service takes no more."""
+    """Encode the request. Use only the first claim if the service takes one at a time."""
     match service:
         case Service.V1ALPHA1:
             claim = claims[0]
@@ -80,7 +80,8 @@ def unprepare_request(service: Service, claims: Sequence[ClaimRef]) -> bytes:
 
 
 def prepared(service: Service, blob: bytes, asked: Sequence[ClaimRef]) -> Prepared:
-    """An entry for every claim that was asked about. `ValueError` for one that was not, and what cannot be decoded."""
+    """Return a result for every requested claim. Raise `ValueError` if the answer cannot be decoded or contains other
+    claims."""
     match service:
         case Service.V1:
             return _by_claim(_decoded(pb.NodePrepareResourcesResponse, blob).claims, asked, _with_shares)
@@ -94,7 +95,7 @@ def prepared(service: Service, blob: bytes, asked: Sequence[ClaimRef]) -> Prepar
 
 
 def unprepared(service: Service, blob: bytes, asked: Sequence[ClaimRef]) -> Unprepared:
-    """As `prepared`; None where nothing is wrong."""
+    """Return None for every requested claim, or its problem. Raise `ValueError` as `prepared` does."""
     match service:
         case Service.V1ALPHA2 | Service.V1ALPHA1:
             _decoded(pb_v1alpha2.NodeUnprepareResourceResponse, blob)
@@ -106,7 +107,7 @@ def unprepared(service: Service, blob: bytes, asked: Sequence[ClaimRef]) -> Unpr
 
 
 def reports(blob: bytes) -> tuple[tuple[DeviceReport, ...], int]:
-    """What a driver says of its devices, and how many entries were dropped because they do not say of which."""
+    """Return what a driver reports about its devices, and how many unnamed entries were dropped."""
     listed = _decoded(pb_health.NodeWatchResourcesResponse, blob).devices
     if len(listed) > MAX_REPORTS:
         raise ValueError(f"has {len(listed)} devices, more than the {MAX_REPORTS} that are accepted")
@@ -121,7 +122,7 @@ def _single(claim: ClaimRef) -> bytes:
 
 
 def _listed(claims: Sequence[ClaimRef]) -> bytes:
-    """The same bytes for both methods, from v1alpha3 to v1: there is no resource handle any more."""
+    """Encode the request of both methods, which is the same from v1alpha3 to v1: without resource handles."""
     listed = [pb.Claim(namespace=claim.namespace, uid=claim.uid, name=claim.name) for claim in claims]
     return pb.NodePrepareResourcesRequest(claims=listed).SerializeToString()
 
@@ -193,7 +194,7 @@ def _without_shares(answer: pb_v1beta1.NodePrepareResourceResponse) -> tuple[Pre
 def _nameless(
     answer: pb_v1alpha3.NodePrepareResourceResponse | pb_v1alpha2.NodePrepareResourceResponse,
 ) -> tuple[PreparedDevice, ...]:
-    """The old APIs do not say which devices these are."""
+    """Return one unnamed device: the old APIs do not say which devices these are."""
     names = _names(answer.cdi_devices)
     return (PreparedDevice(pool="", device="", cdi_devices=names),) if names else ()
 

@@ -1,8 +1,8 @@
 """The registered DRA drivers: every instance, in the order of registration, and which of them is called.
 
-The registry directory's watcher registers and deregisters; being connected is another matter. A driver's registrar and
-its service may be two processes, of which either restarts alone: an instance whose service is not there, or not yet, or
-not any more, stays registered and is dialled all the time.
+The watcher of the registry directory registers and deregisters them. Whether an instance is connected is independent of
+that: the registrar and the service of a driver may be two processes, and each may restart alone. An instance whose
+service is not available stays registered and is dialled continuously.
 """
 
 import logging
@@ -17,11 +17,12 @@ from anyio import CancelScope
 from anyio.abc import TaskGroup, TaskStatus
 
 from devlet.errors import InvalidInput, PluginUnavailable, Unavailable
+from devlet.kit.changes import Changes
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects import names
 from devlet.objects.identifiers import DriverName
-from devlet.plugins import dra_services, socket_files
+from devlet.plugins import dra_services, endpoints
 from devlet.plugins.dra import DriverRecord, Service
 from devlet.plugins.dra_driver import DraDriver, Offer, Settings
 
@@ -29,7 +30,7 @@ __all__ = ["TYPE", "DraRegistry"]
 
 log = logging.getLogger(__name__)
 
-TYPE = "DRAPlugin"  # as plugins call themselves
+TYPE = "DRAPlugin"  # the type that plugins report
 
 Observe = Callable[[DriverName, str, str, float], None]
 
@@ -42,9 +43,8 @@ class _Instance:
 
 
 class DraRegistry:
-    """A `devlet.plugins.registration.Handler`. `legacy` names the drivers whose API cannot be told by what they
-    advertise. `observe` hears of each unary call: driver, method path, gRPC code as Go spells it, seconds. `version`
-    grows whenever an instance comes, goes, gets connected or is lost."""
+    """A `devlet.plugins.registration.Handler`. `legacy` has the API versions of drivers that do not advertise theirs.
+    `observe` is called after each unary call: driver, method path, gRPC code as Go spells it, seconds."""
 
     def __init__(
         self,
@@ -54,17 +54,21 @@ class DraRegistry:
         legacy: Mapping[DriverName, Service] = MappingProxyType({}),
         observe: Observe = lambda driver, method, code, seconds: None,
     ) -> None:
-        self.version = 0
+        self._changes = Changes()
         self._clock = clock
         self._settings = settings
         self._legacy = legacy
         self._observe = observe
         self._instances: list[_Instance] = []
         self._tasks: TaskGroup | None = None
-        self._grown = anyio.Event()
+
+    @property
+    def version(self) -> int:
+        """A number that grows whenever an instance is registered, deregistered, connected or lost."""
+        return self._changes.version
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Drivers can be registered while it runs. At its end all connections are closed."""
+        """Run until cancelled, then close all connections. Drivers can be registered while it runs."""
         try:
             async with anyio.create_task_group() as self._tasks:
                 task_status.started()
@@ -77,32 +81,32 @@ class DraRegistry:
         self._offer(name, endpoint, versions)
 
     async def register(self, name: str, endpoint: Path, versions: Sequence[str]) -> None:
-        """Does not wait for the service: it may come later."""
+        """Register an instance. Its service need not be available yet."""
         offer = self._offer(name, endpoint, versions)
         if self._found(name, endpoint):
             raise InvalidInput(f"DRA driver {name}: endpoint {endpoint} already registered")
         if self._tasks is None:
             raise Unavailable(f"DRA driver {name} cannot be registered: devlet is starting or stopping")
         observe = partial(self._observe, offer.driver)
-        driver = DraDriver(offer, self._clock, self._settings, on_change=self._grow, observe=observe)
+        driver = DraDriver(offer, self._clock, self._settings, on_change=self._changes.notify, observe=observe)
         instance = _Instance(driver)
         self._instances.append(instance)
         self._tasks.start_soon(self._keep, instance)
         log.info("DRA driver registered", extra=facts(driver=name, socket=endpoint, service=driver.service))
-        self._grow()
+        self._changes.notify()
 
     async def deregister(self, name: str, endpoint: Path) -> None:
-        """Its connection is closed when this returns. One that is not registered is no error."""
+        """Deregister an instance and close its connection. Do nothing if it is not registered."""
         if (instance := self._found(name, endpoint)) is None:
             return
         self._instances.remove(instance)
         instance.scope.cancel()
         log.info("DRA driver deregistered", extra=facts(driver=name, socket=endpoint))
-        self._grow()
+        self._changes.notify()
         await instance.ended.wait()
 
     def pick(self, name: DriverName) -> DraDriver:
-        """The instance to call: of those that are connected the newest, else the newest. Ask anew for each call."""
+        """Return the instance to call: the newest connected one, or else the newest. Call this before each call."""
         if not name:
             raise PluginUnavailable(name, "driver name is empty")
         newest_first = self._of(name)[::-1]
@@ -111,21 +115,19 @@ class DraRegistry:
         return next((driver for driver in newest_first if driver.is_connected), newest_first[0])
 
     def instances(self) -> list[DraDriver]:
-        """In the order of registration."""
+        """Return the instances in the order of registration."""
         return [instance.driver for instance in self._instances]
 
     def is_usable(self, name: DriverName) -> bool:
-        """One instance is connected."""
+        """Return True if an instance is connected."""
         return any(driver.is_connected for driver in self._of(name))
 
     def records(self) -> list[DriverRecord]:
         return [driver.record(preferred=self.pick(driver.name) is driver) for driver in self.instances()]
 
     async def changed(self, since: int) -> int:
-        """The version, as soon as it is greater than `since`."""
-        while self.version <= since:
-            await self._grown.wait()
-        return self.version
+        """Wait until the version is greater than `since`, and return it."""
+        return await self._changes.after(since)
 
     async def _keep(self, instance: _Instance) -> None:
         try:
@@ -137,7 +139,7 @@ class DraRegistry:
     def _offer(self, name: str, endpoint: Path, versions: Sequence[str]) -> Offer:
         _check_name(name)
         driver = DriverName(name)
-        if refusal := socket_files.refusal(endpoint, self._settings.connection.below):
+        if refusal := endpoints.refusal(endpoint, self._settings.connection.below):
             raise InvalidInput(f"DRA driver {name}: the endpoint {endpoint} {refusal}")
         try:
             services = dra_services.choose(versions, self._legacy.get(driver))
@@ -146,7 +148,7 @@ class DraRegistry:
         return Offer(driver, endpoint, tuple(versions), services, dra_services.health(versions))
 
     def _found(self, name: str, endpoint: Path) -> _Instance | None:
-        """Two drivers may name the same endpoint."""
+        """Find an instance by name and endpoint: two drivers may have the same endpoint."""
         for instance in self._instances:
             if instance.driver.name == name and instance.driver.endpoint == endpoint:
                 return instance
@@ -154,11 +156,6 @@ class DraRegistry:
 
     def _of(self, name: DriverName) -> list[DraDriver]:
         return [instance.driver for instance in self._instances if instance.driver.name == name]
-
-    def _grow(self) -> None:
-        self.version += 1
-        self._grown.set()
-        self._grown = anyio.Event()
 
 
 def _check_name(name: str) -> None:

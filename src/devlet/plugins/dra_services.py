@@ -1,8 +1,8 @@
-"""Which services of a DRA driver devlet calls, and what they are called on the wire. Pure.
+"""Choose the services of a DRA driver to call, and their names on the wire. Pure.
 
-What a driver advertises is not the name of a gRPC service: `v1alpha3.NodeService` stands for `v1alpha3.Node`, with the
-messages of v1alpha4. A driver advertises in its own order; the choice goes by ours, the newest first. Drivers up to
-Kubernetes 1.33 may advertise a bare version such as `1.0.0`: the first call finds out which service they have.
+The advertised name is not always the name of the gRPC service: `v1alpha3.NodeService` stands for `v1alpha3.Node`, with
+the messages of v1alpha4. The newest service is chosen, whatever the order in which the driver advertises them. Drivers
+up to Kubernetes 1.33 may advertise a bare version such as `1.0.0`: the first call finds out which service they have.
 """
 
 import re
@@ -31,7 +31,7 @@ _ADVERTISED = {
 _ON_THE_WIRE = {
     Service.V1: "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin",
     Service.V1BETA1: "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin",
-    Service.V1ALPHA4: "v1alpha3.Node",  # its package kept the name of the version before
+    Service.V1ALPHA4: "v1alpha3.Node",  # its package kept the name of the previous version
     Service.V1ALPHA3: "v1alpha3.Node",
     Service.V1ALPHA2: "v1alpha2.Node",
     Service.V1ALPHA1: "v1alpha1.Node",
@@ -41,8 +41,8 @@ _bare_version = re.compile(r"v?[0-9]{1,9}(\.[0-9]{1,9}){0,2}").fullmatch  # as i
 
 
 def choose(versions: Sequence[str], legacy: Service | None = None) -> tuple[Service, ...]:
-    """The services to call, in the order to try them; at least one. `legacy` is what the configuration says of this
-    driver: then nothing else is tried. `InvalidInput` if there is nothing to call."""
+    """Return the services to call, in the order in which they are tried. `legacy` is the configured API of this driver:
+    nothing else is tried then. Raise `InvalidInput` if there is no service to call."""
     if not versions:
         raise InvalidInput("the list of supported versions is empty: a DRA driver must name the services that it has")
     if legacy is not None:
@@ -65,12 +65,12 @@ def health(versions: Sequence[str]) -> HealthService | None:
 
 
 def on_the_wire(service: Service) -> str:
-    """The gRPC service's name."""
+    """Return the name of the gRPC service."""
     return _ON_THE_WIRE[service]
 
 
 def prepare_path(service: Service) -> str:
-    """The full path of the gRPC method."""
+    """Return the full path of the gRPC method."""
     return f"/{_ON_THE_WIRE[service]}/NodePrepareResource{_plural(service)}"
 
 
@@ -83,7 +83,7 @@ def health_path(service: HealthService) -> str:
 
 
 def takes_one_claim(service: Service) -> bool:
-    """One claim per call; the others take a list."""
+    """Return True if the service takes one claim per call, and not a list."""
     return service in _ONE_CLAIM
 
 

@@ -1,18 +1,24 @@
-"""Where a plugin serves that announces an absolute path: always below our root, or it is refused.
+"""Find and check the socket of a plugin that announces an absolute path. It must be below our root.
 
-The path is one of the plugin's own mount namespace. Under `devlet exec`, /var/lib/kubelet is our root for the plugin,
-and for us it is that of a kubelet on this host, perhaps with a driver of the same name. In a container, the path may
-be one that only the host knows. So a path that leads below our root as it stands is taken, as a kubelet would; any
-other is looked up in the mounts of the process that announced it.
+The path is in the plugin's own mount namespace. Under `devlet exec`, /var/lib/kubelet is our root for the plugin, but
+for us it belongs to a kubelet on this host, perhaps with a driver of the same name. In a container, the path may exist
+only on the host. So a path that leads below our root is used unchanged, as a kubelet would; any other is looked up in
+the mounts of the process that announced it.
+
+A driver may register before its service listens, so nothing has to exist at the path. What exists must be a socket of
+root or of our own user; otherwise any user of the machine could take over a driver's name.
 """
 
+import os
+import stat
 from pathlib import Path
 
 from devlet.errors import InvalidInput
-from devlet.kit import mount_table
+from devlet.kit import mount_table, socket_paths
+from devlet.kit.kept_files import kind
 from devlet.kit.mount_table import MountTable
 
-__all__ = ["locate", "mapped", "outside"]
+__all__ = ["locate", "mapped", "outside", "refusal"]
 
 _KUBELET_ROOT = Path("/var/lib/kubelet")
 
@@ -49,3 +55,27 @@ def outside(path: Path, root: Path) -> str:
         return ""
     where = "is" if leads_to == path else f"leads to {leads_to}, which is"
     return f"{where} outside of devlet's root {root}: devlet calls no socket there"
+
+
+def refusal(path: Path, below: Path | None = None) -> str:
+    """Return why the socket must not be called now, as the rest of a sentence that begins with the path, or an empty
+    string. `below` is the only directory whose sockets are called; None means no restriction."""
+    if not path.is_absolute():
+        return "is not an absolute path"
+    if "\0" in str(path):
+        return "contains a zero byte"
+    if (size := socket_paths.length(path)) > socket_paths.MAX_BYTES:
+        return f"has {size} bytes, a socket path has at most {socket_paths.MAX_BYTES}"
+    if below is not None and (elsewhere := outside(path, below)):
+        return elsewhere
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as e:
+        return f"cannot be accessed: {e.strerror or e}"
+    if not stat.S_ISSOCK(found.st_mode):
+        return f"is {kind(found.st_mode)}, not a socket"
+    if found.st_uid not in (0, os.geteuid()):
+        return f"belongs to uid {found.st_uid}: a driver's socket must belong to root or to uid {os.geteuid()}"
+    return ""

@@ -1,4 +1,4 @@
-"""A `Grant` and its serialised form: the v1beta1 ContainerAllocateResponse, on the wire and in the checkpoint.
+"""Convert a `Grant` to and from a v1beta1 ContainerAllocateResponse, as on the wire and in the checkpoint.
 
 Encoding is deterministic: equal grants give equal bytes, whatever the order of their maps.
 """
@@ -21,7 +21,7 @@ def encode(grant: Grant) -> bytes:
 
 
 def decode(blob: bytes) -> Grant:
-    """`StateCorrupt` if it is something else."""
+    """Raise `StateCorrupt` if the bytes cannot be decoded."""
     try:
         return from_message(pb.ContainerAllocateResponse.FromString(blob))
     except DecodeError as e:

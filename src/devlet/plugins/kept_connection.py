@@ -1,11 +1,11 @@
-"""A gRPC connection that is kept up: not dialled first, and dialled again whenever it is lost.
+"""A gRPC connection that is dialled again whenever it is lost.
 
-There is one channel for all calls, so whoever listens accepts one connection. That is why nobody may try the socket
-beforehand, and why the state is looked at instead of waited for (see `channels`). A call while nobody listens fails at
-once; while a connection is being made it waits for that.
+All calls use one channel, so the server accepts only one connection. That is why the socket is not probed beforehand,
+and why the state is polled instead of awaited (see `channels`). A call fails at once if there is no listener. While a
+connection is being established, a call waits for it.
 
-    not connected ──somebody listens──▶ connected ──lost──▶ not connected ──▶ …
-          └──the file is foreign or no socket: `problem`, and nothing is called
+    not connected ──a server listens──▶ connected ──lost──▶ not connected ──▶ …
+          └── not a socket, or of another user: nothing is called, see `problem`
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -18,27 +18,27 @@ import grpc
 from anyio import CancelScope
 
 from devlet.errors import PluginUnavailable
-from devlet.plugins import socket_files
+from devlet.plugins import endpoints
 from devlet.plugins.channels import Connection, Observe, dial_options, target
 
 __all__ = ["KeptConnection", "Settings"]
 
-_NEVER = (1 << 31) - 1  # milliseconds, as gRPC spells it
+_NEVER = (1 << 31) - 1  # milliseconds, the largest value that gRPC takes
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Durations in seconds, sizes in bytes."""
 
-    dial: float = 10.0  # for one try: somebody may accept and then say nothing
-    look: float = 0.05  # between two looks at the connection
+    dial: float = 10.0  # for one attempt: a server may accept the connection and then not answer
+    look: float = 0.05  # between two checks of the connection
     max_message: int = 16 << 20
-    below: Path | None = None  # the only directory in which sockets are called; None: everywhere
+    below: Path | None = None  # the only directory whose sockets are called; None: no restriction
 
 
 class KeptConnection(Connection):
-    """Dials while `keep` runs. `connected` is as of the last look; `on_change` is called when it changes, but not when
-    the connection is closed. `observe` hears of every unary call."""
+    """Dials while `keep` runs. `connected` is the result of the last check. `on_change` is called when it changes, but
+    not when the connection is closed. `observe` is called after every unary call."""
 
     def __init__(
         self,
@@ -57,8 +57,7 @@ class KeptConnection(Connection):
         self._on_change = on_change
 
     async def keep(self) -> None:
-        """Until it is cancelled; then the connection is closed, and what waits for an answer gets
-        `PluginUnavailable`."""
+        """Keep the connection until cancelled, then close it. Calls under way raise `PluginUnavailable`."""
         try:
             while True:
                 self._look()
@@ -76,7 +75,7 @@ class KeptConnection(Connection):
         try:
             return await super().call(method, request, timeout=timeout)
         except PluginUnavailable:
-            self._look()  # whoever hears of the error finds it not connected
+            self._look()  # the caller that handles the error must see the connection as lost
             raise
 
     async def stream(self, method: str, request: bytes) -> AsyncGenerator[bytes, None]:
@@ -90,12 +89,12 @@ class KeptConnection(Connection):
             raise
 
     def problem(self) -> str:
-        """Why it is not connected."""
+        """Return why there is no connection."""
         if refusal := self._refusal():
             return f"{self.path} {refusal}"
         if self._is_foreign:
-            return f"{self.path} was not a socket of root or ours when the connection to it was made"
-        return f"{self.path}: nobody answers" if self.path.exists() else f"{self.path} does not exist"
+            return f"{self.path} was not a socket of root or of our user when the connection was established"
+        return f"{self.path}: no answer" if self.path.exists() else f"{self.path} does not exist"
 
     def _check(self) -> None:
         if not self.connected:
@@ -104,14 +103,15 @@ class KeptConnection(Connection):
             raise PluginUnavailable(self.plugin, self.problem())
 
     def _refusal(self) -> str:
-        return socket_files.refusal(self.path, self._settings.below)
+        return endpoints.refusal(self.path, self._settings.below)
 
     def _look(self) -> None:
         if self._stopped:
             return
         fit = self.connected or not self._refusal()
         is_ready = self._channel.get_state(try_to_connect=fit) is grpc.ChannelConnectivity.READY
-        # gRPC dials again by itself, whatever lies there by then. Such a connection does not get better with the file.
+        # gRPC dials again by itself, whatever exists at the path by then. Replacing the file later does not make such a
+        # connection acceptable.
         self._is_foreign = is_ready and (self._is_foreign or not fit)
         if self.connected != (connected := is_ready and not self._is_foreign):
             self.connected = connected

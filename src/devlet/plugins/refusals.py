@@ -1,7 +1,7 @@
-"""Registrations that were refused, and why: plugins retry silently, so this is where people find out.
+"""Registrations that were refused, and why. Plugins retry silently, so people find out here.
 
-A refusal is forgotten when a plugin of that type and name registers, when its socket is removed, or when newer refusals
-need the room.
+A refusal is forgotten when a plugin of that type and name registers, when its socket is removed, or when there are too
+many newer ones.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,12 +1,12 @@
 """Keep the set of registered plugins equal to the set of sockets in the registry directory.
 
-`plan` decides, `PluginWatcher` does: for each path one operation at a time, different paths at once. A registration
-that failed waits inside its operation and is tried again; the wait ends at once when its socket goes or is made anew.
-A socket file outlives its process, so registered sockets are also asked now and then whether somebody listens.
+`plan` decides and `PluginWatcher` acts: one operation at a time for each path, and all paths concurrently. After a
+failed registration, the operation waits and ends, and the registration is retried. The wait ends early if the socket is
+removed or created again. A socket file outlives its process, so registered sockets are also checked for a listener.
 
-    socket   ─▶ greet, introduction ─▶ validate ─▶ register ─▶ accept ─▶ registered
-       ▲  └──────── wait ◀── refuse ◀─────┴───────────┘          │           │ socket gone, made anew, or nobody listens
-       └───────────────────────────────────── deregister ◀───────┴───────────┘
+    socket   ─▶ GetInfo ─▶ validate ─▶ register ─▶ accept ─▶ registered
+       ▲  └── wait ◀── refuse ◀─┴──────────┘          │          │ socket removed, created again, or without listener
+       └────────────────────────── deregister ◀───────┴──────────┘
 """
 
 import logging
@@ -28,10 +28,10 @@ from devlet.kit.backoff import Backoff
 from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import bound, facts
-from devlet.plugins import introduction
+from devlet.plugins import registration_client
 from devlet.plugins.channels import listener_pid
-from devlet.plugins.introduction import Greeting, Introduction, greeted
 from devlet.plugins.refusals import Refusals
+from devlet.plugins.registration_client import PluginInfo, RegistrationClient, connected_client
 from devlet.plugins.socket_dir import SocketDir
 
 __all__ = ["Deregister", "Handler", "PluginWatcher", "Register", "Settings", "WatchedPlugin", "plan"]
@@ -45,22 +45,22 @@ DIRECTORY_MODE = 0o750
 class Settings:
     """Durations in seconds."""
 
-    greeting: introduction.Settings = field(default_factory=introduction.Settings)
+    client: registration_client.Settings = field(default_factory=registration_client.Settings)
     backoff: Backoff = field(default_factory=lambda: Backoff(0.5, 122.0, jitter=0.0))  # per socket path
-    check: float = 5.0  # between two looks whether somebody listens on the sockets of registered plugins
-    at_once: int = 128  # plugins that are greeted at the same time
+    check: float = 5.0  # between two checks for listeners on the sockets of registered plugins
+    at_once: int = 128  # plugins that are being registered at the same time
     watch: dir_watch.Settings = field(default_factory=dir_watch.Settings)
 
 
 class Handler(Protocol):
-    """What happens to plugins of one type. For one plugin the order is validate, register, deregister."""
+    """Handles plugins of one type. For one plugin the order is validate, register, deregister."""
 
     def validate(self, name: str, endpoint: Path, versions: Sequence[str]) -> None:
-        """`InvalidInput` with a text for the plugin's author."""
+        """Raise `InvalidInput` with a message for the author of the plugin."""
         ...
 
     async def register(self, name: str, endpoint: Path, versions: Sequence[str]) -> None:
-        """A `DevletError` means that it is not registered: it is told to the plugin, and tried again later."""
+        """Register the plugin. A `DevletError` is sent to the plugin, and the registration is retried later."""
         ...
 
     async def deregister(self, name: str, endpoint: Path) -> None: ...
@@ -78,16 +78,17 @@ class Register:
 
 
 def plan(seen: Mapping[Path, int], registered: Mapping[Path, int]) -> list[Register | Deregister]:
-    """What to do, removals first. A socket that was made anew has another generation: its old plugin is deregistered
-    before the new one is greeted."""
+    """Return what to do, removals first. A socket that was created again has another generation: its old plugin is
+    deregistered before the new one is called."""
     gone = [Deregister(path) for path, was in registered.items() if seen.get(path) != was]
     new = [Register(path, now) for path, now in seen.items() if registered.get(path) != now]
     return [*gone, *new]
 
 
 class WatchedPlugin(Struct, frozen=True):
-    """What is known of one socket path. `desired`: its socket is there; `actual`: it is registered, or just being.
-    `since` is when it was seen, or registered if it is. `message` is what went wrong last, if it is not registered."""
+    """The plugin on one socket path. `desired`: the socket exists. `actual`: the plugin is registered, or is being
+    registered. `since` is when the socket was found, or when the plugin was registered. `message` is the last problem
+    of a plugin that is not registered."""
 
     socket: Path
     desired: bool
@@ -110,30 +111,32 @@ class _Registered:
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """One socket path. Its operation can be broken off in `scope` while it is not `firm`."""
+    """One socket path. Cancelling `scope` cancels its operation, unless it is `firm`."""
 
     since: datetime
     busy: bool = False
-    generation: int = 0  # that is tried, or was last
+    generation: int = 0  # of the current or the last attempt
     failures: int = 0
     message: str = ""
-    introduction: Introduction | None = None
+    info: PluginInfo | None = None
     scope: CancelScope = field(default_factory=CancelScope)
     firm: bool = True
 
     def begin(self, generation: int) -> CancelScope:
+        """Begin an attempt to register the socket. The operation can be cancelled from now on."""
         if self.generation != generation:
-            self.generation, self.failures, self.message, self.introduction = generation, 0, "", None
+            self.generation, self.failures, self.message, self.info = generation, 0, "", None
         self.scope, self.firm = CancelScope(), False
         return self.scope
 
-    def break_off(self) -> None:
+    def cancel(self) -> None:
+        """Cancel the operation, unless it has to be completed."""
         if not self.firm:
             self.scope.cancel()
 
 
 class PluginWatcher:
-    """`handlers` are by type, as plugins call theirs. `refusals` gets the plugins that were refused."""
+    """`handlers` are by the type that plugins report. Plugins that were refused are added to `refusals`."""
 
     def __init__(
         self,
@@ -158,9 +161,10 @@ class PluginWatcher:
         return [self._watched(path, slot) for path, slot in sorted(self._slots.items())]
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Ready when the sockets that are there have been seen; greeting them goes on beside."""
+        """Run until cancelled. Ready when the existing sockets have been found; their plugins are registered
+        afterwards."""
         _make(self._directory)
-        self._registered, self._slots = {}, {}  # an earlier run may have been cut off anywhere
+        self._registered, self._slots = {}, {}  # an earlier run may have been cancelled at any point
         with SocketDir(self._directory, self._settings.watch) as sockets:
             async with anyio.create_task_group() as tasks:
                 self._seen = await sockets.changed()
@@ -172,10 +176,11 @@ class PluginWatcher:
                     self._reconcile(tasks)
 
     def _reconcile(self, tasks: TaskGroup) -> None:
-        """Start what has to be done and is not under way: whenever sockets or registered plugins have changed."""
+        """Start what has to be done and is not under way. Called whenever sockets or registered plugins have
+        changed."""
         for path, slot in list(self._slots.items()):
             if slot.generation != self._seen.get(path):
-                slot.break_off()
+                slot.cancel()
             if not slot.busy and path not in self._seen and path not in self._registered:
                 del self._slots[path]
                 self._refusals.remove_socket(path)
@@ -199,11 +204,11 @@ class PluginWatcher:
         self._reconcile(tasks)
 
     async def _register(self, slot: _Slot, step: Register) -> None:
-        """One try, and the wait after it if it fails. Broken off when the socket changes, it leaves no trace."""
+        """Try once, and wait if that fails. If the socket changes, this is cancelled and leaves no trace."""
         with slot.begin(step.generation):
             try:
-                async with self._limiter, greeted(step.path, self._settings.greeting) as plugin:
-                    await self._greet(slot, step, plugin)
+                async with self._limiter, connected_client(step.path, self._settings.client) as plugin:
+                    await self._negotiate(slot, step, plugin)
             except DevletError as e:
                 delay = self._failed(slot, e)
                 slot.firm = False
@@ -211,15 +216,15 @@ class PluginWatcher:
                     await self._clock.sleep(delay)
         slot.firm = True
 
-    async def _greet(self, slot: _Slot, step: Register, plugin: Greeting) -> None:
-        said = slot.introduction = await plugin.introduction()
-        # From here on it is seen through: whoever was told to register is told to deregister too.
+    async def _negotiate(self, slot: _Slot, step: Register, plugin: RegistrationClient) -> None:
+        info = slot.info = await plugin.info()
+        # From here on the operation is completed: a handler that has registered the plugin must also deregister it.
         slot.firm = True
         await checkpoint_if_cancelled()
         try:
-            await self._admit(step, said, plugin)
+            await self._admit(step, info, plugin)
         except DevletError as e:
-            self._refusals.add(said.type, said.name, step.path, str(e))
+            self._refusals.add(info.type, info.name, step.path, str(e))
             await self._refuse(plugin, e)
             raise
         try:
@@ -228,28 +233,29 @@ class PluginWatcher:
             await self._deregister(slot, step.path)
             raise
         slot.failures, slot.message, slot.since = 0, "", self._clock.now()
-        self._refusals.remove(said.type, said.name)
-        log.info("plugin registered", extra=facts(type=said.type, plugin=said.name))
+        self._refusals.remove(info.type, info.name)
+        log.info("plugin registered", extra=facts(type=info.type, plugin=info.name))
 
-    async def _admit(self, step: Register, said: Introduction, plugin: Greeting) -> None:
-        """Written down before the handler registers it, so that a socket that goes meanwhile is not forgotten."""
-        if (handler := self._handlers.get(said.type)) is None:
+    async def _admit(self, step: Register, info: PluginInfo, plugin: RegistrationClient) -> None:
+        """Record the plugin before its handler registers it, so that it is deregistered if its socket is removed
+        meanwhile."""
+        if (handler := self._handlers.get(info.type)) is None:
             known = ", ".join(sorted(self._handlers))
-            raise InvalidInput(f"no handler for plugin type {said.type!r} of socket {step.path}; there are: {known}")
-        endpoint = plugin.served_on(said)
-        handler.validate(said.name, endpoint, said.versions)
-        self._registered[step.path] = _Registered(step.generation, handler, said.type, said.name, endpoint)
+            raise InvalidInput(f"no handler for plugin type {info.type!r} of socket {step.path}; there are: {known}")
+        endpoint = plugin.served_on(info)
+        handler.validate(info.name, endpoint, info.versions)
+        self._registered[step.path] = _Registered(step.generation, handler, info.type, info.name, endpoint)
         try:
-            await handler.register(said.name, endpoint, said.versions)
+            await handler.register(info.name, endpoint, info.versions)
         except DevletError:
             del self._registered[step.path]
             raise
 
-    async def _refuse(self, plugin: Greeting, why: DevletError) -> None:
+    async def _refuse(self, plugin: RegistrationClient, why: DevletError) -> None:
         try:
             await plugin.refuse(str(why))
         except DevletError as e:
-            log.debug("plugin was not told that it is refused", extra=facts(err=e))
+            log.debug("plugin not notified of its refusal", extra=facts(err=e))
 
     async def _deregister(self, slot: _Slot, path: Path) -> None:
         plugin = self._registered.pop(path)
@@ -262,32 +268,32 @@ class PluginWatcher:
             log.info("plugin deregistered", extra=facts(type=plugin.type, plugin=plugin.name))
 
     def _failed(self, slot: _Slot, error: DevletError) -> float:
-        """Note it. The time to wait before the next try."""
+        """Record the failure. Return the seconds until the next attempt."""
         delay = self._settings.backoff.delay(slot.failures, random.random)
-        level = logging.DEBUG if slot.message == str(error) else logging.WARNING  # a dead socket may lie there for days
+        level = logging.DEBUG if slot.message == str(error) else logging.WARNING  # a dead socket may exist for days
         log.log(level, "plugin not registered", extra=facts(err=error, delay=delay))
         slot.failures += 1
         slot.message = str(error)
         return delay
 
     async def _check_listeners(self, tasks: TaskGroup) -> None:
-        """A process that dies leaves its socket file behind, and that makes no event."""
+        """Deregister plugins whose process died: it leaves its socket file behind, which causes no event."""
         while True:
             await self._clock.sleep(self._settings.check)
             for path in list(self._registered):
                 if not self._slots[path].busy and not _is_listened_on(path):
-                    log.warning("nobody listens on the socket of a registered plugin", extra=facts(socket=path))
+                    log.warning("socket of a registered plugin has no listener", extra=facts(socket=path))
                     self._start(tasks, Deregister(path))
 
     def _watched(self, path: Path, slot: _Slot) -> WatchedPlugin:
-        said, plugin = slot.introduction, self._registered.get(path)
+        info, plugin = slot.info, self._registered.get(path)
         return WatchedPlugin(
             socket=path,
             desired=path in self._seen,
             actual=plugin is not None,
             since=slot.since,
-            type=said.type if said else "",
-            name=said.name if said else "",
+            type=info.type if info else "",
+            name=info.name if info else "",
             endpoint=plugin.endpoint if plugin else None,
             message="" if plugin else slot.message,
         )
@@ -297,7 +303,7 @@ def _is_listened_on(path: Path) -> bool:
     try:
         listener_pid(path)
     except BlockingIOError:
-        return True  # too many wait to be accepted, so somebody listens
+        return True  # the backlog is full, so there is a listener
     except OSError:
         return False
     return True
@@ -307,4 +313,4 @@ def _make(directory: Path) -> None:
     try:
         directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
     except OSError as e:
-        raise InvalidInput(f"the plugin registry {directory} cannot be made: {e.strerror or e}") from e
+        raise InvalidInput(f"the plugin registry {directory} cannot be created: {e.strerror or e}") from e

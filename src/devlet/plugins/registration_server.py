@@ -1,7 +1,7 @@
-"""The Registration service on `device-plugins/kubelet.sock`, where device plugins announce themselves.
+"""The Registration service on `device-plugins/kubelet.sock`, where device plugins register.
 
-A request says which socket in the same directory serves which resource. It is answered only when that plugin has been
-connected, so the plugin must be serving already. Plugins of the oldest APIs call the same service by its old name.
+A request names a resource and the socket in the same directory that serves it. It is answered only after that plugin
+has been connected, so the plugin must already be serving. Plugins of the oldest APIs use an old name of the service.
 """
 
 import json
@@ -25,10 +25,9 @@ from devlet.kit.clock import SystemClock
 from devlet.kit.facts import facts
 from devlet.kit.served_socket import ServedSocket
 from devlet.objects.identifiers import ResourceName
-from devlet.plugins import resource_names
 from devlet.plugins.channels import listener_pid, target
 from devlet.plugins.device_plugin import Api, Offer
-from devlet.plugins.device_plugin_handler import TYPE
+from devlet.plugins.device_plugin_handler import TYPE, check_resource_name
 from devlet.plugins.refusals import Refusals
 from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 
@@ -40,7 +39,7 @@ SOCKET = "kubelet.sock"
 
 _SERVICES = {"v1beta1.Registration": (Api.V1BETA1,), "deviceplugin.Registration": (Api.V1ALPHA2, Api.V1ALPHA1)}
 _SHOWN = 300  # characters of a wrong value
-_TEXT = 2_000  # bytes of an answer: in its header they may become three times as many, and 8 KiB are the limit
+_TEXT = 2_000  # bytes of an error: encoding may triple its size, and headers are limited to 8 KiB
 _Context = grpc.aio.ServicerContext[bytes, bytes]
 
 
@@ -48,16 +47,16 @@ _Context = grpc.aio.ServicerContext[bytes, bytes]
 class Settings:
     """Bytes, counts and seconds."""
 
-    max_message: int = 64 << 10  # of a request; a real one has some hundred bytes
+    max_message: int = 64 << 10  # of a request; a real one has a few hundred bytes
     max_requests: int = 256  # at one time; more are answered with RESOURCE_EXHAUSTED
     max_streams: int = 64  # per connection
     idle: float = 60.0  # after which a connection without request is closed
 
 
 class RegistrationServer:
-    """`register` connects what was offered; its errors are the answer to the plugin. `count` is called with the name
-    in every request before anything is checked, so it may be any string. `refusals` gets the plugins that were
-    refused. `socket` serves the path at which plugins register."""
+    """`register` connects the plugin; its errors are the answer to the plugin. `count` is called with the name in every
+    request before it is checked, so it may be any string. Plugins that were refused are added to `refusals`. `socket`
+    serves the path at which plugins register."""
 
     def __init__(
         self,
@@ -81,13 +80,13 @@ class RegistrationServer:
         self.socket = ServedSocket(self.path, self._serving)
 
     def health(self) -> str | None:
-        """What is wrong with the service; None if nothing is, or if it does not run."""
+        """Return the problem of the service, or None if it has none or does not run."""
         problem = self.socket.problem()
         return f"device registration error: {problem}; plugins cannot register" if problem else None
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled; requests under way are then cut off. Ready when plugins can register. `InUse` if
-        another process serves that socket."""
+        """Serve until cancelled. Requests under way are then aborted. Ready when plugins can register. Raise `InUse` if
+        another process serves the socket."""
         try:
             self._directory.mkdir(mode=0o750, parents=True, exist_ok=True)
         except OSError as e:
@@ -135,7 +134,7 @@ class RegistrationServer:
         return pb.Empty().SerializeToString()
 
     def _refused(self, request: pb.RegisterRequest, error: DevletError) -> None:
-        """Plugins retry for as long as they run, so the same refusal is a warning only once."""
+        """Record and log a refusal. Plugins retry as long as they run, so only a new refusal is a warning."""
         socket = self._directory / request.endpoint if _is_name(request.endpoint) else None
         is_new = self._refusals.add(TYPE, request.resource_name, socket, str(error))
         about = facts(type=TYPE, plugin=request.resource_name[:_SHOWN], endpoint=request.endpoint[:_SHOWN], err=error)
@@ -143,11 +142,11 @@ class RegistrationServer:
 
     def _offer(self, request: pb.RegisterRequest, apis: Sequence[Api]) -> Offer:
         api = _api(request.version, apis)
-        resource_names.check(request.resource_name)
+        check_resource_name(request.resource_name)
         return Offer(ResourceName(request.resource_name), self._socket(request.endpoint), api)
 
     def _socket(self, endpoint: str) -> Path:
-        """Where the plugin listens. Nothing a plugin sends leads out of the directory, or back to us."""
+        """Return the socket of the plugin. It is always in the directory, and never our own."""
         path = self._directory / endpoint
         if not _is_name(endpoint):
             raise InvalidInput(f"the endpoint {_quoted(endpoint)} is not the name of a socket in {self._directory}")
@@ -196,12 +195,12 @@ def _entries(directory: Path) -> list[Path]:
 def _is_socket(path: Path) -> bool:
     try:
         return stat.S_ISSOCK(path.stat().st_mode)
-    except OSError:  # gone, or a link to nothing
+    except OSError:  # removed, or a dangling link
         return False
 
 
 def _refuse_if_served(path: Path) -> None:
-    """Two managers of the same devices would give them away twice."""
+    """Raise `InUse` if the socket is served: two managers of the same devices would allocate them twice."""
     try:
         pid = listener_pid(path)
     except OSError:
@@ -218,7 +217,7 @@ def _api(version: str, apis: Sequence[Api]) -> Api:
 
 
 class _UnsupportedVersion(InvalidInput):
-    """The request may be fine for a server of another version."""
+    """A server of another version may accept the request."""
 
 
 def _status(error: DevletError) -> grpc.StatusCode:

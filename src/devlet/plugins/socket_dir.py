@@ -1,8 +1,8 @@
-"""The sockets below a directory, each with a generation: a socket that is made anew has another one.
+"""The sockets below a directory. Each has a generation, and a socket that is created again gets a new one.
 
-A generation stays when the same socket is merely reported again, and when its owner or mode changes. An inode number
-does not tell two sockets apart, as a file system gives it out again at once; that a name went away in between does.
-Names that begin with a dot are not looked at, be it files or directories.
+The generation stays the same if a socket is reported again, or if its owner or mode changes. An inode number does not
+identify a socket, because the file system may reuse it at once; that the name was removed in between does. Files and
+directories whose names begin with a dot are ignored.
 """
 
 import logging
@@ -32,11 +32,11 @@ class _Socket:
 
 
 class Sockets:
-    """What the changes of a directory mean for its sockets. Does no I/O."""
+    """Follows the sockets of a directory through its changes. Does no I/O."""
 
     def __init__(self, limit: int = MAX_SOCKETS) -> None:
         self._limit = limit
-        self._refused: dict[Path, Found] = {}  # as many again; they get in when there is room
+        self._refused: dict[Path, Found] = {}  # at most `limit`; they are added when other sockets are removed
         self._numbers = count(1)
         self._known: dict[Path, _Socket] = {}
 
@@ -79,18 +79,18 @@ class Sockets:
 
     def _refuse(self, found: Found) -> None:
         if not self._refused:
-            log.warning("socket ignored, there are too many", extra=facts(socket=found.path, limit=self._limit))
+            log.warning("socket ignored because there are too many", extra=facts(socket=found.path, limit=self._limit))
         if len(self._refused) < self._limit:
             self._refused[found.path] = found
 
 
 class SocketDir:
-    """For one task, inside `with`."""
+    """Watches a directory. To be used by one task, inside `with`."""
 
     def __init__(self, directory: Path, settings: Settings = Settings()) -> None:
         self._watch = DirWatch(directory, skip=lambda name: name.startswith("."), settings=settings)
         self._sockets = Sockets()
-        self._told: dict[Path, int] | None = None
+        self._last: dict[Path, int] | None = None
 
     def __enter__(self) -> Self:
         self._watch.__enter__()
@@ -102,11 +102,12 @@ class SocketDir:
         self._watch.__exit__(kind, error, trace)
 
     async def changed(self) -> dict[Path, int]:
-        """The sockets with their generations, as soon as they differ from the last answer; the first comes at once."""
+        """Return the sockets with their generations as soon as they differ from the last answer. The first call returns
+        at once."""
         while True:
             self._sockets.apply(await self._watch.changes())
-            if (generations := self._sockets.generations) != self._told:
-                self._told = generations
+            if (generations := self._sockets.generations) != self._last:
+                self._last = generations
                 return dict(generations)
 
 

@@ -1,7 +1,7 @@
-"""What the node knows of containers, whatever runs them: how they are started, and how they are.
+"""Containers as the node sees them, whatever runtime runs them: how they are started, and what state they are in.
 
-A container that was started again is another run with a higher number; a runtime tells of the newest run only. What a
-run's number was before a restart of devlet stands in the pod's status.
+A restarted container is another run with a higher number. A runtime reports only the newest run. After a restart of
+devlet, the number of a run is known from the pod's status.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ __all__ = ["COMPLETED", "ERROR", "LOST", "Config", "Exit", "Run", "Runtime", "re
 
 COMPLETED = "Completed"
 ERROR = "Error"
-LOST = "ContainerStatusUnknown"  # it ran, and nobody can say what became of it
+LOST = "ContainerStatusUnknown"  # it ran, and how it ended is unknown
 LOST_CODE = 137
 LOST_MESSAGE = "The container could not be located when the pod was terminated"
 
@@ -46,7 +46,7 @@ class Exit(Struct, frozen=True, gc=False):
 
 
 class Run(Struct, frozen=True):
-    """`number` is 0 for the first run of a container. `ends_at` is for runtimes that know it beforehand."""
+    """`number` is 0 for the first run of a container. `ends_at` is set by runtimes that know it in advance."""
 
     id: str
     number: int
@@ -70,26 +70,27 @@ def lost(at: datetime) -> Exit:
 class Runtime(Protocol):
     @property
     def version(self) -> str:
-        """For the Node object: `name://version`."""
+        """The runtime version in the status of the Node: `name://version`."""
         ...
 
     async def recover(self, pods: Sequence[Pod]) -> None:
-        """Before anything else, once: the pods of this node as the cluster knows them."""
+        """Restore the state from the pods of this node, as the cluster has them. Called once, before anything else."""
         ...
 
     async def runs(self, pod: Pod) -> Mapping[ContainerName, Run]:
-        """The newest run of each container that was ever started. Those that did not survive a restart of the machine
-        have ended with reason `LOST`."""
+        """Return the newest run of each container that was ever started. Runs that a reboot of the machine ended have
+        the reason `LOST`."""
         ...
 
     async def start(self, pod: Pod, container: Container, number: int, config: Config | None) -> Run:
-        """InvalidInput if this pod can never be started as it is; any other error may pass."""
+        """Start a container. InvalidInput means that this pod can never be started; any other error may be
+        temporary."""
         ...
 
     async def stop(self, pod: Pod) -> None:
-        """End all containers of the pod that still run, sidecars last. Idempotent."""
+        """Stop all running containers of the pod, sidecars last. Idempotent."""
         ...
 
     async def forget(self, pod: PodUID) -> None:
-        """The pod has ended for good."""
+        """Drop what is kept about a pod that has ended for good."""
         ...

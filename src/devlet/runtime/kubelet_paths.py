@@ -1,8 +1,8 @@
-"""Show a node's root as /var/lib/kubelet to one program, for programs that have that path built in.
+"""Run a program that sees a node's root as /var/lib/kubelet, because the path is built into it.
 
-The program gets a mount namespace of its own: on the host nothing changes. Without root that takes a user namespace
-too, in which the program sees itself as root, with its user's rights and no more. A process can do this to itself only,
-and only while it has one thread; so it is done right before it becomes the program.
+The program gets its own mount namespace: nothing changes on the host. For users other than root, that requires a user
+namespace, in which the program sees itself as root but has only its user's rights. A process can only do this to
+itself, and only while it has a single thread. So it is done right before the process executes the program.
 
 `python -m devlet.runtime.kubelet_paths ROOT PROGRAM ARGUMENT…` does both.
 """
@@ -36,7 +36,7 @@ _SWITCHES = (
 
 
 def enter(root: Path) -> None:
-    """From here on this process sees `root` as /var/lib/kubelet. Forbidden if the kernel does not allow it."""
+    """Mount `root` at /var/lib/kubelet for this process. Raise Forbidden if the kernel does not allow it."""
     try:
         found = root.stat()
         os.listdir(root)
@@ -47,9 +47,9 @@ def enter(root: Path) -> None:
 
 
 def execute(argv: Sequence[str]) -> NoReturn:
-    """Become the program. NotFound if there is none, Forbidden if it may not be run."""
+    """Execute the program. Raise NotFound if it does not exist, Forbidden if it cannot be run."""
     sys.stdout.flush()
-    # Python ignores it, and what is ignored stays so in the program.
+    # Python ignores the signal, and the program would inherit that.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         os.execvp(argv[0], tuple(argv))
@@ -60,7 +60,7 @@ def execute(argv: Sequence[str]) -> NoReturn:
 
 
 def missing_rights(reason: str, sysctls: Path = Path("/proc/sys")) -> str:
-    """Why no mount namespace can be had, and what to do."""
+    """Return why a mount namespace cannot be created, and what to do."""
     known = ((name, wrong, right) for name, wrong, right in _SWITCHES if _value(sysctls / name) == wrong)
     found = [f"sysctl {name.replace('/', '.')}={right}" for name, _, right in known]
     allow = (
@@ -81,11 +81,11 @@ def _is_kubelet_root(found: os.stat_result) -> bool:
 def _show(root: Path) -> None:
     try:
         _unshare()
-        # What the host mounts later is seen; what is mounted here stays here.
+        # Later mounts of the host are visible here, but not the other way round.
         _mount("none", "/", _RECURSIVE | _SLAVE)
         with _opened(root) as source:
             if not KUBELET_ROOT.is_dir():
-                _make_room(KUBELET_ROOT)
+                _create_mount_point(KUBELET_ROOT)
             _mount(source, str(KUBELET_ROOT), _BIND | _RECURSIVE)
     except OSError as e:
         raise Forbidden(missing_rights(f"{e.filename}: {e.strerror}")) from e
@@ -102,12 +102,12 @@ def _unshare() -> None:
         Path("/proc/self/gid_map").write_text(f"0 {group} 1")
 
 
-def _make_room(folder: Path) -> None:
-    """A place to mount on where the host has none: an empty file system over the parent, with everything in it that
-    was there before."""
+def _create_mount_point(folder: Path) -> None:
+    """Create a directory to mount on: mount an empty file system over the parent, and everything from the parent in
+    it."""
     parent = folder.parent
     if not parent.is_dir():
-        raise InvalidInput(f"this host has no {parent}: make {folder} there")
+        raise InvalidInput(f"this host has no {parent}: create {folder} there")
     with _opened(parent) as before:
         names = sorted(os.listdir(before))
         _mount("tmpfs", str(parent), 0, kind="tmpfs", data="mode=755")
@@ -126,8 +126,8 @@ def _carry_over(source: Path, target: Path) -> None:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[str]:
-    """A path of the folder that leads there also when something is mounted over it. Of this namespace: one from before
-    cannot be mounted."""
+    """Yield a path that leads to the directory even after something is mounted over it. To be called in the new
+    namespace: a directory that was opened in another one cannot be mounted."""
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{descriptor}"
@@ -144,7 +144,7 @@ def _call(function: str, *arguments: object, about: str = "") -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc[function](*arguments) != 0:
         number = ctypes.get_errno()
-        text = "the limit of namespaces is reached" if number == errno.ENOSPC else os.strerror(number)
+        text = "the limit on namespaces is reached" if number == errno.ENOSPC else os.strerror(number)
         raise OSError(number, text, about or function)
 
 

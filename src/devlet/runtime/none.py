@@ -1,17 +1,17 @@
-"""The runtime that runs nothing: containers count as running from the moment they are started.
+"""A runtime that runs nothing: a started container counts as running.
 
-Annotations of the pod end them:
+Annotations of the pod end its containers:
 
-devlet.dev/run-for: 30s               the pod's own containers end so long after their start
+devlet.dev/run-for: 30s               the regular containers end this long after their start
 devlet.dev/exit-code: "1"             with this code; without run-for, at once
-devlet.dev/run-for.NAME, devlet.dev/exit-code.NAME    the same for one container, init containers and sidecars too
+devlet.dev/run-for.NAME, devlet.dev/exit-code.NAME    the same for one container, which may be an init container
 
-Otherwise plain init containers end at once with 0 and all others run on until their pod is deleted, which ends them
-with 0. The memory over a restart of devlet is the status of the pods. What a status cannot tell is whether the machine
-was started anew since; that is in a small file: the machine's boot id, and which runs an earlier boot took along.
+Otherwise plain init containers end at once with 0, and all others run until their pod is deleted, which ends them with
+0. After a restart of devlet, the state is restored from the statuses of the pods. They do not say whether the machine
+was rebooted in between, so a small file has the machine's boot id and the runs that an earlier reboot ended.
 
-What a container would have got is worked out when it is started, and kept. One whose CDI devices cannot be resolved
-then is not started, as with engines that run something.
+What a container would have got is computed when it is started, and kept. As in other runtimes, a container whose CDI
+devices cannot be resolved is not started.
 """
 
 import logging
@@ -36,8 +36,7 @@ from devlet.objects.values.timestamps import parse_time
 from devlet.runtime.cdi.apply import Document
 from devlet.runtime.cdi.cache import Cache
 from devlet.runtime.containers import Config, Exit, Run, lost, reason_for
-from devlet.runtime.description import Description, Wanted
-from devlet.runtime.descriptions import Descriptions
+from devlet.runtime.description import Description, Descriptions, Wanted
 
 __all__ = ["EXIT_CODE", "RUN_FOR", "STATE_FILE", "NoneRuntime", "ending"]
 
@@ -47,13 +46,13 @@ RUN_FOR = "devlet.dev/run-for"
 EXIT_CODE = "devlet.dev/exit-code"
 STATE_FILE = "runtime_none_state"  # below the root
 
-_LONGEST = 100 * 365 * 86_400.0  # seconds; a longer time is as good as this one
+_LONGEST = 100 * 365 * 86_400.0  # seconds; longer times are cut to this
 
 Runs = dict[ContainerName, Run]
 
 
 class _State(Struct, frozen=True, rename="camel"):
-    """`lost`: the number of the run of each container that an earlier boot took along."""
+    """`lost`: the number of the last run of each container that a reboot has ended."""
 
     boot_id: str = field(name="bootID")
     lost: dict[PodUID, dict[ContainerName, int]] = {}
@@ -61,8 +60,8 @@ class _State(Struct, frozen=True, rename="camel"):
 
 
 class NoneRuntime:
-    """`state` None: every start is taken as one in the same boot. `cdi` None: CDI devices are names and no more, and
-    what containers would get is not known."""
+    """If `state` is None, reboots are not detected. If `cdi` is None, CDI devices are not resolved, and there are no
+    descriptions of containers."""
 
     def __init__(self, clock: Clock, boot_id: str = "", state: Path | None = None, *, cdi: Cache | None = None) -> None:
         self._clock = clock
@@ -78,8 +77,9 @@ class NoneRuntime:
         return f"none://{DEVLET}"
 
     async def recover(self, pods: Sequence[Pod]) -> None:
-        """Written down before the first container is started in this boot. Without the file nobody knows in which
-        boot containers were started, and who holds what is likely to be lost as well: all count as lost."""
+        """Restore the state, and save it before the first container is started after a boot. If the file is missing,
+        the boot in which containers were started is unknown, and their devices are probably lost as well: all
+        containers count as lost."""
         if self._file is None:
             return
         self._recovered_at = self._clock.now()
@@ -88,7 +88,7 @@ class NoneRuntime:
             present = {pod.uid for pod in pods}
             gone = {uid: names for uid, names in before.lost.items() if uid in present}
         else:
-            gone = {pod.uid: names for pod in pods if (names := _taken_along(pod))}
+            gone = {pod.uid: names for pod in pods if (names := _ended_by_reboot(pod))}
         self._state = _State(self._state.boot_id, gone)
         if self._state != before:
             await anyio.to_thread.run_sync(_write, self._file, self._state)
@@ -103,8 +103,8 @@ class NoneRuntime:
         return dict(runs)
 
     async def start(self, pod: Pod, container: Container, number: int, config: Config | None) -> Run:
-        """NotCreated if it cannot have its CDI devices."""
-        ending(pod, container)  # or else a mistake in an annotation would show only later
+        """Start the container. Raise NotCreated if it cannot have its CDI devices."""
+        ending(pod, container)  # otherwise a mistake in an annotation would show only later
         wanted = Wanted(pod, container, config)
         description = await self._descriptions.make(wanted)
         run = Run(f"none://{pod.uid}/{container.name}", number, self._clock.now())
@@ -125,18 +125,18 @@ class NoneRuntime:
         self._configs.pop(pod, None)
 
     def config(self, pod: PodUID, container: ContainerName) -> Config | None:
-        """What the container would have got when it was started last."""
+        """Return what the container would have got when it was last started."""
         return self._configs.get(pod, {}).get(container)
 
     def oci(self, pod: PodUID, container: ContainerName) -> Document | None:
-        """The OCI spec that the container would have had when it was started last; None if that is not known, as after
-        a restart of devlet before anybody asked `described`."""
+        """Return the OCI spec that the container would have had when it was last started. Return None if it is unknown,
+        as after a restart of devlet until `described` is called."""
         found = self._descriptions.get(pod, container)
         return found.oci if found is not None else None
 
     async def described(self, wanted: Sequence[Wanted]) -> list[Description]:
-        """What each container would have got. For those that were started in an earlier life of devlet: what it would
-        be now. For one that cannot be started: why."""
+        """Describe what each container would have got, or what it would get now if it was started before a restart of
+        devlet. If a container cannot be started, the description says why."""
         return await self._descriptions.all(wanted, lasting=self._is_running)
 
     def _is_running(self, wanted: Wanted) -> bool:
@@ -144,7 +144,7 @@ class NoneRuntime:
         return run is not None and run.is_running
 
     def _at_present(self, pod: Pod, container: Container, run: Run) -> Run:
-        """Annotations may change while it runs. One that is wrong by then changes nothing."""
+        """Return the run as of now. Annotations may change while a container runs; invalid ones are ignored then."""
         try:
             end = ending(pod, container)
         except InvalidInput:
@@ -156,7 +156,7 @@ class NoneRuntime:
         return msgspec.structs.replace(run, exit=ended, ends_at=None if ended else at)
 
     def _remembered(self, pod: Pod) -> Runs:
-        """What the pod's status says, less what an earlier boot took along."""
+        """Return the runs in the pod's status, with those that a reboot ended as lost."""
         gone = self._state.lost.get(pod.uid, {})
         runs: Runs = {}
         for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
@@ -174,7 +174,8 @@ class _End(Struct, frozen=True):
 
 
 def ending(pod: Pod, container: Container) -> _End | None:
-    """How long after its start a container of the pod ends by itself, and how. InvalidInput for a wrong annotation."""
+    """Return when and how a container of the pod ends by itself, or None if it does not. Raise InvalidInput for an
+    invalid annotation."""
     is_init = any(each.name == container.name for each in pod.spec.init_containers)
     after = _annotation(pod, RUN_FOR, container, own_only=is_init)
     code = _annotation(pod, EXIT_CODE, container, own_only=is_init)
@@ -209,7 +210,7 @@ def _code(text: str | None) -> int:
 
 
 def _run(status: ContainerStatus) -> Run | None:
-    """None if it was never started."""
+    """Return the run of a container, or None if it was never started."""
     ended = status.state.terminated or (status.last_state.terminated if not status.state.running else None)
     if status.state.running is not None:
         return Run(status.container_id, status.restart_count, _moment(status.state.running.started_at))
@@ -226,9 +227,9 @@ def _moment(text: str | None) -> datetime:
     return parse_time(text or "1970-01-01T00:00:00Z")
 
 
-def _taken_along(pod: Pod) -> dict[ContainerName, int]:
-    """The runs that a start of the machine ends. What had ended for good before stays as it was, except for init
-    containers: they run again."""
+def _ended_by_reboot(pod: Pod) -> dict[ContainerName, int]:
+    """Return the runs that a reboot ends. Containers that had ended for good keep their state, except for init
+    containers, which run again."""
     if pod.is_finished:
         return {}
     containers = {container.name: container for container in pod.spec.containers}

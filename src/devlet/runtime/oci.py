@@ -1,14 +1,15 @@
-"""What a container would get, as an OCI runtime spec, without a container engine.
+"""Build the OCI runtime spec of a container without a container engine.
 
-Engines put in first what they are told directly, and then what CDI devices add; so a CDI device wins where both want
-the same variable or path. Looks at the host's device nodes, and so blocks."""
+Engines first add what the request contains, and then the edits of CDI devices. So a CDI device takes precedence if both
+set the same variable or path. This reads the host's device nodes, so it blocks.
+"""
 
 import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from devlet.objects.types.edits import DeviceNode, Mount
-from devlet.runtime.cdi import annotations, registry, spec
+from devlet.runtime.cdi import names, registry, spec
 from devlet.runtime.cdi.apply import Document, apply
 from devlet.runtime.cdi.host_nodes import Find, Look, find, look
 from devlet.runtime.cdi.registry import Registry
@@ -28,8 +29,8 @@ def describe(
     look: Look = look,
     find: Find = find,
 ) -> Document:
-    """`base` with all that the config adds to it. NotFound if a CDI device or a device node is missing, InvalidInput if
-    an annotation names no CDI device."""
+    """Return `base` with everything that the config adds. Raise NotFound if a CDI device or a device node is missing,
+    InvalidInput if an annotation does not name a CDI device."""
     known = devices.resolve(cdi_devices(config)).complete()
     nodes = tuple(each for node in config.devices for each in _device_nodes(node, find, look))
     started = {"ociVersion": OCI_VERSION} if base is None else base
@@ -40,8 +41,8 @@ def describe(
 
 
 def cdi_devices(config: Config) -> tuple[str, ...]:
-    """All CDI devices that the config asks for: those of its field, then those of its annotations."""
-    return tuple(dict.fromkeys((*config.cdi_devices, *annotations.devices(dict(config.annotations)))))
+    """Return all CDI devices that the config requests: first those of its field, then those of its annotations."""
+    return tuple(dict.fromkeys((*config.cdi_devices, *names.annotated_devices(dict(config.annotations)))))
 
 
 def _direct(config: Config, nodes: tuple[spec.DeviceNode, ...]) -> spec.ContainerEdits:
@@ -53,8 +54,8 @@ def _direct(config: Config, nodes: tuple[spec.DeviceNode, ...]) -> spec.Containe
 
 
 def _device_nodes(node: DeviceNode, find: Find, look: Look) -> Iterator[spec.DeviceNode]:
-    """Other than in CDI specs: links are followed, a directory stands for what is in it, the owner is the host's, and
-    no permissions are none."""
+    """Yield the nodes. Unlike in CDI specs, links are followed, a directory stands for the nodes below it, the owner is
+    taken from the host, and empty permissions mean none."""
     for name, path in find(node.host_path):
         found = look(path)
         yield spec.DeviceNode(

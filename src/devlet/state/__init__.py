@@ -1,1 +1,1 @@
-"""What a node remembers over a restart, in the kubelet's file formats. Codecs are pure; one module touches files."""
+"""The state of a node that survives a restart, in the kubelet's file formats. Only `checkpoint_file` does I/O."""

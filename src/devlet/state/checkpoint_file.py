@@ -1,7 +1,7 @@
-"""Checkpoints on disk: one file that is replaced as a whole, and one write for all who wait.
+"""Checkpoints on disk: a file that is replaced as a whole, and writes that are shared by all waiting tasks.
 
-`CheckpointFile` blocks: call it in a thread. `GroupSaver` belongs to the event loop. It asks for the content at the
-last moment, so whoever awaits `save` shares the write with everybody who came while the one before was under way.
+`CheckpointFile` blocks: call it in a thread. `GroupSaver` runs on the event loop. It requests the content right before
+it writes, so all tasks that call `save` while a write is under way share the next one.
 """
 
 import logging
@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from anyio import TASK_STATUS_IGNORED, CancelScope, Event, create_task_group, to_thread
+from anyio import TASK_STATUS_IGNORED, CancelScope, Event, to_thread
 from anyio.abc import TaskStatus
 
 from devlet.errors import InvalidInput, StateCorrupt, TooLarge, Unavailable
 from devlet.kit import atomic_file
 from devlet.kit.backoff import Backoff
 from devlet.kit.chance import random
-from devlet.kit.clock import Clock, SystemClock
+from devlet.kit.clock import Clock, SystemClock, wait
 from devlet.kit.facts import facts
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ def check_key(name: str) -> None:
 
 
 def names(directory: Path) -> list[str]:
-    """Of the checkpoints in a directory; what begins with a dot is a write that was not finished."""
+    """Return the names of the checkpoints in a directory. Names that begin with a dot are unfinished writes."""
     try:
         return sorted(name for name in os.listdir(directory) if not name.startswith("."))
     except FileNotFoundError:
@@ -52,8 +52,8 @@ def names(directory: Path) -> list[str]:
 
 
 class CheckpointFile:
-    """A file of ours. A write is atomic, and durable when `write` returns. `prepare` creates the directory; `write`
-    does not, because writing a checkpoint must not create a root again that was removed."""
+    """A checkpoint. A write is atomic, and durable when `write` returns. `prepare` creates the directory; `write` does
+    not, because writing a checkpoint must not recreate a root that was removed."""
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES) -> None:
         check_key(path.name)
@@ -61,7 +61,7 @@ class CheckpointFile:
         self._max_bytes = max_bytes
 
     def read(self) -> bytes | None:
-        """None if there is no such file."""
+        """Return the content, or None if the file does not exist."""
         try:
             return read(self.path, self._max_bytes)
         except FileNotFoundError:
@@ -70,7 +70,7 @@ class CheckpointFile:
             raise Unavailable(f"{self.path} cannot be read: {e.strerror or e}") from e
 
     def exists(self) -> bool:
-        """Return True if anything has the name of the file."""
+        """Return True if anything exists at the path."""
         return os.path.lexists(self.path)
 
     def write(self, content: bytes) -> None:
@@ -82,14 +82,14 @@ class CheckpointFile:
             raise Unavailable(f"{self.path} cannot be written: {e.strerror or e}") from e
 
     def remove(self) -> None:
-        """No error if there is none."""
+        """Remove the file if it exists."""
         try:
             self.path.unlink(missing_ok=True)
         except OSError as e:
             raise Unavailable(f"{self.path} cannot be removed: {e.strerror or e}") from e
 
     def set_aside(self, now: datetime) -> Path:
-        """Rename a damaged file, so that people can look at it and the next write does not replace it."""
+        """Rename a damaged file, so that it can be examined and the next write does not replace it."""
         try:
             aside = free_name(self.path, now)
             os.replace(self.path, aside)
@@ -99,14 +99,14 @@ class CheckpointFile:
         return aside
 
     def set_aside_files(self) -> list[Path]:
-        """Oldest first."""
+        """Return the damaged files that were set aside, oldest first."""
         pattern = re.compile(re.escape(self.path.name) + r"\.damaged-(\d{8}T\d{6}Z)(?:-(\d+))?")
         found = [match for name in names(self.path.parent) if (match := pattern.fullmatch(name))]
         return [self.path.with_name(m[0]) for m in sorted(found, key=lambda m: (m[1], int(m[2] or 0)))]
 
     def prepare(self) -> None:
-        """Make the directory, and delete what writers left behind when they were killed, a kubelet too. Only for the
-        file's owner, before it writes."""
+        """Create the directory, and remove unfinished writes of killed processes, including a kubelet. Only the owner
+        of the file may call this, before it writes."""
         directory = self.path.parent
         try:
             directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ class CheckpointFile:
 
 
 def read(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
-    """A regular file of limited size: neither a pipe that nobody writes nor a disk that never ends. OSError if it
+    """Read a regular file of limited size, and not a pipe without a writer or an endless device. Raise OSError if it
     cannot be read."""
     with open(path, "rb", opener=_regular) as file:
         content = file.read(max_bytes + 1)
@@ -139,8 +139,8 @@ def _regular(path: str, flags: int) -> int:
 
 
 def free_name(path: Path, now: datetime) -> Path:
-    """Make an empty file `NAME.damaged-TIME` beside `path`, with a number behind it if that exists. A rename replaces
-    whatever has the name, so the name is taken first."""
+    """Create an empty file `NAME.damaged-TIME` beside `path`, with a number appended if that exists. A rename replaces
+    an existing file, so the name has to be reserved first."""
     stem = f"{path.name}.damaged-{now.astimezone(UTC).strftime(_ASIDE)}"
     for number in count():
         aside = path.with_name(f"{stem}-{number}" if number else stem)
@@ -162,7 +162,7 @@ class Settings:
 
 
 class _Batch:
-    """Those who wait for one write."""
+    """The tasks that wait for the same write."""
 
     def __init__(self) -> None:
         self.done = Event()
@@ -171,9 +171,9 @@ class _Batch:
 
 
 class GroupSaver:
-    """Writes what `content` gives, whenever somebody asks and it has changed. `content` must not await.
+    """Writes the result of `content` on request, if it has changed. `content` must not await.
 
-    After a write that failed nobody knows what is on the disk, so it is repeated until one succeeds."""
+    After a failed write the content of the disk is unknown, so the write is retried until it succeeds."""
 
     def __init__(
         self,
@@ -189,8 +189,8 @@ class GroupSaver:
         self._settings = settings
         self._batch = _Batch()  # for the next write
         self._asked = Event()
-        self._durable: bytes | None = None  # what is on the disk for certain
-        self._owed = False  # somebody wants a write without waiting for it
+        self._durable: bytes | None = None  # the content of the disk, if it is known
+        self._owed = False  # a write was requested with `save_soon`
         self._failures = 0
         self._ended = False
         self.problem: str | None = None  # why the last write failed
@@ -200,7 +200,7 @@ class GroupSaver:
         return self._file.path
 
     async def restore(self) -> str:
-        """Write the file again if it was removed; see `kit.upkeep`."""
+        """Write the file again if it was removed. See `kit.upkeep`."""
         if self._durable is None or self._ended or self._file.exists():
             return ""
         self._durable = None
@@ -208,9 +208,9 @@ class GroupSaver:
         return "removed file written again"
 
     async def save(self) -> None:
-        """Returns when a write that contains the present state is durable; Unavailable if it failed."""
+        """Return when the present state is durable. Raise Unavailable if it could not be written."""
         if self._ended:
-            raise Unavailable(f"{self._file.path} is no longer written: devlet stops")
+            raise Unavailable(f"{self._file.path} is no longer written: devlet is stopping")
         batch = self._batch
         batch.waiting += 1
         self._asked.set()
@@ -222,7 +222,7 @@ class GroupSaver:
             raise Unavailable(str(batch.problem)) from batch.problem
 
     def save_soon(self) -> None:
-        """The same without waiting. While writes fail it does not hurry the next try."""
+        """Request a write without waiting for it. While writes fail, this does not bring the next attempt forward."""
         self._owed = True
         if not self._failures:
             self._asked.set()
@@ -240,20 +240,13 @@ class GroupSaver:
                     await self._write()
 
     async def _until_asked(self) -> None:
-        if not self._failures:
+        if self._failures:
+            await wait(self._asked, self._clock, self._settings.retry.delay(self._failures - 1, random.random))
+        else:
             await self._asked.wait()
-            return
-        async with create_task_group() as tasks:
-            tasks.start_soon(self._ask_later, self._settings.retry.delay(self._failures - 1, random.random))
-            await self._asked.wait()
-            tasks.cancel_scope.cancel()
-
-    async def _ask_later(self, delay: float) -> None:
-        await self._clock.sleep(delay)
-        self._asked.set()
 
     async def _write(self) -> None:
-        """No await between taking the batch and its content."""
+        """Write for the current batch. There is no await between taking the batch and the content."""
         batch, self._batch, self._asked, self._owed = self._batch, _Batch(), Event(), False
         try:
             await self._make_durable(self._content())
@@ -263,7 +256,7 @@ class GroupSaver:
             if not batch.waiting:
                 log.warning("checkpoint not written", extra=facts(path=str(self._file.path), err=e))
         except BaseException:
-            batch.problem = Unavailable(f"{self._file.path} is no longer written: devlet stops")
+            batch.problem = Unavailable(f"{self._file.path} is no longer written: devlet is stopping")
             raise
         finally:
             batch.done.set()
@@ -275,5 +268,5 @@ class GroupSaver:
                 await to_thread.run_sync(self._file.write, content)
             self._durable = content
         self._failures, self.problem = 0, None
-        if self._owed:  # since the content was taken
+        if self._owed:  # requested after the content was taken
             self._asked.set()

@@ -1,8 +1,8 @@
-"""The DRA manager's checkpoint, `dra_manager_state`: every version is read, the present one is written.
+"""The DRA manager's checkpoint, `dra_manager_state`: all versions are decoded, the current one is encoded.
 
-The present file is JSON inside JSON, and the checksum covers the inner text, so that text is verified before it is
-parsed. A reader begins with an empty checkpoint and its checksum: a file without members says just that. Pure functions
-only; `checkpoint_file` does the reading and writing.
+The current file is JSON inside JSON, and the checksum covers the inner document, which is verified before it is parsed.
+The kubelet decodes into an empty checkpoint with its checksum, so a file without fields is an empty checkpoint. Pure:
+`checkpoint_file` does the I/O.
 """
 
 from collections.abc import Iterator
@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from devlet.errors import StateCorrupt
 from devlet.state import claim_legacy, go_json
-from devlet.state.claim_encoder import Encoder
-from devlet.state.claim_entry import Checkpoint, ClaimEntry, Form, PreparedDevice, by_name
+from devlet.state.claim_entry import Checkpoint, ClaimEntry, Encoder, Form, PreparedDevice, by_name
 from devlet.state.device_checkpoint import Failure
 from devlet.state.go_json import Malformed
 
@@ -43,7 +42,7 @@ _EMPTY_CHECKSUM = crc32(_EMPTY.encode())
 
 
 class Damage(Struct, frozen=True):
-    """Why a file is not a checkpoint of this form; `data` is what it says all the same, if it can be decoded."""
+    """Why a file is not a checkpoint of this form. `data` is its content, if it can be decoded nevertheless."""
 
     form: Form
     failure: Failure
@@ -52,7 +51,7 @@ class Damage(Struct, frozen=True):
 
 
 def decode(blob: bytes) -> Checkpoint:
-    """StateCorrupt says what is wrong, but not with which file."""
+    """Decode a checkpoint. StateCorrupt says what is wrong, without naming the file."""
     found = read(blob)
     if isinstance(found, Damage):
         raise StateCorrupt(f"the checkpoint is corrupted ({found.failure}): {found.reason}")
@@ -60,19 +59,19 @@ def decode(blob: bytes) -> Checkpoint:
 
 
 def legible(blob: bytes) -> Checkpoint:
-    """What the file says, even if its checksum is wrong. StateCorrupt if that cannot be made out."""
+    """Return the content of the file, even if its checksum is wrong. Raise StateCorrupt if it cannot be decoded."""
     found = read(blob)
     return found.data if isinstance(found, Damage) and found.data else decode(blob)
 
 
 def read(blob: bytes) -> Checkpoint | Damage:
-    """If no version fits, why it is not the newest that it can be."""
+    """Decode a checkpoint, or return why it is not of the newest version that it may be."""
     found = list(attempts(blob))
     return next((result for result in found if isinstance(result, Checkpoint)), found[0])
 
 
 def attempts(blob: bytes) -> Iterator[Checkpoint | Damage]:
-    """The file as one version after the other, until one fits."""
+    """Try to decode the file as one version after the other, until one fits."""
     if len(blob) > MAX_BYTES:
         yield Damage(Form.V1_31, Failure.DECODE, f"it has {len(blob)} bytes, more than {MAX_BYTES}")
         return
@@ -90,7 +89,8 @@ def attempts(blob: bytes) -> Iterator[Checkpoint | Damage]:
 
 
 def _candidates(names: set[str]) -> Iterator[Form]:
-    """Entries outside of the data are an old file. The kubelet would call it an empty one if its checksum fitted."""
+    """Yield the versions to try. A file with entries outside of the data is old; the kubelet would take it for an empty
+    one if the checksum matched."""
     is_old = "data" not in names and names & {"version", "entries"}
     if is_old:
         yield from (Form.V1_30, Form.V1_28, Form.V1_27, Form.BETA)
@@ -140,7 +140,7 @@ def _unverified(blob: bytes, stored: int) -> Checkpoint | None:
 
 
 def _data(blob: bytes) -> tuple[ClaimEntry, ...] | None:
-    """Kind and version are not looked at, as the kubelet does not, but they are texts."""
+    """Decode the inner document. Kind and version must be strings, but are not compared, as in the kubelet."""
     claims: tuple[ClaimEntry, ...] | None = None
     with go_json.inside("Data"):
         for name, member in go_json.members(go_json.parse(blob)):
@@ -168,7 +168,7 @@ _DEVICE = {name.lower(): name for name in ("PoolName", "DeviceName", "ShareID", 
 
 
 def read_claim(value: Any) -> ClaimEntry:
-    """One claim of parsed JSON. Malformed if it is none."""
+    """Decode one claim from parsed JSON. Raise Malformed if it is not one."""
     texts = dict.fromkeys(("claimuid", "claimname", "namespace"), "")
     pods: frozenset[str] | None = None
     drivers: Drivers = None
@@ -186,7 +186,7 @@ def read_claim(value: Any) -> ClaimEntry:
 
 
 def _drivers(value: Any, before: Drivers) -> Drivers:
-    """A map that comes twice is one map."""
+    """Decode a map. A repeated field is merged."""
     pairs = go_json.pairs(value)
     return None if pairs is None else (before or {}) | {go_json.valid(name): _devices(state) for name, state in pairs}
 

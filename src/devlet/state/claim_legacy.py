@@ -1,7 +1,7 @@
 """Claim checkpoints of Kubernetes 1.27 to 1.30, which later kubelets refuse.
 
-Their checksum covers a dump of what was decoded, as that of the device checkpoint (`go_hash`), and the dump is another
-one for every version. They know the names of CDI devices, and neither pools, devices nor requests.
+Like in the device checkpoint, the checksum covers a dump of the decoded values (`go_hash`), which differs between the
+versions. These files contain the names of CDI devices, but no pools, devices or requests.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ Devices = Mapping[str, tuple[str, ...] | None]
 
 
 class Handle(Struct, frozen=True):
-    """What a driver's controller left for its node part. Only whether there is structured data is known."""
+    """Data from the controller of a driver for its node plugin. Structured data is only detected."""
 
     driver: str = ""
     data: str = ""
@@ -46,14 +46,14 @@ class LegacyFile(Struct, frozen=True):
 
     @property
     def verifiable(self) -> bool:
-        """Nobody knows the dump of a beta, nor of structured data."""
+        """Return True if the dump is known. It is not for a beta, nor for structured data."""
         handles = (handle for entry in self.entries or () for handle in entry.handles or ())
         structured = self.form is Form.V1_30 and any(handle.structured for handle in handles)
         return self.form is not Form.BETA and not structured
 
 
 def read(document: Any, form: Form) -> LegacyFile:
-    """Malformed if it is not of this form."""
+    """Decode a file from parsed JSON. Raise Malformed if it is not of this form."""
     found: dict[str, Any] = {"version": "v1", "entries": (), "checksum": 0}
     for name, member in go_json.members(document):
         with go_json.inside(name):
@@ -75,7 +75,7 @@ def _entries(value: Any, form: Form) -> tuple[LegacyEntry, ...] | None:
         with go_json.inside(f"[{index}]"):
             found.append(read_entry(item, form))
     if form is Form.BETA and not any(entry.cdi_devices for entry in found):
-        raise Malformed("expected a list of CDI devices")  # it is then a damaged file of a release
+        raise Malformed("expected a list of CDI devices")  # otherwise it is a damaged file of a release
     return tuple(found)
 
 
@@ -87,7 +87,7 @@ _NAMES = {
 
 
 def read_entry(value: Any, form: Form) -> LegacyEntry:
-    """One entry of parsed JSON. Malformed if it is not of this form."""
+    """Decode one entry from parsed JSON. Raise Malformed if it is not of this form."""
     texts = dict.fromkeys(_TEXTS, "")
     pods: frozenset[str] | None = None
     handles: tuple[Handle, ...] | None = None
@@ -179,7 +179,7 @@ def imported(file: LegacyFile) -> Checkpoint:
 
 
 def claim(entry: LegacyEntry) -> ClaimEntry:
-    """A driver that has only a resource handle has no devices, but must be asked to unprepare all the same."""
+    """Convert an entry. A driver with only a resource handle has no devices, but has to unprepare the claim too."""
     asked = [handle.driver or entry.driver for handle in entry.handles or ()]
     if not asked and not entry.cdi_devices:
         asked = [entry.driver]

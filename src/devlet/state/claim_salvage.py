@@ -1,8 +1,8 @@
-"""What can still be read from a damaged claim checkpoint.
+"""Recover claims from a damaged claim checkpoint.
 
-A file whose JSON is whole but whose checksum is wrong says all it ever said. Of any other every object that looks like
-a claim is taken, wherever it stands, and the rest is named as lost. In the present version claims are JSON inside of a
-string, so the file is also searched with one level of quoting taken away.
+A file with valid JSON and a wrong checksum still has all of its content. From any other file, every object that looks
+like a claim is recovered, wherever it is, and the rest is listed as lost. In the current version, claims are JSON
+inside a string, so the file is also searched with one level of quoting removed.
 """
 
 import json
@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from devlet.objects.identifiers import ObjectKey
 from devlet.state import claim_legacy, go_json
 from devlet.state.claim_checkpoint import MAX_BYTES, Checkpoint, ClaimEntry, Form, attempts, by_name, read_claim
 from devlet.state.go_json import Malformed, Members
@@ -26,7 +27,7 @@ _CLAIM = re.compile(
 
 
 class Salvage(Struct, frozen=True):
-    """`lost` has a line for each thing that was there and cannot be read."""
+    """`lost` has a line for everything that cannot be read."""
 
     claims: tuple[ClaimEntry, ...]
     lost: tuple[str, ...] = ()
@@ -37,27 +38,27 @@ def salvage(blob: bytes) -> Salvage:
     for result in attempts(blob):
         if isinstance(result, Checkpoint):
             return Salvage(result.claims or ())
-        # JSON may be whole and yet say less than is there: where the name of a member is damaged.
+        # Valid JSON may contain less than can be recovered, if the name of a field is damaged.
         if result.data is not None and len(by_name(result.data.claims or ())) >= len(pieces.claims):
             return Salvage(result.data.claims or ())
     return pieces
 
 
 def _pieces(text: str) -> Salvage:
-    """Old files are not quoted, but what drivers left in them may look as if."""
+    """Search the file as it is and without quoting. Old files are not quoted, but data of drivers in them may be."""
     found = [_unique(text), _unique(_unquoted(text))]
     return max(found, key=lambda salvage: (len(salvage.claims), len(salvage.lost)))
 
 
 def _unquoted(text: str) -> str:
-    """Surrogates of one character stand side by side, so a whole row is read at once."""
+    """Remove one level of quoting. Adjacent escapes are decoded together, as they may be a surrogate pair."""
     return go_json.valid(_ESCAPES.sub(lambda row: json.loads(f'"{row[0]}"'), text))
 
 
 def _unique(text: str) -> Salvage:
-    """A file that was overwritten in places may hold a claim twice."""
+    """Keep the last of each claim: a partly overwritten file may contain it twice."""
     lost: list[str] = []
-    kept: dict[tuple[str, str], ClaimEntry] = {}
+    kept: dict[ObjectKey, ClaimEntry] = {}
     for claim in _claims(text, lost):
         if (before := kept.pop((claim.namespace, claim.name), None)) is not None:
             lost.append(f"another entry of claim {before.namespace}/{before.name}, with UID {before.uid or '?'}")

@@ -1,7 +1,7 @@
-"""The device manager's checkpoint, `kubelet_internal_checkpoint`: every version is read, the present one is written.
+"""The device manager's checkpoint, `kubelet_internal_checkpoint`: all versions are decoded, the current one is encoded.
 
-The checksum covers a dump of what was decoded (`go_hash`), not the text of the file, so a file is decoded as one
-version after the other until a checksum fits. Pure functions only; `checkpoint_file` does the reading and writing.
+The checksum covers a dump of the decoded values (`go_hash`), not the bytes of the file. So a file is decoded as one
+version after the other until a checksum matches. Pure: `checkpoint_file` does the I/O.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from devlet.errors import StateCorrupt
 from devlet.state import go_json
-from devlet.state.device_encoder import Encoder
-from devlet.state.device_entry import NO_NODE, Checkpoint, Entry, Form, checksum, hash_text
+from devlet.state.device_entry import NO_NODE, Checkpoint, Encoder, Entry, Form, checksum, hash_text
 from devlet.state.go_json import Malformed
 
 __all__ = [
@@ -48,7 +47,7 @@ class Failure(StrEnum):
 
 
 class Damage(Struct, frozen=True):
-    """Why a file is not a checkpoint of this form; `data` is what it says all the same, if it can be decoded."""
+    """Why a file is not a checkpoint of this form. `data` is its content, if it can be decoded nevertheless."""
 
     form: Form
     failure: Failure
@@ -57,7 +56,7 @@ class Damage(Struct, frozen=True):
 
 
 def decode(blob: bytes) -> Checkpoint:
-    """StateCorrupt says what is wrong, but not with which file."""
+    """Decode a checkpoint. StateCorrupt says what is wrong, without naming the file."""
     found = read(blob)
     if isinstance(found, Damage):
         raise StateCorrupt(f"the checkpoint is corrupted ({found.failure}): {found.reason}")
@@ -65,21 +64,21 @@ def decode(blob: bytes) -> Checkpoint:
 
 
 def legible(blob: bytes) -> Checkpoint:
-    """What the file says, even if its checksum is wrong. StateCorrupt if that cannot be made out."""
+    """Return the content of the file, even if its checksum is wrong. Raise StateCorrupt if it cannot be decoded."""
     found = list(attempts(blob))
     said = (result if isinstance(result, Checkpoint) else result.data for result in reversed(found))
     return next(filter(None, said), None) or decode(blob)
 
 
 def read(blob: bytes) -> Checkpoint | Damage:
-    """If no version fits, why it is not the present one."""
+    """Decode a checkpoint, or return why it is not of the current version."""
     found = list(attempts(blob))
     return next((result for result in found if isinstance(result, Checkpoint)), found[0])
 
 
 def attempts(blob: bytes) -> Iterator[Checkpoint | Damage]:
-    """The file as one version after the other, until one fits. Files of 1.10 and older have no checksum: they are
-    tried only where their members are."""
+    """Try to decode the file as one version after the other, until one fits. Files of 1.10 and older have no checksum:
+    these versions are tried only if the file has their fields."""
     if len(blob) > MAX_BYTES:
         yield _undecodable(Form.V2, f"it has {len(blob)} bytes, more than {MAX_BYTES}")
         return
@@ -135,7 +134,7 @@ def _verified(data: Checkpoint, stored: int) -> Checkpoint | Damage:
 
 
 def _wrapped(document: Any, form: Form) -> tuple[Checkpoint, int]:
-    """The data, and the checksum that the file says they have."""
+    """Return the data, and the checksum in the file."""
     parts, stored = [], 0
     for name, member in go_json.members(document):
         if name == "data":
@@ -148,7 +147,7 @@ def _wrapped(document: Any, form: Form) -> tuple[Checkpoint, int]:
 
 
 def _data(parts: list[Any], form: Form) -> Checkpoint:
-    """What is absent is empty, and not null."""
+    """Decode the data. Missing fields are empty, not null."""
     entries: tuple[Entry, ...] | None = ()
     registered: Registered = {}
     for name, member in (pair for part in parts for pair in go_json.members(part)):
@@ -173,7 +172,7 @@ def _entries(value: Any, form: Form) -> tuple[Entry, ...] | None:
 
 
 def read_entry(value: Any, form: Form) -> Entry:
-    """One entry of parsed JSON. Malformed if it is not of this form."""
+    """Decode one entry from parsed JSON. Raise Malformed if it is not of this form."""
     if form in _DEVICES and _DEVICES[form].lower() not in {name for name, _ in go_json.members(value)}:
         raise Malformed(f"it has no {_DEVICES[form]}")
     texts = dict.fromkeys(("poduid", "containername", "resourcename"), "")
@@ -196,17 +195,17 @@ def read_entry(value: Any, form: Form) -> Entry:
 
 _NAMES = ("PodUID", "ContainerName", "ResourceName", "DeviceID", "DeviceIDs", "AllocResp")
 _NAMES_BY_LOWER = {name.lower(): name for name in _NAMES}
-_DEVICES = {Form.V1_8: "DeviceID", Form.V1_9_ALPHA: "DeviceIDs"}  # nothing else tells these two apart
+_DEVICES = {Form.V1_8: "DeviceID", Form.V1_9_ALPHA: "DeviceIDs"}  # the only difference between these two
 
 
 def _by_node(value: Any, before: Devices) -> Devices:
-    """A map that comes twice is one map."""
+    """Decode a map. A repeated field is merged."""
     pairs = go_json.pairs(value)
     return None if pairs is None else (before or {}) | {go_json.integer(k): go_json.strings(v) for k, v in pairs}
 
 
 def _without_nodes(value: Any) -> Devices:
-    """The kubelet's conversion says node 0 here, which nobody knows."""
+    """Decode a list without NUMA nodes. The kubelet's conversion assumes node 0, which may be wrong."""
     ids = go_json.strings(value)
     return None if ids is None else {NO_NODE: ids}
 

@@ -1,7 +1,7 @@
-"""What can still be read from a damaged device checkpoint.
+"""Recover entries from a damaged device checkpoint.
 
-A file whose JSON is whole but whose checksum is wrong says all it ever said. Of a file that is cut off or overwritten
-in places every object that looks like an entry is taken, wherever it stands, and the rest is named as lost.
+A file with valid JSON and a wrong checksum still has all of its content. From a file that is truncated or partly
+overwritten, every object that looks like an entry is recovered, wherever it is, and the rest is listed as lost.
 """
 
 import re
@@ -20,7 +20,7 @@ from devlet.state.device_checkpoint import (
     one_entry_per_owner,
     read_entry,
 )
-from devlet.state.device_faults import sound
+from devlet.state.device_entry import validated
 from devlet.state.go_json import Malformed, Members
 from devlet.state.json_pieces import scan, value_at
 
@@ -34,7 +34,7 @@ _NO_RESOURCES = "the registered resources"
 
 
 class Salvage(Struct, frozen=True):
-    """`lost` has a line for each thing that was there and cannot be read."""
+    """`lost` has a line for everything that cannot be read."""
 
     checkpoint: Checkpoint
     lost: tuple[str, ...] = ()
@@ -45,9 +45,9 @@ class Salvage(Struct, frozen=True):
 
 
 def salvage(blob: bytes) -> Salvage:
-    """What can be read, without its faults."""
+    """Return what can be read, without its faults."""
     found = _read(blob)
-    left = sound(found.checkpoint)
+    left = validated(found.checkpoint)
     return Salvage(left.checkpoint, (*found.lost, *left.faults))
 
 
@@ -56,7 +56,7 @@ def _read(blob: bytes) -> Salvage:
     for result in attempts(blob):
         if isinstance(result, Checkpoint):
             return Salvage(result)
-        # JSON may be whole and yet say less than is there: where the name of a member is damaged.
+        # Valid JSON may contain less than can be recovered, if the name of a field is damaged.
         if result.data is not None and len(result.data.entries or ()) >= len(pieces.checkpoint.entries or ()):
             return Salvage(result.data, tuple(line for line in pieces.lost if line == _NO_RESOURCES))
     return pieces
@@ -81,7 +81,7 @@ def _entries(text: str, lost: list[str]) -> Iterator[tuple[Form, Entry]]:
 
 
 def _entry(value: Any) -> tuple[Form, Entry] | None:
-    """The entry, and the form in which it can be read; None if it is none."""
+    """Return the entry and the form in which it can be decoded, or None if the object is not an entry."""
     names = {name for name, _ in go_json.members(value)} if isinstance(value, Members) else set()
     if "poduid" not in names or not names & {"deviceid", "deviceids"}:
         return None
@@ -97,7 +97,7 @@ def _entry(value: Any) -> tuple[Form, Entry] | None:
 
 
 def _unique(entries: Iterator[Entry], lost: list[str]) -> Iterator[Entry]:
-    """A file that was overwritten in places may hold an entry twice."""
+    """Yield each entry once: a partly overwritten file may contain it twice."""
     seen: set[tuple[str, str, str]] = set()
     for entry in entries:
         owner = (entry.pod, entry.container, entry.resource)
@@ -109,7 +109,7 @@ def _unique(entries: Iterator[Entry], lost: list[str]) -> Iterator[Entry]:
 
 
 def _registered(text: str, lost: list[str]) -> dict[str, tuple[str, ...] | None]:
-    """As many resources as can be read, up to the damage."""
+    """Decode the registered resources up to the damage."""
     found: dict[str, tuple[str, ...] | None] = {}
     if not (start := _REGISTERED.search(text)):
         lost.append(_NO_RESOURCES)

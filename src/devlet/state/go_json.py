@@ -1,8 +1,8 @@
-"""JSON as Go reads and writes it, where that differs from what Python does.
+"""JSON as Go decodes and encodes it, where that differs from Python.
 
-Reading: names match in any case, a member may come twice, null leaves a value as it was, and numbers stay literals
-until somebody asks for one. So objects are pairs here, not dicts, and each function stands for a type of Go. What Go
-refuses raises `Malformed`, which says why in words, without naming the file.
+Decoding: names match in any case, fields may be repeated, null leaves a value unchanged, and numbers remain literals
+until they are converted. So objects are pairs here, not dicts, and each function stands for a Go type. `Malformed` is
+raised for what Go refuses; it gives the reason without naming the file.
 """
 
 import base64
@@ -18,9 +18,9 @@ _ERRORS = "devlet.go"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
-# Besides ASCII letters, these two are equal to one when case does not matter.
+# Besides ASCII letters, these two equal an ASCII letter when case is ignored.
 _FOLDED = str.maketrans({"\u017f": "s", "\u212a": "k"})
-# Go writes JSON that is safe inside HTML.
+# Go encodes JSON that is safe inside HTML.
 _ESCAPED = re.compile("[<>&\u2028\u2029]")
 
 
@@ -37,15 +37,15 @@ class Malformed(ValueError):
 
 
 class Members(tuple[tuple[str, Any], ...]):
-    """An object: names and values, in order, repeated ones too."""
+    """An object: names and values in order, including repeated ones."""
 
 
 class Number(str):
-    """The literal."""
+    """A number as its literal."""
 
 
 def _replaced(error: UnicodeError) -> tuple[str | bytes, int]:
-    """One U+FFFD per byte that is not UTF-8, as Go has it; Python would join some."""
+    """Return one U+FFFD for each invalid byte, like Go; Python would join some."""
     assert isinstance(error, UnicodeDecodeError | UnicodeEncodeError)
     text = _REPLACEMENT * (error.end - error.start)
     return text if isinstance(error, UnicodeDecodeError) else text.encode(), error.end
@@ -55,17 +55,17 @@ codecs.register_error(_ERRORS, _replaced)
 
 
 def utf8(text: str) -> bytes:
-    """What has no UTF-8 becomes U+FFFD."""
+    """Encode as UTF-8. Lone surrogates become U+FFFD."""
     return text.encode("utf-8", _ERRORS)
 
 
 def valid(text: str) -> str:
-    """With U+FFFD for lone surrogates, which have no UTF-8."""
+    """Replace lone surrogates, which cannot be encoded as UTF-8, with U+FFFD."""
     return text if text.isascii() else _SURROGATES.sub(_REPLACEMENT, text)
 
 
 def loose(blob: bytes) -> str:
-    """The text of a file, with U+FFFD for bytes that are not UTF-8."""
+    """Decode the bytes of a file, with U+FFFD for bytes that are not UTF-8."""
     return blob.decode("utf-8", _ERRORS)
 
 
@@ -77,7 +77,7 @@ DECODER = json.JSONDecoder(object_pairs_hook=Members, parse_int=Number, parse_fl
 
 
 def parse(blob: bytes) -> Any:
-    """One value and nothing after it."""
+    """Parse one value with nothing after it."""
     if blob.startswith(codecs.BOM_UTF8):
         raise Malformed("it begins with a byte order mark")
     if not blob.strip(b" \t\r\n"):
@@ -92,17 +92,17 @@ def parse(blob: bytes) -> Any:
 
 
 def fold(name: str) -> str:
-    """Names that Go takes for the same have the same fold."""
+    """Return the same string for all names that Go considers equal."""
     return name.translate(_FOLDED).lower()
 
 
 def members(value: Any) -> Iterator[tuple[str, Any]]:
-    """Of a struct: folded names and values; null has none."""
+    """Decode a struct: yield folded names and values. null has none."""
     return ((fold(name), member) for name, member in pairs(value) or ())
 
 
 def pairs(value: Any) -> Members | None:
-    """Of a map: names as they are, and values."""
+    """Decode a map: return names as they are, and values."""
     if value is not None and not isinstance(value, Members):
         raise Malformed(f"expected an object, found {_kind(value)}")
     return value
@@ -115,7 +115,7 @@ def items(value: Any) -> list[Any] | None:
 
 
 def string(value: Any, before: str = "") -> str:
-    """null leaves what was there before."""
+    """Decode a string. null leaves the previous value."""
     if value is None:
         return before
     if not isinstance(value, str) or isinstance(value, Number):
@@ -129,7 +129,7 @@ def strings(value: Any) -> tuple[str, ...] | None:
 
 
 def octets(value: Any) -> bytes | None:
-    """Base64 with padding, in the standard alphabet; line breaks do not count."""
+    """Decode base64 with padding, in the standard alphabet. Line breaks are ignored."""
     if value is None:
         return None
     text = string(value).replace("\r", "").replace("\n", "")
@@ -139,7 +139,7 @@ def octets(value: Any) -> bytes | None:
 
 
 def keys(value: Any, before: frozenset[str] | None = None) -> frozenset[str] | None:
-    """A set, which is a map to empty structs; one that comes twice is one set."""
+    """Decode a set, which is a map to empty structs. A repeated field is merged."""
     found = pairs(value)
     if found is None:
         return None
@@ -149,7 +149,7 @@ def keys(value: Any, before: frozenset[str] | None = None) -> frozenset[str] | N
 
 
 def unsigned(value: Any, before: int = 0, *, bits: int = 64) -> int:
-    """A uint64, or a uint32."""
+    """Decode a uint64, or a uint32."""
     if value is None:
         return before
     if not isinstance(value, Number) or not value.isdigit() or len(value) > 20 or int(value) >= 1 << bits:
@@ -158,7 +158,7 @@ def unsigned(value: Any, before: int = 0, *, bits: int = 64) -> int:
 
 
 def signed(value: Any, before: int = 0) -> int:
-    """An int64."""
+    """Decode an int64."""
     if value is None:
         return before
     if not isinstance(value, Number):
@@ -167,7 +167,7 @@ def signed(value: Any, before: int = 0) -> int:
 
 
 def integer(key: str, expected: str = "integers of 64 bits as keys") -> int:
-    """An int64 that is the key of a map."""
+    """Decode an int64 that is the key of a map."""
     # int() would also take blanks, underscores and other digits, and would not take thousands of them.
     if not _INTEGER.fullmatch(key) or len(key) > 1000 or not -(1 << 63) <= (number := int(key)) < 1 << 63:
         raise Malformed(f"expected {expected}, found {key[:40]!r}")
@@ -176,7 +176,7 @@ def integer(key: str, expected: str = "integers of 64 bits as keys") -> int:
 
 @contextmanager
 def inside(name: str) -> Iterator[None]:
-    """Errors of the block name this member."""
+    """Add the field to the place that errors of the block name."""
     try:
         yield
     except Malformed as e:
@@ -200,6 +200,6 @@ def _kind(value: Any) -> str:
 
 
 def dump(value: Any) -> bytes:
-    """As Go writes it: compact, maps in the order given, non-ASCII as it is."""
+    """Encode like Go: compact, maps in the given order, and non-ASCII characters unescaped."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return utf8(_ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text))

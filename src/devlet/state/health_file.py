@@ -1,6 +1,6 @@
-"""How the devices of claims are, over a restart: `dra_health_state`. It has no checksum, and losing it costs little.
+"""The file with the health of the devices of claims, `dra_health_state`. It has no checksum; losing it costs little.
 
-Times are to the microsecond here, and to the nanosecond in files of a kubelet: what is finer is cut off.
+Times have microseconds here, but nanoseconds in files of a kubelet, which are truncated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ _NANOSECONDS = 10**9
 
 
 class DeviceHealth(Struct, frozen=True):
-    """What a driver said last, and for how many seconds that holds; 0 is the default."""
+    """The last report about a device. `timeout` is how many seconds it is valid; 0 means the default."""
 
     pool: str
     device: str
@@ -33,7 +33,7 @@ class DeviceHealth(Struct, frozen=True):
 
 
 def decode(blob: bytes) -> dict[str, tuple[DeviceHealth, ...]]:
-    """By driver. StateCorrupt says what is wrong, but not with which file."""
+    """Return the devices by driver. StateCorrupt says what is wrong, without naming the file."""
     try:
         if len(blob) > MAX_BYTES:
             raise Malformed(f"it has {len(blob)} bytes, more than {MAX_BYTES}")
@@ -59,7 +59,7 @@ _NAMES = {
 
 
 def read_device(value: Any) -> DeviceHealth:
-    """One device. Malformed if it is none."""
+    """Decode one device from parsed JSON. Raise Malformed if it is not one."""
     texts = dict.fromkeys(("poolname", "devicename", "health", "message"), "")
     updated, timeout = _NEVER, 0
     for name, member in go_json.members(value):
@@ -85,7 +85,7 @@ def _time(value: Any, before: datetime) -> datetime:
 
 
 def encode(health: Mapping[str, Sequence[DeviceHealth]]) -> bytes:
-    """As the kubelet writes it: sorted by driver, and by pool and device."""
+    """Encode like the kubelet: sorted by driver, pool and device."""
     return go_json.dump({driver: {"Devices": _devices(health[driver])} for driver in sorted(health)})
 
 

@@ -1,4 +1,4 @@
-"""What can still be read from a damaged `dra_health_state`: every device that is whole, with the driver before it."""
+"""Recover the health of devices from a damaged `dra_health_state`: every complete device, with the driver before it."""
 
 import json
 import re
@@ -20,12 +20,12 @@ ByDriver = Mapping[str, tuple[DeviceHealth, ...]]
 _DRIVER = re.compile(r'"((?:[^"\\]|\\.){0,253})"\s*:\s*\{\s*"Devices"\s*:\s*\{', re.IGNORECASE)
 _DEVICE = re.compile(r'"((?:[^"\\]|\\.){0,507})"\s*:\s*\{\s*"PoolName"', re.IGNORECASE)
 _KEY = re.compile(r'"((?:[^"\\]|\\.){0,507})"\s*:\s*$')
-_BEFORE = 600  # characters in which the key of an object stands
+_BEFORE = 600  # characters in which the key of an object is searched
 _NAMES = {"poolname", "devicename", "health"}
 
 
 class Salvage(Struct, frozen=True):
-    """`lost` has a line for each thing that was there and cannot be read."""
+    """`lost` has a line for everything that cannot be read."""
 
     drivers: ByDriver
     lost: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ def salvage(blob: bytes) -> Salvage:
 
 
 def _pieces(text: str) -> Salvage:
-    """A file that was overwritten in places may have a device twice: the last one counts."""
+    """Collect the devices. A partly overwritten file may contain a device twice: the last one counts."""
     lost: list[str] = []
     found: dict[str, dict[tuple[str, str], DeviceHealth]] = {}
     for driver, section in _sections(text, lost):
@@ -49,7 +49,7 @@ def _pieces(text: str) -> Salvage:
 
 
 def _sections(text: str, lost: list[str]) -> Iterator[tuple[str, str]]:
-    """Nobody knows whose the devices are that stand before the first driver."""
+    """Yield the part of each driver. The driver of devices before the first one is unknown."""
     heads = list(_DRIVER.finditer(text))
     before = text[: heads[0].start()] if heads else text
     lost.extend(f"device {_unquoted(found[1])}: its driver cannot be read" for found in _DEVICE.finditer(before))

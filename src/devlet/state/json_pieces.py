@@ -1,4 +1,4 @@
-"""Finds what is whole in JSON that is cut off or overwritten in places."""
+"""Find complete objects in truncated or partly overwritten JSON."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from devlet.state import go_json
 from devlet.state.go_json import Malformed
 
-MAX_FAILURES = 1_000  # objects that cannot be read, before the rest is given up
+MAX_FAILURES = 1_000  # unreadable objects, before the rest is skipped
 
 _OBJECT = re.compile(r'\{\s*"')
 
@@ -18,10 +18,10 @@ T = TypeVar("T")
 def scan(
     text: str, take: Callable[[Any], T | None], label: Callable[[int], str | None], lost: list[str]
 ) -> Iterator[T]:
-    """What `take` makes of the objects, wherever they stand; it is asked for those inside of one that it does not want.
+    """Yield what `take` returns for the objects, wherever they are. If it returns None, the objects inside are tried.
 
-    What cannot be read, by JSON or by `take`, goes to `lost` under the label of the place where it begins, if that has
-    one."""
+    Objects that cannot be parsed, or that `take` refuses, are added to `lost` with the label of the place where they
+    begin, if it has one."""
     position = failures = 0
     while start := _OBJECT.search(text, position):
         position = start.end()
@@ -42,7 +42,7 @@ def scan(
 
 
 def value_at(text: str, start: int) -> tuple[Any, int]:
-    """The value that begins there, and where it ends."""
+    """Return the value that begins there, and its end."""
     try:
         return go_json.DECODER.raw_decode(text, start)
     except json.JSONDecodeError as e:

@@ -5,7 +5,7 @@ import pytest
 
 from devlet.kit.metrics import Registry
 from devlet.node.metrics import DeviceMetrics, TopologyCounters, show_name, show_plugins
-from devlet.node.topology.metrics import NUMA_NODE, TopologyMetrics
+from devlet.node.topology.manager import NUMA_NODE, TopologyMetrics
 from devlet.plugins.registration import WatchedPlugin
 
 

@@ -1,4 +1,4 @@
-"""A gRPC server on a unix socket that answers what a test says, by method path and in bytes."""
+"""A gRPC server on a unix socket whose answers a test sets, by method path and in bytes."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -17,7 +17,7 @@ Stream = Callable[[bytes, Context], AsyncIterator[bytes]]
 
 
 class GrpcServer(grpc.GenericRpcHandler):
-    """`unary` and `streams` are by path; what is in neither is Unimplemented. `calls` is what came, in order."""
+    """`unary` and `streams` are by path; other methods are Unimplemented. `calls` are the requests in order."""
 
     def __init__(self, path: Path, options: list[tuple[str, Any]]) -> None:
         self.path = path

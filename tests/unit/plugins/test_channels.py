@@ -23,7 +23,7 @@ OPTIONS = f"{SERVICE}/GetDevicePluginOptions"
 
 
 async def problem(path: Path, *, within: float = 600.0) -> str:
-    """What dialling says, which must be at once unless `within` is short."""
+    """Return the error of dialling, which must come at once unless `within` is short."""
     with deadline(), pytest.raises(PluginUnavailable) as failed:
         async with connection("p", path, within=within, max_message=1 << 20):
             pass
@@ -44,7 +44,7 @@ async def test_the_process_that_listens_is_known(root: Path) -> None:
             assert connected.pid == os.getpid()
 
 
-async def test_what_is_no_socket_is_refused_at_once_and_named(root: Path) -> None:
+async def test_something_that_is_not_a_socket_is_refused_at_once(root: Path) -> None:
     (root / "file").touch()
     (root / "dir").mkdir()
     (root / "link").symlink_to("nowhere")
@@ -55,7 +55,7 @@ async def test_what_is_no_socket_is_refused_at_once_and_named(root: Path) -> Non
     assert await problem(root / "link") == f"{root}/link: is a link to nowhere, which does not exist"
     assert await problem(Path("/dev/null")) == "/dev/null: is a device, not a socket"
     assert await problem(root / "file" / "x") == f"{root}/file/x: Not a directory"
-    assert "a path has no zero bytes" in await problem(root / "a\0b")
+    assert "a path cannot contain zero bytes" in await problem(root / "a\0b")
 
 
 async def test_a_path_that_no_socket_can_have_is_refused_at_once(root: Path) -> None:
@@ -71,7 +71,7 @@ async def test_a_link_to_a_socket_is_followed(root: Path) -> None:
             assert await connected.call(OPTIONS, b"", timeout=60) == b""
 
 
-async def test_a_socket_outside_of_the_directory_is_not_called_also_through_a_link(root: Path) -> None:
+async def test_a_socket_outside_of_the_directory_is_not_called_even_through_a_link(root: Path) -> None:
     (root / "in").mkdir()
     async with FakeDevicePlugin(root) as plugin:
         (root / "in" / "link").symlink_to(plugin.path)
@@ -84,23 +84,23 @@ async def test_a_socket_outside_of_the_directory_is_not_called_also_through_a_li
             assert await connected.call(OPTIONS, b"", timeout=60) == b""
 
 
-async def test_a_socket_without_listener_and_one_that_never_comes_end_with_the_deadline(root: Path) -> None:
+async def test_a_socket_without_listener_and_a_missing_one_end_with_the_deadline(root: Path) -> None:
     with bound(root / "dead"):
         text = await problem(root / "dead", within=0.1)
-    assert text == f"{root}/dead: nobody listened within 0.1 s (Connection refused)"
+    assert text == f"{root}/dead: no listener within 0.1 s (Connection refused)"
     assert await problem(root / "none", within=0.1) == (
-        f"{root}/none: nobody listened within 0.1 s (No such file or directory)"
+        f"{root}/none: no listener within 0.1 s (No such file or directory)"
     )
 
 
-async def test_one_who_accepts_but_does_not_speak_grpc_ends_with_the_deadline(root: Path) -> None:
+async def test_a_server_that_does_not_speak_grpc_ends_with_the_deadline(root: Path) -> None:
     with bound(root / "mute") as listener:
         listener.listen()
         text = await problem(root / "mute", within=0.3)
-    assert text == f"{root}/mute: somebody listens, but did not speak gRPC within 0.3 s"
+    assert text == f"{root}/mute: something listens, but did not speak gRPC within 0.3 s"
 
 
-async def test_a_socket_that_is_bound_but_not_listened_on_yet_is_tried_again(root: Path) -> None:
+async def test_a_socket_that_is_bound_but_not_listening_yet_is_retried(root: Path) -> None:
     path = root / "vendor_com_gpu.sock"
     tried = anyio.Event()
     connected = anyio.Event()
@@ -119,7 +119,7 @@ async def test_a_socket_that_is_bound_but_not_listened_on_yet_is_tried_again(roo
                     await connected.wait()
 
 
-async def test_names_with_signs_that_mean_something_in_an_address_are_dialled_as_they_are(root: Path) -> None:
+async def test_special_characters_in_a_path_are_dialled_literally(root: Path) -> None:
     for name in ("a%41.sock", "..%2fx.sock", "a b#c?d.sock", "ä:1.sock"):
         async with FakeDevicePlugin(root, socket=name) as plugin:
             assert os.listdir(root) == [name]
@@ -150,7 +150,7 @@ async def test_a_call_that_is_not_answered_ends_with_its_deadline(root: Path) ->
         ("CANCELLED", PluginUnavailable),
     ],
 )
-async def test_an_error_is_the_plugins_own_unless_its_process_is_the_cause(
+async def test_a_status_is_the_plugins_own_unless_its_process_caused_it(
     root: Path, code: str, kind: type[PluginError]
 ) -> None:
     async with FakeDevicePlugin(root) as plugin, connection("p", plugin.path, within=60, max_message=1 << 20) as on:
@@ -161,7 +161,7 @@ async def test_an_error_is_the_plugins_own_unless_its_process_is_the_cause(
     assert failed.value.message == "Allocate failed: no more"
 
 
-async def test_an_error_without_text_is_named_by_its_status_and_a_long_text_is_cut(root: Path) -> None:
+async def test_an_error_without_details_shows_its_status_and_long_details_are_cut(root: Path) -> None:
     async with FakeDevicePlugin(root) as plugin, connection("p", plugin.path, within=60, max_message=1 << 20) as on:
         plugin.fail("Allocate", "ABORTED", "")
         with pytest.raises(PluginRefused, match="Allocate failed: ABORTED"):
@@ -193,7 +193,7 @@ async def test_calls_on_a_closed_connection_fail_at_once(root: Path) -> None:
         assert plugin.calls == []
 
 
-async def test_what_waits_for_an_answer_when_the_connection_is_closed_fails_and_is_not_cancelled(root: Path) -> None:
+async def test_a_call_under_way_when_the_connection_is_closed_fails_and_is_not_cancelled(root: Path) -> None:
     problems: list[str] = []
 
     async def wait(on: Connection, stream: bool) -> None:
@@ -216,7 +216,7 @@ async def test_what_waits_for_an_answer_when_the_connection_is_closed_fails_and_
     assert problems == [f"endpoint {plugin.path} has been stopped"] * 2
 
 
-async def test_a_caller_who_is_cancelled_ends_cancelled_and_so_does_the_call(root: Path) -> None:
+async def test_a_cancelled_caller_cancels_its_call(root: Path) -> None:
     async with FakeDevicePlugin(root) as plugin, connection("p", plugin.path, within=60, max_message=1 << 20) as on:
         plugin.hang("Allocate")
         async with create_task_group() as tasks:
@@ -250,7 +250,7 @@ async def test_leaving_a_stream_closes_it_at_the_plugin(root: Path) -> None:
             await plugin.until_streams(0)
 
 
-async def test_a_plugin_that_was_restarted_is_reached_without_the_back_off_of_the_dead_one(
+async def test_a_restarted_plugin_is_reached_without_the_back_off_of_its_predecessor(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def long_back_off(max_message: int, within: float) -> list[tuple[str, Any]]:
@@ -271,7 +271,7 @@ async def test_a_plugin_that_was_restarted_is_reached_without_the_back_off_of_th
 
 
 @pytest.mark.parametrize("method", ["Allocate", "ListAndWatch"])
-async def test_a_callers_own_scope_ends_a_wait_and_knows_it(root: Path, method: str) -> None:
+async def test_a_scope_of_the_caller_ends_a_call_and_is_marked_as_cancelled(root: Path, method: str) -> None:
     async with FakeDevicePlugin(root) as plugin, connection("p", plugin.path, within=60, max_message=1 << 20) as on:
         plugin.hang(method)
         with anyio.move_on_after(0.05) as scope:
@@ -288,7 +288,7 @@ async def test_a_callers_own_scope_ends_a_wait_and_knows_it(root: Path, method: 
 
 
 @pytest.mark.spec("DN-12.2")
-async def test_whoever_observes_hears_how_each_unary_call_ended_in_the_spelling_of_go(root: Path) -> None:
+async def test_each_unary_call_is_observed_with_its_code_as_go_spells_it(root: Path) -> None:
     heard: list[tuple[str, str]] = []
 
     def observe(method: str, code: str, seconds: float) -> None:

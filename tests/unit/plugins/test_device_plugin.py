@@ -1,3 +1,4 @@
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -10,9 +11,10 @@ import pytest
 from devlet.errors import PluginRefused, PluginUnavailable
 from devlet.objects.identifiers import DeviceID, ResourceName
 from devlet.objects.types.edits import DeviceNode, Mount
-from devlet.plugins.device_plugin import Api, DevicePlugin, Offer, Settings, connected
+from devlet.plugins.device_plugin import Api, DeviceLists, DevicePlugin, Offer, Settings, connected
 from devlet.plugins.devices import Device, Grant, Options
 from devlet.testing.fake_device_plugin import NO_RESPONSE, Call, FakeDevicePlugin, large_answer, numbered
+from devlet.testing.fake_plugin_services import device_list
 from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
@@ -51,7 +53,7 @@ async def test_a_connected_plugin_has_its_options_and_process(root: Path, pre_st
 
 
 @pytest.mark.spec("DP-8.11")
-async def test_a_plugin_that_does_not_tell_its_options_is_not_connected(root: Path) -> None:
+async def test_a_plugin_that_does_not_return_its_options_is_not_connected(root: Path) -> None:
     async with FakeDevicePlugin(root) as fake:
         fake.fail("GetDevicePluginOptions", "INTERNAL", "not today")
         with pytest.raises(PluginRefused) as failed:
@@ -62,7 +64,7 @@ async def test_a_plugin_that_does_not_tell_its_options_is_not_connected(root: Pa
 
 
 @pytest.mark.spec("DP-9.04")
-async def test_a_plugin_that_hangs_on_its_options_is_given_up_after_the_deadline(root: Path) -> None:
+async def test_a_plugin_that_hangs_on_its_options_fails_after_the_deadline(root: Path) -> None:
     async with FakeDevicePlugin(root) as fake:
         fake.hang("GetDevicePluginOptions")
         with pytest.raises(PluginUnavailable, match=r"failed to get device plugin options: .* within 0\.05 s"):
@@ -70,10 +72,10 @@ async def test_a_plugin_that_hangs_on_its_options_is_given_up_after_the_deadline
                 pass
 
 
-async def test_a_plugin_that_does_not_listen_is_an_error_of_the_dial(root: Path) -> None:
+async def test_a_plugin_that_does_not_listen_fails_to_be_dialled(root: Path) -> None:
     nobody = Offer(ResourceName("vendor.com/gpu"), root / "x.sock")
     with pytest.raises(
-        PluginUnavailable, match=r"^plugin vendor.com/gpu: failed to dial device plugin: .*x\.sock: nobod"
+        PluginUnavailable, match=r"^plugin vendor.com/gpu: failed to dial device plugin: .*x\.sock: no listener"
     ):
         async with connected(nobody, Settings(dial=0.05)):
             pass
@@ -96,7 +98,7 @@ async def test_every_list_arrives_complete_and_in_order(root: Path) -> None:
 
 
 @pytest.mark.spec("DP-8.12")
-async def test_a_plugin_that_fails_to_list_is_asked_once(root: Path) -> None:
+async def test_a_plugin_that_fails_to_list_is_called_once(root: Path) -> None:
     async with connected_to(root) as (fake, plugin):
         fake.fail("ListAndWatch", "INTERNAL", "no list")
         with pytest.raises(PluginRefused, match="ListAndWatch failed: no list"):
@@ -123,7 +125,7 @@ async def test_the_stream_of_lists_ends_with_the_process(root: Path) -> None:
 
 
 @pytest.mark.spec("DP-9.19")
-async def test_a_list_that_makes_no_sense_ends_the_stream(root: Path) -> None:
+async def test_an_invalid_list_ends_the_stream(root: Path) -> None:
     async with connected_to(root) as (fake, plugin), aclosing(plugin.devices()) as devices:
         await anext(devices)
         fake.send(b"\x0a\x00")
@@ -132,7 +134,7 @@ async def test_a_list_that_makes_no_sense_ends_the_stream(root: Path) -> None:
 
 
 @pytest.mark.spec("DP-9.31")
-async def test_a_list_of_20_megabytes_arrives_and_the_loop_goes_on_meanwhile(root: Path) -> None:
+async def test_a_list_of_20_megabytes_does_not_block_the_event_loop(root: Path) -> None:
     many = [Device(DeviceID(f"{number:06d}-{'x' * 390}"), nodes=(number % 2,)) for number in range(50_000)]
     turns = 0
 
@@ -207,7 +209,7 @@ async def test_every_call_has_a_deadline(root: Path, method: str) -> None:
 
 
 @pytest.mark.spec("DP-8.09")
-async def test_a_plugin_whose_block_was_left_has_been_stopped(root: Path) -> None:
+async def test_a_plugin_whose_block_has_ended_is_stopped(root: Path) -> None:
     async with FakeDevicePlugin(root) as fake:
         async with connected(offer(fake)) as plugin:
             pass
@@ -217,7 +219,7 @@ async def test_a_plugin_whose_block_was_left_has_been_stopped(root: Path) -> Non
 
 
 @pytest.mark.parametrize("api", [Api.V1ALPHA2, Api.V1ALPHA1])
-async def test_a_plugin_of_an_old_api_lists_and_allocates_and_is_asked_nothing_else(root: Path, api: Api) -> None:
+async def test_a_plugin_of_an_old_api_is_only_called_to_list_and_allocate(root: Path, api: Api) -> None:
     async with connected_to(root, api=api) as (fake, plugin), aclosing(plugin.devices()) as devices:
         assert plugin.options == Options()
         assert await anext(devices) == fake.devices
@@ -229,13 +231,13 @@ async def test_a_plugin_of_an_old_api_lists_and_allocates_and_is_asked_nothing_e
         assert fake.calls == [Call("ListAndWatch"), Call("Allocate", ("a",))]
 
 
-async def test_of_a_1_9_plugin_the_annotations_arrive_too(root: Path) -> None:
+async def test_annotations_of_a_1_9_plugin_are_supported(root: Path) -> None:
     async with connected_to(root, api=Api.V1ALPHA2) as (fake, plugin):
         fake.grant = lambda ids: Grant(annotations={"k": "v"})
         assert await plugin.allocate([A]) == Grant(annotations={"k": "v"})
 
 
-async def test_what_a_1_8_plugin_grants_for_each_device_is_merged_and_the_first_counts(root: Path) -> None:
+async def test_the_grants_of_a_1_8_plugin_for_each_device_are_merged(root: Path) -> None:
     def grant(ids: object) -> Grant:
         [id] = list(ids)  # type: ignore[call-overload]
         own = DeviceNode(f"/dev/{id}", f"/dev/h{id}", "rw")
@@ -254,3 +256,71 @@ async def test_what_a_1_8_plugin_grants_for_each_device_is_merged_and_the_first_
                 DeviceNode("/dev/a", "/dev/ha", "rw"),
             ),
         )
+
+
+def device(id: str, health: str = "Healthy", *nodes: int) -> Device:
+    return Device(DeviceID(id), health, nodes)
+
+
+def decoded(*devices: Device, limit: int = 100) -> tuple[Device, ...]:
+    return DeviceLists(ResourceName("vendor.com/gpu"), limit).decode(device_list(devices))
+
+
+def test_a_list_is_decoded_in_order_with_health_and_nodes() -> None:
+    devices = (device("b", "Unhealthy"), device("a", "Healthy", 0, 1), device("c", "on fire"))
+    assert decoded(*devices) == devices
+
+
+def test_an_empty_list_is_valid() -> None:
+    assert decoded() == ()
+
+
+@pytest.mark.spec("DP-9.19")
+def test_the_last_entry_of_a_repeated_id_counts() -> None:
+    assert decoded(device("a"), device("b"), device("a", "Unhealthy")) == (device("a", "Unhealthy"), device("b"))
+
+
+@pytest.mark.spec("DP-9.19")
+def test_a_list_with_an_empty_id_is_refused() -> None:
+    with pytest.raises(PluginRefused, match=r"^plugin vendor.com/gpu: its device list has a device without id$"):
+        decoded(device("a"), device(""))
+
+
+@pytest.mark.spec("DP-9.31")
+def test_ids_of_up_to_1024_bytes_are_accepted_and_longer_ones_refused() -> None:
+    assert decoded(device("x" * 1024)) == (device("x" * 1024),)
+    with pytest.raises(PluginRefused, match="id has 1025 bytes, more than 1024: xxx"):
+        decoded(device("x" * 1025))
+    with pytest.raises(PluginRefused, match="id has 1026 bytes"):
+        decoded(device("ä" * 513))
+
+
+@pytest.mark.spec("DP-9.31")
+def test_a_list_of_too_many_devices_is_refused() -> None:
+    assert len(decoded(*map(device, "abc"), limit=3)) == 3
+    with pytest.raises(PluginRefused, match="has 4 devices, more than the 3 that are accepted"):
+        decoded(*map(device, "abcd"), limit=3)
+
+
+def test_impossible_numa_nodes_are_dropped_and_the_rest_is_sorted() -> None:
+    odd = (device("a", "Healthy", 1, -1, 0, 64, 1), device("b", "Healthy", 63), device("c", "Healthy", -1))
+    assert [one.nodes for one in decoded(*odd)] == [(0, 1), (63,), ()]
+
+
+def test_each_kind_of_ignored_error_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    lists = DeviceLists(ResourceName("vendor.com/gpu"), 100)
+    blob = device_list([device("x" * 64), device("y" * 64), device("a"), device("a"), device("b", "Healthy", 99)])
+    with caplog.at_level(logging.WARNING):
+        lists.decode(blob)
+        lists.decode(blob)
+    assert [record.getMessage() for record in caplog.records] == [
+        "device id longer than the documented 63 characters",
+        "NUMA nodes outside of 0 to 63 ignored",
+        "device listed more than once; the last entry counts",
+    ]
+
+
+@pytest.mark.parametrize("blob", [b"\x0a\x05", b"\xff\xff", b"\x0a\x03\x0a\x01\xff"])
+def test_bytes_that_are_not_a_list_are_refused(blob: bytes) -> None:
+    with pytest.raises(PluginRefused, match="its device list cannot be decoded"):
+        DeviceLists(ResourceName("vendor.com/gpu"), 100).decode(blob)

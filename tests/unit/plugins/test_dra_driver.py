@@ -38,7 +38,7 @@ FAST = kept_connection.Settings(look=0.01)
 
 
 class Driver(DraDriver):
-    """With what it was heard to do."""
+    """A driver and what was observed of it."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ async def running(driver: Driver) -> AsyncIterator[Driver]:
 async def serving(
     root: Path, serve: Serve, *services: Service, health: HealthService | None = None, call: float = 5.0
 ) -> AsyncIterator[tuple[GrpcServer, Driver]]:
-    """A server that has nothing yet, and a driver that advertises these services."""
+    """Return a server without methods, and a driver that advertises these services."""
     driver = Driver(root / "s", services or (Service.V1,), health, call)
     async with serve(root / "s") as server, running(driver):
         yield server, driver
@@ -123,7 +123,7 @@ async def test_v1alpha3_is_called_with_its_own_messages(root: Path, serve: Serve
 
 @pytest.mark.spec("DN-1.5c")
 @pytest.mark.parametrize("service", [Service.V1ALPHA2, Service.V1ALPHA1])
-async def test_the_oldest_services_are_called_once_per_claim_all_at_once_with_errors_per_claim(
+async def test_the_oldest_services_are_called_concurrently_once_per_claim_with_errors_per_claim(
     root: Path, serve: Serve, service: Service
 ) -> None:
     both = anyio.Event()
@@ -152,9 +152,7 @@ async def test_the_oldest_services_are_called_once_per_claim_all_at_once_with_er
 
 
 @pytest.mark.spec("DN-1.7d")
-async def test_a_service_that_is_not_there_is_left_for_the_next_advertised_one_and_that_is_remembered(
-    root: Path, serve: Serve
-) -> None:
+async def test_a_missing_service_is_replaced_by_the_next_advertised_one_for_good(root: Path, serve: Serve) -> None:
     async with serving(root, serve, *ALL) as (server, driver):
         server.unary[prepare_path(Service.V1ALPHA4)] = good("u1")
         services = [driver.service]
@@ -168,7 +166,7 @@ async def test_a_service_that_is_not_there_is_left_for_the_next_advertised_one_a
 
 
 @pytest.mark.spec("DN-1.7d")
-async def test_a_driver_that_was_replaced_by_a_newer_one_is_called_with_what_it_has(root: Path, serve: Serve) -> None:
+async def test_a_driver_that_was_updated_is_called_with_its_new_service(root: Path, serve: Serve) -> None:
     async with serving(root, serve, Service.V1, Service.V1BETA1) as (server, driver):
         server.unary = {prepare_path(Service.V1BETA1): good("u1")}
         await driver.prepare([ONE])
@@ -178,7 +176,7 @@ async def test_a_driver_that_was_replaced_by_a_newer_one_is_called_with_what_it_
 
 
 @pytest.mark.spec("DN-10.R14")
-async def test_a_driver_without_any_service_that_it_advertises_is_told_so(root: Path, serve: Serve) -> None:
+async def test_a_driver_without_any_of_its_advertised_services_is_an_error(root: Path, serve: Serve) -> None:
     async with serving(root, serve, Service.V1, Service.V1BETA1) as (server, driver):
         server.unary[prepare_path(Service.V1ALPHA4)] = good("u1")
         with pytest.raises(PluginUnimplemented) as refused:
@@ -204,11 +202,11 @@ async def test_a_call_that_takes_too_long_ends_with_its_deadline(root: Path, ser
 
 
 @pytest.mark.spec("DN-11.28")
-def test_a_call_may_take_45_seconds_unless_told_otherwise() -> None:
+def test_a_call_may_take_45_seconds_by_default() -> None:
     assert Settings().call == 45.0
 
 
-async def test_an_error_for_the_whole_call_is_the_drivers(root: Path, serve: Serve) -> None:
+async def test_an_error_for_the_whole_call_is_reported_as_the_drivers(root: Path, serve: Serve) -> None:
     async with serving(root, serve) as (server, driver):
         server.unary[prepare_path(Service.V1)] = lambda _, context: abort(grpc.StatusCode.INTERNAL, context)
         with pytest.raises(PluginRefused, match=r"^plugin gpu\.example\.com: NodePrepareResources failed: broken$"):
@@ -216,7 +214,7 @@ async def test_an_error_for_the_whole_call_is_the_drivers(root: Path, serve: Ser
 
 
 @pytest.mark.spec("DN-1.3d")
-async def test_an_answer_that_makes_no_sense_is_refused_as_a_whole(root: Path, serve: Serve) -> None:
+async def test_an_invalid_answer_is_refused_as_a_whole(root: Path, serve: Serve) -> None:
     async with serving(root, serve) as (server, driver):
         server.unary[prepare_path(Service.V1)] = good("u1", "u9")
         with pytest.raises(PluginRefused, match=r"its answer to NodePrepareResources has an entry .* not asked .*'u9'"):
@@ -227,7 +225,7 @@ async def test_an_answer_that_makes_no_sense_is_refused_as_a_whole(root: Path, s
         assert [code for _, code in driver.heard] == ["OK", "OK"]
 
 
-async def test_a_large_answer_is_read_too_and_one_over_the_limit_is_refused(root: Path, serve: Serve) -> None:
+async def test_a_large_answer_is_read_and_one_over_the_limit_is_refused(root: Path, serve: Serve) -> None:
     def answer(size: int) -> bytes:
         response = pb.NodePrepareResourcesResponse()
         for number in range(size):
@@ -244,7 +242,7 @@ async def test_a_large_answer_is_read_too_and_one_over_the_limit_is_refused(root
                 await driver.prepare([ONE])
 
 
-async def test_many_claims_are_prepared_at_once(root: Path, serve: Serve) -> None:
+async def test_many_claims_are_prepared_concurrently(root: Path, serve: Serve) -> None:
     async def prepare(request: bytes, context: Context) -> bytes:
         return good(*(c.uid for c in pb.NodePrepareResourcesRequest.FromString(request).claims))
 
@@ -290,7 +288,7 @@ async def test_the_health_stream_delivers_and_then_ends(root: Path, serve: Serve
         assert driver.heard == []
 
 
-async def test_the_health_of_very_many_devices_is_read_too(root: Path, serve: Serve) -> None:
+async def test_the_health_of_very_many_devices_is_read(root: Path, serve: Serve) -> None:
     async def watch(request: bytes, context: Context) -> AsyncIterator[bytes]:
         yield reported(*(("pool", f"{number:032}", 0) for number in range(10_000)))
 
@@ -300,7 +298,7 @@ async def test_the_health_of_very_many_devices_is_read_too(root: Path, serve: Se
             assert len(await anext(lists)) == 10_000
 
 
-async def test_a_driver_without_health_service_is_told_from_one_that_is_broken(root: Path, serve: Serve) -> None:
+async def test_a_driver_without_a_health_service_differs_from_a_broken_one(root: Path, serve: Serve) -> None:
     async def watch(request: bytes, context: Context) -> AsyncIterator[bytes]:
         yield b"\xff"
 
@@ -317,7 +315,7 @@ async def test_a_driver_without_health_service_is_told_from_one_that_is_broken(r
         await anext(Driver(root / "s", (Service.V1,)).health())
 
 
-async def test_its_record_says_since_when_it_is_connected_or_why_it_is_not(root: Path, serve: Serve) -> None:
+async def test_a_record_shows_since_when_the_driver_is_connected_or_why_it_is_not(root: Path, serve: Serve) -> None:
     async def connected() -> bool:
         return driver.is_connected
 

@@ -50,7 +50,7 @@ def messages(service: Service) -> Any:
 
 
 def answer(service: Service, outcomes: dict[str, Any]) -> bytes:
-    """As a driver of that version would encode it."""
+    """Encode the answer as a driver of that version does."""
     kinds = messages(service)
     response = kinds.NodePrepareResourcesResponse()
     for uid, outcome in outcomes.items():
@@ -86,7 +86,7 @@ def test_claims_are_named_by_namespace_uid_and_name(service: Service) -> None:
 
 @pytest.mark.spec("DN-1.5a")
 @pytest.mark.parametrize("service", SINGLE)
-def test_the_oldest_services_are_told_of_one_claim(service: Service) -> None:
+def test_the_oldest_services_get_one_claim(service: Service) -> None:
     one = claim("u1", "a", "ns1", ("v/c=d", "v/c=e"))
     prepare = messages(service).NodePrepareResourceRequest.FromString(prepare_request(service, [one]))
     unprepare = messages(service).NodeUnprepareResourceRequest.FromString(unprepare_request(service, [one]))
@@ -102,7 +102,7 @@ def test_the_oldest_services_are_told_of_one_claim(service: Service) -> None:
 @pytest.mark.spec("DN-1.3b", "DN-1.4")
 @pytest.mark.parametrize("service", NAMED)
 @given(outcomes=st.dictionaries(texts, outcomes, max_size=4))
-def test_what_a_driver_answers_is_what_is_read_but_only_v1_has_shares(service: Service, outcomes: Any) -> None:
+def test_an_answer_is_decoded_without_loss_except_for_shares_before_v1(service: Service, outcomes: Any) -> None:
     asked = [claim(uid) for uid in outcomes]
     found = prepared(service, answer(service, outcomes), asked)
     assert list(found) == list(outcomes)
@@ -112,7 +112,7 @@ def test_what_a_driver_answers_is_what_is_read_but_only_v1_has_shares(service: S
         assert found[ClaimUID(uid)] == expected
 
 
-def test_an_empty_share_is_another_than_none() -> None:
+def test_an_empty_share_differs_from_no_share() -> None:
     given = {"u": (PreparedDevice("p", "d", ""), PreparedDevice("p", "d"))}
     assert prepared(Service.V1, answer(Service.V1, given), [claim("u")]) == given
 
@@ -123,7 +123,7 @@ def test_a_share_in_the_answer_of_an_older_service_is_lost() -> None:
 
 
 @pytest.mark.parametrize("service", LISTED)
-def test_an_entry_without_content_is_success_without_devices(service: Service) -> None:
+def test_an_empty_entry_is_success_without_devices(service: Service) -> None:
     blob = answer(service, {"u": ()})
     assert prepared(service, blob, [claim("u")]) == {"u": ()}
     # The key of the map alone, without a value.
@@ -131,7 +131,7 @@ def test_an_entry_without_content_is_success_without_devices(service: Service) -
     assert unprepared(service, b"\x0a\x03\x0a\x01u", [claim("u")]) == {"u": None}
 
 
-def test_devices_beside_an_error_are_ignored() -> None:
+def test_devices_in_an_entry_with_an_error_are_ignored() -> None:
     response = pb.NodePrepareResourcesResponse()
     response.claims["u"].devices.add(pool_name="p", device_name="d")
     response.claims["u"].error = "broken"
@@ -140,7 +140,7 @@ def test_devices_beside_an_error_are_ignored() -> None:
 
 @pytest.mark.spec("DN-1.3c")
 @pytest.mark.parametrize("service", LISTED)
-def test_a_claim_without_entry_was_skipped(service: Service) -> None:
+def test_a_claim_without_an_entry_was_skipped(service: Service) -> None:
     asked = [claim("u1"), claim("u2")]
     assert prepared(service, answer(service, {"u2": ()}), asked) == {"u1": SKIPPED, "u2": ()}
     assert prepared(service, b"", asked) == unprepared(service, b"", asked) == {"u1": SKIPPED, "u2": SKIPPED}
@@ -148,7 +148,7 @@ def test_a_claim_without_entry_was_skipped(service: Service) -> None:
 
 @pytest.mark.spec("DN-1.3d")
 @pytest.mark.parametrize("service", LISTED)
-def test_an_entry_for_a_claim_that_was_not_asked_about_voids_the_answer(service: Service) -> None:
+def test_an_entry_for_another_claim_makes_the_answer_invalid(service: Service) -> None:
     blob = answer(service, {"u1": (), "u9": (), "u8": ()})
     for decode in (prepared, unprepared):
         with pytest.raises(ValueError, match=r"^has an entry for a claim that was not asked about: UID 'u8'$"):
@@ -159,7 +159,7 @@ def test_an_entry_for_a_claim_that_was_not_asked_about_voids_the_answer(service:
 
 
 @pytest.mark.spec("DN-1.5b")
-def test_v1alpha3_answers_with_cdi_devices_alone() -> None:
+def test_v1alpha3_answers_only_with_cdi_devices() -> None:
     response = pb_v1alpha3.NodePrepareResourcesResponse()
     response.claims["u1"].cdi_devices.extend(["v/c=a", "v/c=b"])
     response.claims["u2"].error = "broken"
@@ -172,7 +172,7 @@ def test_v1alpha3_answers_with_cdi_devices_alone() -> None:
 
 
 @pytest.mark.parametrize("service", SINGLE)
-def test_the_oldest_services_answer_with_cdi_devices_of_their_one_claim(service: Service) -> None:
+def test_the_oldest_services_answer_with_the_cdi_devices_of_one_claim(service: Service) -> None:
     blob = messages(service).NodePrepareResourceResponse(cdi_devices=["v/c=a"]).SerializeToString()
     asked = [claim("u")]
     assert prepared(service, blob, asked) == {"u": (PreparedDevice("", "", None, None, ("v/c=a",)),)}
@@ -182,14 +182,14 @@ def test_the_oldest_services_answer_with_cdi_devices_of_their_one_claim(service:
 
 @pytest.mark.spec("DN-1.4")
 def test_v1alpha4_and_v1alpha3_read_the_same_bytes_differently() -> None:
-    """They have the same service name: the first field of an entry is a list of devices, or one of texts."""
+    """They have the same service name: the first field of an entry is a list of devices, or of strings."""
     blob = answer(Service.V1ALPHA4, {"u": (PreparedDevice("pool", "dev"),)})
     assert prepared(Service.V1ALPHA4, blob, [claim("u")]) == {"u": (PreparedDevice("pool", "dev"),)}
     assert prepared(Service.V1ALPHA3, blob, [claim("u")]) != {"u": (PreparedDevice("pool", "dev"),)}
 
 
 @pytest.mark.parametrize("service", LISTED)
-def test_what_is_wrong_with_each_claim_is_told_when_unpreparing(service: Service) -> None:
+def test_unprepare_reports_the_problem_of_each_claim(service: Service) -> None:
     response = messages(service).NodeUnprepareResourcesResponse()
     response.claims["u1"].error = "in use"
     response.claims["u2"].SetInParent()
@@ -215,13 +215,13 @@ def test_any_bytes_are_decoded_or_refused(service: Service, blob: bytes) -> None
 
 
 @pytest.mark.parametrize("service", LISTED)
-def test_a_text_that_is_not_utf8_cannot_be_decoded(service: Service) -> None:
+def test_a_string_that_is_not_utf8_cannot_be_decoded(service: Service) -> None:
     blob = answer(service, {"u": ClaimProblem("broken")}).replace(b"broken", b"br\xffken")
     with pytest.raises(ValueError, match=r"^cannot be decoded: "):
         prepared(service, blob, [claim("u")])
 
 
-def test_too_much_is_the_claims_problem() -> None:
+def test_too_many_devices_are_a_problem_of_the_claim() -> None:
     def outcome(device: PreparedDevice, count: int = 1) -> object:
         blob = answer(Service.V1, {"u": (device,) * count})
         return prepared(Service.V1, blob, [claim("u")])[ClaimUID("u")]
@@ -243,7 +243,7 @@ def test_too_much_is_the_claims_problem() -> None:
     assert outcome(PreparedDevice("p", "d", None, None, (long,))) == too_long
 
 
-def test_an_error_is_cut_where_it_gets_too_long() -> None:
+def test_a_long_error_is_cut() -> None:
     blob = answer(Service.V1, {"u": ClaimProblem("x" * 5_000)})
     assert prepared(Service.V1, blob, [claim("u")]) == {"u": ClaimProblem("x" * 4_096)}
 
@@ -267,7 +267,7 @@ def health(**fields: Any) -> bytes:
         )
     )
 )
-def test_what_a_driver_reports_is_what_is_read_if_it_says_of_which_device(listed: list[DeviceReport]) -> None:
+def test_reports_of_named_devices_are_decoded_without_loss(listed: list[DeviceReport]) -> None:
     numbers = {"Unknown": pb_health.UNKNOWN, "Healthy": pb_health.HEALTHY, "Unhealthy": pb_health.UNHEALTHY}
     blob = pb_health.NodeWatchResourcesResponse(
         devices=[
@@ -288,11 +288,11 @@ def test_what_a_driver_reports_is_what_is_read_if_it_says_of_which_device(listed
 @pytest.mark.parametrize(
     ("given", "kept"), [(0, 0.0), (-5, 0.0), (-(1 << 63), 0.0), (60, 60.0), ((1 << 63) - 1, 31_536_000.0)]
 )
-def test_a_timeout_that_makes_no_sense_is_none_and_an_endless_one_a_year(given: int, kept: float) -> None:
+def test_an_invalid_timeout_counts_as_none_and_an_infinite_one_as_a_year(given: int, kept: float) -> None:
     assert reports(health(health_check_timeout_seconds=given)) == ((DeviceReport("p", "d", "Unknown", kept),), 0)
 
 
-def test_a_health_that_nobody_knows_is_unknown() -> None:
+def test_an_undefined_health_is_unknown() -> None:
     # Field 2 of DeviceHealth, with the value 7.
     blob = health().replace(b"\x0a\x06\x0a\x01p\x12\x01d", b"\x0a\x06\x0a\x01p\x12\x01d\x10\x07")
     blob = b"\x0a" + bytes([len(blob) - 2]) + blob[2:]

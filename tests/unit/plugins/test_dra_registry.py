@@ -44,7 +44,7 @@ async def registry(clock: FakeClock | None = None) -> AsyncIterator[DraRegistry]
 
 
 async def when(drivers: DraRegistry, holds: Callable[[], bool]) -> None:
-    """Looks only when the version has grown: it must grow for everything that is waited for."""
+    """Check only when the version has grown: it must grow for everything that is awaited."""
     with deadline():
         seen = drivers.version
         while not holds():
@@ -68,7 +68,7 @@ def not_picked(drivers: DraRegistry, name: str) -> str:
 
 
 @pytest.mark.spec("DN-11.21")
-async def test_a_name_that_no_driver_can_have_is_refused(root: Path) -> None:
+async def test_an_invalid_driver_name_is_refused(root: Path) -> None:
     drivers = DraRegistry(FakeClock())
     drivers.validate(GPU, root / "s", V1)
     assert problem(drivers, "", root / "s", V1) == "driver name is empty"
@@ -78,7 +78,7 @@ async def test_a_name_that_no_driver_can_have_is_refused(root: Path) -> None:
 
 
 @pytest.mark.spec("DN-11.21")
-async def test_an_endpoint_that_cannot_be_one_is_refused(root: Path) -> None:
+async def test_an_invalid_endpoint_is_refused(root: Path) -> None:
     drivers = DraRegistry(FakeClock())
     (root / "file").touch()
     prefix = "DRA driver gpu.example.com: the endpoint"
@@ -96,7 +96,7 @@ async def test_an_endpoint_of_another_user_is_refused(root: Path) -> None:
 
 
 @pytest.mark.spec("DN-10.R01")
-async def test_a_driver_without_a_service_that_is_known_is_refused_and_not_registered(root: Path) -> None:
+async def test_a_driver_without_a_known_service_is_refused(root: Path) -> None:
     async with registry() as drivers:
         text = "DRA driver gpu.example.com: the list of supported versions is empty"
         assert problem(drivers, GPU, root / "s", []).startswith(text)
@@ -126,7 +126,7 @@ async def test_a_driver_is_registered_with_what_it_advertises(root: Path) -> Non
 
 
 @pytest.mark.spec("DN-2.1")
-async def test_nothing_can_be_registered_while_it_does_not_run(root: Path) -> None:
+async def test_a_driver_can_be_registered_only_while_the_registry_runs(root: Path) -> None:
     drivers = DraRegistry(FakeClock())
     with pytest.raises(Unavailable, match=r"DRA driver gpu\.example\.com cannot be registered"):
         await drivers.register(GPU, root / "s", V1)
@@ -138,7 +138,7 @@ async def test_nothing_can_be_registered_while_it_does_not_run(root: Path) -> No
 
 
 @pytest.mark.spec("DN-10.R05", "DN-2.2a")
-async def test_of_several_instances_the_newest_is_picked_and_removing_the_first_leaves_it(root: Path) -> None:
+async def test_the_newest_instance_is_picked_even_after_the_first_is_removed(root: Path) -> None:
     async with registry() as drivers:
         await drivers.register(GPU, root / "old", V1)
         await drivers.register(GPU, root / "new", V1)
@@ -150,7 +150,7 @@ async def test_of_several_instances_the_newest_is_picked_and_removing_the_first_
 
 
 @pytest.mark.spec("DN-2.3")
-async def test_a_connected_instance_is_picked_before_a_newer_one_that_is_not(root: Path, serve: Serve) -> None:
+async def test_a_connected_instance_is_picked_before_a_newer_disconnected_one(root: Path, serve: Serve) -> None:
     async with registry() as drivers:
         for name in ("a", "b", "c"):
             await drivers.register(GPU, root / name, V1)
@@ -191,7 +191,7 @@ async def test_a_driver_that_is_not_registered_cannot_be_picked_and_neither_can_
 
 
 @pytest.mark.spec("DN-10.R09")
-async def test_deregistering_twice_or_what_was_never_there_has_no_effect(root: Path) -> None:
+async def test_deregistering_twice_or_an_unknown_instance_has_no_effect(root: Path) -> None:
     async with registry() as drivers:
         await drivers.register(GPU, root / "a", V1)
         await drivers.register(GPU, root / "b", V1)
@@ -203,7 +203,7 @@ async def test_deregistering_twice_or_what_was_never_there_has_no_effect(root: P
 
 
 @pytest.mark.spec("DN-2.2b")
-async def test_calls_to_an_instance_that_was_deregistered_fail_also_those_under_way(root: Path, serve: Serve) -> None:
+async def test_calls_to_a_deregistered_instance_fail_even_those_under_way(root: Path, serve: Serve) -> None:
     asked = anyio.Event()
     problems: list[str] = []
 
@@ -252,7 +252,7 @@ async def test_a_lost_connection_does_not_deregister_and_the_service_may_restart
 
 
 @pytest.mark.spec("DN-2.7")
-async def test_its_end_closes_all_connections_and_changes_nothing_more(root: Path, serve: Serve) -> None:
+async def test_the_end_of_the_registry_closes_all_connections(root: Path, serve: Serve) -> None:
     async with serve(root / "a"), serve(root / "b"):
         async with registry() as drivers:
             await drivers.register(GPU, root / "a", V1)
@@ -267,7 +267,7 @@ async def test_its_end_closes_all_connections_and_changes_nothing_more(root: Pat
                 await driver.prepare([CLAIM])
 
 
-async def test_no_change_is_lost_however_late_one_asks(root: Path) -> None:
+async def test_a_late_wait_does_not_miss_a_change(root: Path) -> None:
     seen: list[int] = []
 
     async def follow() -> None:
@@ -286,7 +286,7 @@ async def test_no_change_is_lost_however_late_one_asks(root: Path) -> None:
         assert await drivers.changed(5) == await drivers.changed(-1) == 6
 
 
-async def test_several_may_wait_for_the_same_change(root: Path) -> None:
+async def test_several_tasks_may_wait_for_the_same_change(root: Path) -> None:
     seen: list[int] = []
 
     async def wait() -> None:
@@ -304,7 +304,7 @@ async def test_several_may_wait_for_the_same_change(root: Path) -> None:
 
 
 @pytest.mark.spec("DN-12.2")
-async def test_whoever_observes_hears_of_each_call_with_its_driver(root: Path, serve: Serve) -> None:
+async def test_each_call_is_observed_with_its_driver(root: Path, serve: Serve) -> None:
     heard: list[tuple[str, str, str]] = []
 
     def observe(driver: DriverName, method: str, code: str, seconds: float) -> None:

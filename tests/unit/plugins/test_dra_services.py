@@ -29,23 +29,23 @@ def problem(*versions: str, legacy: Service | None = None) -> str:
 @pytest.mark.parametrize(
     ("advertised", "service"), [(V1, Service.V1), (V1BETA1, Service.V1BETA1), (V1ALPHA4, Service.V1ALPHA4)]
 )
-def test_a_service_that_is_known_is_chosen(advertised: str, service: Service) -> None:
+def test_a_known_service_is_chosen(advertised: str, service: Service) -> None:
     assert choose([advertised]) == (service,)
 
 
 @pytest.mark.spec("DN-1.7a", "DN-11.10")
-def test_the_newest_service_comes_first_whatever_the_order_of_the_driver() -> None:
+def test_the_newest_service_comes_first_in_any_order() -> None:
     assert choose([V1ALPHA4, V1BETA1, V1]) == (Service.V1, Service.V1BETA1, Service.V1ALPHA4)
     assert choose([V1BETA1, V1]) == choose([V1, V1BETA1]) == (Service.V1, Service.V1BETA1)
 
 
 @pytest.mark.spec("DN-10.R03")
-def test_entries_that_nobody_knows_are_ignored() -> None:
+def test_unknown_entries_are_ignored() -> None:
     assert choose(["v9.DRAPlugin", HEALTH_V1, V1BETA1, "", "1.0.0"]) == (Service.V1BETA1,)
 
 
 @pytest.mark.spec("DN-10.R01")
-def test_an_empty_list_is_refused_also_for_a_driver_that_is_configured() -> None:
+def test_an_empty_list_is_refused_even_for_a_configured_driver() -> None:
     text = "the list of supported versions is empty: a DRA driver must name the services that it has"
     assert problem() == text
     assert problem(legacy=Service.V1ALPHA2) == text
@@ -63,7 +63,7 @@ def test_a_list_without_a_known_service_is_refused_with_both_lists() -> None:
 
 @pytest.mark.spec("DN-10.R04")
 @pytest.mark.parametrize("version", ["1.0.0", "v1.0.0", "1.1", "2"])
-def test_a_driver_that_bare_version_is_tried_with_each_the_newest_first(version: str) -> None:
+def test_a_bare_version_is_tried_with_each_service_newest_first(version: str) -> None:
     assert choose([version]) == choose([HEALTH_V1, version]) == (Service.V1, Service.V1BETA1, Service.V1ALPHA4)
     assert names_no_service([version]) and not names_no_service([version, V1BETA1])
     assert "is known" in problem(f"{version}.DRAPlugin") and "is known" in problem("1.0.0-beta")
@@ -76,7 +76,7 @@ def test_a_configured_driver_is_called_as_configured_whatever_it_advertises(lega
 
 
 @given(st.lists(st.sampled_from([V1, V1BETA1, V1ALPHA4, HEALTH_V1, "1.0.0", "x"]), min_size=1))
-def test_what_is_chosen_is_advertised_and_the_order_of_the_list_does_not_matter(versions: list[str]) -> None:
+def test_chosen_services_are_advertised_and_do_not_depend_on_the_order(versions: list[str]) -> None:
     try:
         chosen = choose(versions)
     except InvalidInput:
@@ -87,7 +87,7 @@ def test_what_is_chosen_is_advertised_and_the_order_of_the_list_does_not_matter(
 
 
 @pytest.mark.spec("DN-11.29")
-def test_both_health_services_are_known_and_v1_is_preferred() -> None:
+def test_both_health_services_are_supported_and_v1_is_preferred() -> None:
     assert health([HEALTH_V1ALPHA1, HEALTH_V1]) is HealthService.V1
     assert health([V1, HEALTH_V1ALPHA1]) is HealthService.V1ALPHA1
     assert health([V1]) is None

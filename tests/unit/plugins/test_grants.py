@@ -28,11 +28,11 @@ some = Grant(
         cdi_devices=st.lists(text, max_size=3).map(tuple),
     )
 )
-def test_a_grant_comes_back_as_it_was(grant: Grant) -> None:
+def test_a_decoded_grant_equals_the_encoded_one(grant: Grant) -> None:
     assert decode(encode(grant)) == grant
 
 
-def test_the_form_is_the_message_of_the_device_plugin_api() -> None:
+def test_a_grant_is_encoded_as_the_message_of_the_device_plugin_api() -> None:
     assert encode(some) == (
         b"\x0a\x06\x0a\x01A\x12\x011\x0a\x06\x0a\x01B\x12\x012"
         b"\x12\x0d\x0a\x03/in\x12\x04/out\x18\x01\x12\x08\x0a\x02/x\x12\x02/y"

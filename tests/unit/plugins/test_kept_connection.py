@@ -28,7 +28,7 @@ FAST = Settings(dial=5.0, look=0.01)
 
 
 class Kept(KeptConnection):
-    """Remembers what it was told, and lets a test wait for it."""
+    """Records changes, and lets a test wait for them."""
 
     def __init__(self, path: Path, settings: Settings = FAST) -> None:
         self.changes: list[bool] = []
@@ -65,7 +65,7 @@ async def echo(request: bytes, context: Context) -> bytes:
 
 @contextmanager
 def counted(front: Path, behind: Path) -> Iterator[list[socket.socket]]:
-    """What was accepted on `front`; bytes pass to and from the server on the other socket."""
+    """Accept connections on `front`, and pass bytes to and from the server on the other socket."""
     accepted: list[socket.socket] = []
 
     def pump(source: socket.socket, sink: socket.socket) -> None:
@@ -106,7 +106,7 @@ def counted(front: Path, behind: Path) -> Iterator[list[socket.socket]]:
 
 
 @pytest.mark.spec("DN-2.4a")
-async def test_it_connects_by_itself_without_a_call(root: Path, serve: Serve) -> None:
+async def test_the_connection_is_established_without_a_call(root: Path, serve: Serve) -> None:
     async with serve(root / "s") as server, keeping(root / "s") as kept:
         assert not kept.connected
         await kept.until(connected=True)
@@ -114,7 +114,7 @@ async def test_it_connects_by_itself_without_a_call(root: Path, serve: Serve) ->
 
 
 @pytest.mark.spec("DN-2.4e")
-async def test_a_server_that_comes_later_is_found(root: Path, serve: Serve) -> None:
+async def test_a_server_that_starts_later_is_found(root: Path, serve: Serve) -> None:
     async with keeping(root / "later" / "s") as kept:
         with pytest.raises(PluginUnavailable, match=r"Echo failed: .*No such file or directory"):
             await kept.call(ECHO, b"", timeout=60)
@@ -127,7 +127,7 @@ async def test_a_server_that_comes_later_is_found(root: Path, serve: Serve) -> N
 
 
 @pytest.mark.spec("DN-2.4b")
-async def test_a_call_while_nobody_listens_fails_at_once(root: Path) -> None:
+async def test_a_call_without_a_listener_fails_at_once(root: Path) -> None:
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(root / "s"))
         async with keeping(root / "s") as kept:
@@ -136,11 +136,11 @@ async def test_a_call_while_nobody_listens_fails_at_once(root: Path) -> None:
                     await kept.call(ECHO, b"", timeout=600)
             with pytest.raises(PluginUnavailable, match=r"Watch failed: .*Connection refused"):
                 await anext(kept.stream(STREAM, b""))
-            assert kept.problem() == f"{root}/s: nobody answers"
+            assert kept.problem() == f"{root}/s: no answer"
             assert kept.changes == [] and set(kept.heard) == {(ECHO, "Unavailable")}
 
 
-async def test_a_call_that_comes_before_the_first_look_waits_for_the_connection(root: Path, serve: Serve) -> None:
+async def test_a_call_before_the_first_check_waits_for_the_connection(root: Path, serve: Serve) -> None:
     async with serve(root / "s") as server, keeping(root / "s", Settings(look=60)) as kept:
         server.unary[ECHO] = echo
         assert await kept.call(ECHO, b"x", timeout=60) == b"x"
@@ -165,7 +165,7 @@ async def test_all_calls_and_streams_share_one_connection(root: Path, serve: Ser
 
 
 @pytest.mark.spec("DN-10.R13")
-async def test_it_is_usable_after_the_server_has_closed_an_idle_connection(root: Path, serve: Serve) -> None:
+async def test_a_connection_that_the_server_closed_while_idle_is_dialled_again(root: Path, serve: Serve) -> None:
     async with serve(root / "s", options=[("grpc.max_connection_idle_ms", 50)]) as server:
         server.unary[ECHO] = echo
         async with keeping(root / "s") as kept:
@@ -195,9 +195,9 @@ async def test_a_server_that_stops_and_starts_on_a_new_file_is_found_again(root:
         assert kept.changes == [True, False, True, False, True, False, True]
 
 
-async def test_calls_that_are_lost_find_that_it_is_not_connected(root: Path, serve: Serve) -> None:
-    """Though the next look is far away; a waiting pod is woken by the change. The first may be told of it before gRPC
-    says that the connection is lost."""
+async def test_a_lost_call_marks_the_connection_as_lost(root: Path, serve: Serve) -> None:
+    """Even if the next check is far away, because a waiting pod is woken by the change. The first call may fail before
+    gRPC reports that the connection is lost."""
     async with serve(root / "s") as server, keeping(root / "s", Settings(look=60)) as kept:
         server.unary[ECHO] = echo
         await kept.call(ECHO, b"", timeout=60)
@@ -211,7 +211,7 @@ async def test_calls_that_are_lost_find_that_it_is_not_connected(root: Path, ser
         assert kept.changes == [True, False]
 
 
-async def test_a_status_of_the_servers_own_is_no_loss(root: Path, serve: Serve) -> None:
+async def test_a_status_of_the_server_does_not_mean_that_the_connection_is_lost(root: Path, serve: Serve) -> None:
     async def refuse(request: bytes, context: Context) -> bytes:
         return await context.abort(grpc.StatusCode[request.decode()], "not now")
 
@@ -255,7 +255,7 @@ async def test_a_server_that_was_killed_and_one_that_follows_it_is_found_again(r
                 await kept.call(ECHO, b"x", timeout=60)
 
 
-async def test_one_who_accepts_but_does_not_speak_grpc_is_not_connected(root: Path) -> None:
+async def test_a_server_that_does_not_speak_grpc_is_not_connected(root: Path) -> None:
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(str(root / "s"))
         mute.listen()
@@ -265,7 +265,7 @@ async def test_one_who_accepts_but_does_not_speak_grpc_is_not_connected(root: Pa
             assert kept.changes == [] and not kept.connected
 
 
-async def test_its_end_ends_what_waits_and_refuses_what_comes(root: Path, serve: Serve) -> None:
+async def test_closing_ends_calls_under_way_and_refuses_new_ones(root: Path, serve: Serve) -> None:
     problems: list[str] = []
 
     async def hang(request: bytes, context: Context) -> bytes:
@@ -330,7 +330,7 @@ async def test_a_socket_of_another_user_is_not_dialled_and_not_called(root: Path
 async def test_a_connection_to_a_socket_of_another_user_does_not_count_when_the_file_changes(
     root: Path, serve: Serve
 ) -> None:
-    """gRPC dials again by itself once a try has failed."""
+    """gRPC dials again by itself after a failed attempt."""
 
     async def is_foreign() -> bool:
         return kept._is_foreign
@@ -343,7 +343,7 @@ async def test_a_connection_to_a_socket_of_another_user_does_not_count_when_the_
             (root / "x").rename(root / "s")
             await until(is_foreign)
             os.chown(root / "s", 0, -1)
-            with pytest.raises(PluginUnavailable, match="was not a socket of root or ours"):
+            with pytest.raises(PluginUnavailable, match="was not a socket of root or of our user"):
                 await kept.call(ECHO, b"", timeout=60)
             assert kept.changes == [] and foreign.calls == []
         (root / "s").unlink(missing_ok=True)

@@ -32,7 +32,7 @@ def test_a_refusal_is_forgotten_when_its_socket_is_removed() -> None:
     assert [each.socket for each in refusals.records()] == [Path("/r/b.sock")]
 
 
-def test_plugins_without_a_name_are_told_apart_by_their_sockets() -> None:
+def test_plugins_without_a_name_are_identified_by_their_sockets() -> None:
     refusals = Refusals(FakeClock())
     refusals.add("DRAPlugin", "", SOCKET, "no name")
     refusals.add("DRAPlugin", "", Path("/r/b.sock"), "no name")

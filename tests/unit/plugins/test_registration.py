@@ -1,4 +1,4 @@
-"""Real sockets, real directories, a real gRPC plugin. The clock is a fake: waits end when a test lets them."""
+"""Real sockets, real directories, a real gRPC plugin. The clock is a fake: waits end when a test advances it."""
 
 import os
 import signal
@@ -15,24 +15,26 @@ from anyio.abc import SocketListener, SocketStream
 from devlet.errors import InvalidInput, PluginUnavailable
 from devlet.kit.parts import running
 from devlet.kit.processes import process, socket_accepts
-from devlet.plugins import introduction
+from devlet.plugins import registration_client
 from devlet.plugins.registration import Deregister, Handler, PluginWatcher, Register, Settings, WatchedPlugin, plan
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.fake_device_plugin import FakeDevicePlugin
 from devlet.testing.waiting import deadline, until
 
 A, B = Path("/r/a.sock"), Path("/r/b.sock")
-PATIENT = Settings(greeting=introduction.Settings(dial=60, get_info=60, notify=60))
-LEFT_BEHIND = Settings(greeting=introduction.Settings(dial=2, get_info=60, notify=60))  # for sockets without a listener
+PATIENT = Settings(client=registration_client.Settings(dial=60, get_info=60, notify=60))
+LEFT_BEHIND = Settings(
+    client=registration_client.Settings(dial=2, get_info=60, notify=60)
+)  # for sockets without a listener
 
 
-def test_when_everything_seen_is_registered_there_is_nothing_to_do() -> None:
+def test_nothing_is_planned_if_everything_is_registered() -> None:
     assert plan({}, {}) == []
     assert plan({A: 1, B: 2}, {A: 1, B: 2}) == []
 
 
 @pytest.mark.spec("DP-8.60")
-def test_what_is_seen_is_registered_and_what_is_gone_deregistered() -> None:
+def test_new_sockets_are_registered_and_removed_ones_deregistered() -> None:
     assert plan({A: 1}, {}) == [Register(A, 1)]
     assert plan({}, {A: 1}) == [Deregister(A)]
     assert plan({B: 2}, {A: 1}) == [Deregister(A), Register(B, 2)]
@@ -40,12 +42,12 @@ def test_what_is_seen_is_registered_and_what_is_gone_deregistered() -> None:
 
 @pytest.mark.spec("DP-8.59")
 @pytest.mark.spec("DP-8.60")
-def test_a_socket_made_anew_is_not_the_registered_one() -> None:
+def test_a_socket_that_was_created_again_is_not_the_registered_one() -> None:
     assert plan({A: 2}, {A: 1}) == [Deregister(A), Register(A, 2)]
 
 
 class Recorder(Handler):
-    """Notes what it is told. `refusal` is raised by register, which also waits for `gate`."""
+    """Records its calls. `refusal` is raised by register, which also waits for `gate`."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, Path]] = []
@@ -126,7 +128,7 @@ def bench(root: Path) -> Bench:
 
 @pytest.mark.anyio
 @pytest.mark.spec("DP-8.02")
-async def test_it_makes_its_directory_and_can_be_run_again(root: Path, bench: Bench) -> None:
+async def test_the_watcher_creates_its_directory_and_can_run_again(root: Path, bench: Bench) -> None:
     bench.directory.rmdir()
     for times in (1, 2):
         async with running(bench.watcher.run):
@@ -161,7 +163,7 @@ async def test_without_endpoint_the_plugin_is_served_on_the_socket_itself(bench:
 
 @pytest.mark.anyio
 @pytest.mark.spec("DP-8.57")
-async def test_plugins_that_were_there_first_and_in_nested_new_directories_come_and_go(bench: Bench) -> None:
+async def test_existing_plugins_and_those_in_new_nested_directories_are_followed(bench: Bench) -> None:
     async with bench.plugin("early"), bench.plugin("deep", "x/y"):
         async with running(bench.watcher.run):
             await bench.settled(("deep", True), ("early", True))
@@ -194,7 +196,7 @@ async def test_ten_sockets_with_one_name_are_ten_plugins(bench: Bench) -> None:
 @pytest.mark.anyio
 @pytest.mark.spec("DP-8.56")
 @pytest.mark.spec("DP-8.60")
-async def test_a_plugin_that_is_made_anew_is_deregistered_and_registered_again_at_once(bench: Bench) -> None:
+async def test_a_plugin_whose_socket_is_created_again_is_registered_again_at_once(bench: Bench) -> None:
     async with running(bench.watcher.run), bench.plugin() as plugin:
         for times in range(1, 11):
             await plugin.until_registered(times)
@@ -207,7 +209,7 @@ async def test_a_plugin_that_is_made_anew_is_deregistered_and_registered_again_a
 
 @pytest.mark.anyio
 @pytest.mark.spec("DP-8.61")
-async def test_one_path_has_one_operation_at_a_time_and_different_paths_do_not_wait(bench: Bench) -> None:
+async def test_operations_on_one_path_are_serial_and_on_different_paths_concurrent(bench: Bench) -> None:
     bench.handler.gate = anyio.Event()
     async with running(bench.watcher.run), bench.plugin("a") as a, bench.plugin("b"), bench.plugin("c"):
         await bench.handler.until("register", 3)
@@ -223,7 +225,7 @@ async def test_one_path_has_one_operation_at_a_time_and_different_paths_do_not_w
 
 
 @pytest.mark.anyio
-async def test_a_socket_that_goes_while_its_plugin_is_registered_leads_to_its_deregistration(bench: Bench) -> None:
+async def test_a_socket_that_is_removed_during_registration_is_deregistered(bench: Bench) -> None:
     bench.handler.gate = anyio.Event()
     async with running(bench.watcher.run):
         async with bench.plugin():
@@ -236,7 +238,7 @@ async def test_a_socket_that_goes_while_its_plugin_is_registered_leads_to_its_de
 
 
 @pytest.mark.anyio
-async def test_an_unknown_type_is_refused_with_type_and_socket_and_tried_again(bench: Bench) -> None:
+async def test_an_unknown_type_is_refused_with_type_and_socket_and_retried(bench: Bench) -> None:
     async with running(bench.watcher.run):
         plugin = bench.plugin()
         plugin.type = "CoffeePlugin"
@@ -251,7 +253,7 @@ async def test_an_unknown_type_is_refused_with_type_and_socket_and_tried_again(b
 
 
 @pytest.mark.anyio
-async def test_what_the_handler_finds_invalid_is_told_to_the_plugin_and_nothing_is_registered(bench: Bench) -> None:
+async def test_an_invalid_plugin_gets_the_error_of_the_handler_and_is_not_registered(bench: Bench) -> None:
     bench.handler.invalid = "not such a name"
     async with running(bench.watcher.run), bench.plugin() as plugin:
         assert await plugin.until_refused() == "not such a name"
@@ -262,7 +264,7 @@ async def test_what_the_handler_finds_invalid_is_told_to_the_plugin_and_nothing_
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("endpoint", ["relative.sock", "/" + "x" * 200])
-async def test_an_endpoint_that_cannot_be_one_is_refused(bench: Bench, endpoint: str) -> None:
+async def test_an_invalid_endpoint_is_refused(bench: Bench, endpoint: str) -> None:
     async with running(bench.watcher.run):
         plugin = bench.plugin()
         plugin.endpoint = endpoint
@@ -272,7 +274,7 @@ async def test_an_endpoint_that_cannot_be_one_is_refused(bench: Bench, endpoint:
 
 
 @pytest.mark.anyio
-async def test_a_plugin_that_the_handler_cannot_register_is_told_so_and_tried_again(bench: Bench) -> None:
+async def test_a_plugin_that_the_handler_cannot_register_is_notified_and_retried(bench: Bench) -> None:
     bench.handler.refusal = "cannot be dialled"
     async with running(bench.watcher.run), bench.plugin() as plugin:
         assert "cannot be dialled" in await plugin.until_refused()
@@ -288,7 +290,7 @@ async def test_a_plugin_that_the_handler_cannot_register_is_told_so_and_tried_ag
 
 
 @pytest.mark.anyio
-async def test_a_plugin_that_cannot_be_told_of_its_registration_is_deregistered(bench: Bench) -> None:
+async def test_a_plugin_that_cannot_be_notified_of_its_registration_is_deregistered(bench: Bench) -> None:
     async with running(bench.watcher.run):
         plugin = bench.plugin()
         plugin.fail("NotifyRegistrationStatus")
@@ -317,7 +319,7 @@ async def test_the_wait_after_a_failure_doubles_from_half_a_second_to_two_minute
 
 
 @pytest.mark.anyio
-async def test_a_socket_made_anew_does_not_wait_for_the_failures_of_the_old_one(bench: Bench) -> None:
+async def test_a_socket_that_was_created_again_does_not_inherit_the_back_off(bench: Bench) -> None:
     bench.handler.invalid = "no"
     async with running(bench.watcher.run), bench.plugin() as plugin:
         await plugin.until_refused()
@@ -330,7 +332,7 @@ async def test_a_socket_made_anew_does_not_wait_for_the_failures_of_the_old_one(
 
 @pytest.mark.anyio
 @pytest.mark.spec("DP-9.25")
-async def test_a_socket_that_goes_while_its_registration_waits_is_forgotten_at_once(bench: Bench) -> None:
+async def test_a_socket_that_is_removed_during_the_back_off_is_forgotten_at_once(bench: Bench) -> None:
     bench.handler.invalid = "no"
     async with running(bench.watcher.run):
         async with bench.plugin() as plugin:
@@ -342,7 +344,7 @@ async def test_a_socket_that_goes_while_its_registration_waits_is_forgotten_at_o
 
 @pytest.mark.anyio
 async def test_a_plugin_that_hangs_does_not_delay_its_successor(bench: Bench) -> None:
-    bench.watcher = bench.make(Settings(greeting=introduction.Settings(get_info=1e6)))
+    bench.watcher = bench.make(Settings(client=registration_client.Settings(get_info=1e6)))
     async with running(bench.watcher.run):
         async with bench.plugin() as plugin:
             plugin.hang("GetInfo")
@@ -356,7 +358,7 @@ async def test_a_plugin_that_hangs_does_not_delay_its_successor(bench: Bench) ->
 
 @asynccontextmanager
 async def forwarding(listening: socket.socket, target: Path) -> AsyncIterator[None]:
-    """Whoever connects to the one socket is connected to the other."""
+    """Connect clients of the one socket to the other."""
 
     async def pump(source: SocketStream, sink: SocketStream) -> None:
         with suppress(anyio.BrokenResourceError):
@@ -377,9 +379,7 @@ async def forwarding(listening: socket.socket, target: Path) -> AsyncIterator[No
 
 
 @pytest.mark.anyio
-async def test_a_socket_that_is_listened_on_a_moment_after_it_was_made_is_registered_at_once(
-    root: Path, bench: Bench
-) -> None:
+async def test_a_socket_with_a_slightly_late_listener_is_registered_at_once(root: Path, bench: Bench) -> None:
     bench.watcher = bench.make(Settings())
     async with running(bench.watcher.run), FakeDevicePlugin(root, "vendor.com/a", registry=root) as plugin:
         with socket.socket(socket.AF_UNIX) as late:
@@ -394,7 +394,7 @@ async def test_a_socket_that_is_listened_on_a_moment_after_it_was_made_is_regist
 
 @pytest.mark.anyio
 @pytest.mark.spec("DP-9.26")
-async def test_a_plugin_that_is_killed_is_deregistered_although_its_socket_stays(root: Path, bench: Bench) -> None:
+async def test_a_killed_plugin_is_deregistered_although_its_socket_remains(root: Path, bench: Bench) -> None:
     command = [sys.executable, "-m", "devlet.testing.fake_device_plugin", "--resource", "vendor.com/a"]
     where = ["--directory", str(bench.directory), "--registry", str(bench.directory), "--socket", "a.sock"]
     bench.watcher = bench.make(LEFT_BEHIND)
@@ -412,7 +412,7 @@ async def test_a_plugin_that_is_killed_is_deregistered_although_its_socket_stays
         await bench.handler.until("deregister")
         await bench.clock.sleeping(2)
         [watched] = await bench.settled(("a", False))
-        assert "nobody listened" in watched.message
+        assert "no listener" in watched.message
         async with bench.plugin() as plugin:
             await plugin.until_registered()
     assert bench.handler.verbs[:5] == ["validate", "register", "deregister", "validate", "register"]
@@ -435,7 +435,7 @@ async def test_a_listener_that_comes_back_on_the_same_socket_is_registered_again
 
 @contextmanager
 def crowded(path: Path) -> Iterator[None]:
-    """So many wait to be accepted that the kernel lets nobody else."""
+    """Fill the backlog of the socket, so that the kernel refuses further connections."""
     with ExitStack() as clients, suppress(BlockingIOError):
         while True:
             client = clients.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
@@ -481,7 +481,7 @@ async def test_views_show_desired_and_actual_state_per_socket(bench: Bench) -> N
 
 
 @pytest.mark.anyio
-async def test_a_registry_that_cannot_be_made_is_named(root: Path) -> None:
+async def test_a_registry_that_cannot_be_created_is_named(root: Path) -> None:
     (root / "file").touch()
     watcher = PluginWatcher(root / "file" / "registry", {}, clock=FakeClock())
     with pytest.raises(InvalidInput, match="registry"):
@@ -489,7 +489,7 @@ async def test_a_registry_that_cannot_be_made_is_named(root: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_registry_that_is_emptied_and_removed_deregisters_all_and_is_picked_up_again(bench: Bench) -> None:
+async def test_a_removed_registry_deregisters_all_plugins_and_is_followed_when_created_again(bench: Bench) -> None:
     async with running(bench.watcher.run):
         async with bench.plugin():
             await bench.settled(("a", True))

@@ -23,7 +23,7 @@ AUTHORITY = [("grpc.default_authority", "localhost"), ("grpc.use_local_subchanne
 
 
 class Manager:
-    """Takes every offer, or raises `problem`."""
+    """Accepts every registration, or raises `problem`."""
 
     def __init__(self, problem: DevletError | None = None) -> None:
         self.offers: list[Offer] = []
@@ -49,7 +49,7 @@ async def refusal(plugin: FakeDevicePlugin, **request: str) -> tuple[grpc.Status
     return refused.value.code(), refused.value.details() or ""
 
 
-async def test_a_registered_plugin_is_offered_with_its_socket(root: Path) -> None:
+async def test_a_registration_hands_over_resource_and_socket(root: Path) -> None:
     manager = Manager()
     async with serving(root, manager), FakeDevicePlugin(root, "vendor.com/gpu", socket="gpu.sock") as plugin:
         await plugin.register()
@@ -57,7 +57,7 @@ async def test_a_registered_plugin_is_offered_with_its_socket(root: Path) -> Non
 
 
 @pytest.mark.parametrize("api", [Api.V1ALPHA2, Api.V1ALPHA1])
-async def test_plugins_of_the_old_apis_register_by_the_old_name_of_the_service(root: Path, api: Api) -> None:
+async def test_plugins_of_the_old_apis_register_with_the_old_service_name(root: Path, api: Api) -> None:
     manager = Manager()
     async with serving(root, manager), FakeDevicePlugin(root, api=api) as plugin:
         await plugin.register()
@@ -75,7 +75,7 @@ async def test_every_request_is_counted_before_it_is_checked(root: Path) -> None
 
 
 @pytest.mark.spec("DP-9.16")
-async def test_a_version_that_is_not_supported_is_a_failed_precondition(root: Path) -> None:
+async def test_an_unsupported_version_is_a_failed_precondition(root: Path) -> None:
     async with serving(root, Manager()), FakeDevicePlugin(root) as plugin:
         assert await refusal(plugin, version='v1"x') == (
             grpc.StatusCode.FAILED_PRECONDITION,
@@ -88,7 +88,7 @@ async def test_a_version_that_is_not_supported_is_a_failed_precondition(root: Pa
 
 
 @pytest.mark.spec("DP-9.16")
-async def test_a_name_that_is_no_extended_resource_is_an_invalid_argument(root: Path) -> None:
+async def test_a_name_that_is_not_an_extended_resource_is_an_invalid_argument(root: Path) -> None:
     async with serving(root, Manager()), FakeDevicePlugin(root) as plugin:
         text = 'the ResourceName "kubernetes.io/gpu" is invalid'
         assert await refusal(plugin, resource="kubernetes.io/gpu") == (grpc.StatusCode.INVALID_ARGUMENT, text)
@@ -129,7 +129,7 @@ async def test_a_request_that_cannot_be_decoded_is_an_invalid_argument(root: Pat
         (InvalidInput("not so"), "INVALID_ARGUMENT", "not so"),
     ],
 )
-async def test_why_a_plugin_was_not_connected_is_its_answer(
+async def test_the_plugin_gets_the_reason_why_it_was_not_connected(
     root: Path, problem: DevletError, code: str, text: str | None
 ) -> None:
     async with serving(root, Manager(problem)), FakeDevicePlugin(root) as plugin:
@@ -137,13 +137,13 @@ async def test_why_a_plugin_was_not_connected_is_its_answer(
         assert await refusal(plugin) == (grpc.StatusCode[code], expected)
 
 
-async def test_a_very_long_text_still_arrives(root: Path) -> None:
+async def test_a_very_long_error_still_arrives(root: Path) -> None:
     async with serving(root, Manager(Unavailable("ä" * 100_000))), FakeDevicePlugin(root) as plugin:
         code, text = await refusal(plugin)
     assert (code, text[:3]) == (grpc.StatusCode.UNAVAILABLE, "äää")
 
 
-async def test_the_socket_is_for_its_owner_and_the_directory_is_made(root: Path) -> None:
+async def test_the_directory_is_created_and_the_socket_belongs_to_its_owner(root: Path) -> None:
     directory = root / "a" / "device-plugins"
     async with serving(directory, Manager()) as server:
         assert stat.S_IMODE(directory.stat().st_mode) == 0o750
@@ -161,7 +161,7 @@ async def test_the_service_starts_and_stops_again_and_again_on_the_same_path(roo
     assert len(manager.offers) == 3
 
 
-async def test_it_starts_over_the_socket_of_one_that_was_killed(root: Path) -> None:
+async def test_the_socket_of_a_killed_server_is_replaced(root: Path) -> None:
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(root / "kubelet.sock"))
     async with serving(root, Manager()), FakeDevicePlugin(root) as plugin:
@@ -188,7 +188,7 @@ async def test_stopping_does_not_wait_for_requests_or_clients(root: Path) -> Non
     assert not tasks.cancel_scope.cancelled_caught
 
 
-async def test_more_requests_at_one_time_than_are_allowed_are_turned_away(root: Path) -> None:
+async def test_too_many_concurrent_requests_are_rejected(root: Path) -> None:
     asked, done = anyio.Event(), anyio.Event()
 
     async def hang(offer: Offer) -> None:
@@ -212,7 +212,7 @@ async def test_the_directory_must_be_absolute_and_short_enough_for_a_socket() ->
         RegistrationServer(Path("/" + "x" * 100), Manager().register)
 
 
-async def test_what_it_cannot_listen_on_ends_the_start(root: Path) -> None:
+async def test_a_path_that_cannot_be_listened_on_is_an_error_at_the_start(root: Path) -> None:
     (root / "file").touch()
     (root / "d" / "kubelet.sock").mkdir(parents=True)
     for directory in (root / "file", root / "d"):
@@ -221,7 +221,7 @@ async def test_what_it_cannot_listen_on_ends_the_start(root: Path) -> None:
             await server.run()
 
 
-async def test_a_directory_that_is_served_by_somebody_else_is_left_alone(root: Path) -> None:
+async def test_a_directory_that_another_process_serves_is_not_touched(root: Path) -> None:
     async with serving(root, Manager()), FakeDevicePlugin(root) as plugin:
         with pytest.raises(InUse, match=rf"kubelet\.sock is served by process {os.getpid()}: stop it first"):
             await RegistrationServer(root, Manager().register).run()
@@ -242,7 +242,7 @@ async def test_a_socket_that_was_removed_or_replaced_shows_in_the_health(root: P
     assert server.health() is None
 
 
-async def test_a_registration_under_way_is_answered_although_the_socket_is_removed_and_served_again(root: Path) -> None:
+async def test_a_registration_under_way_is_answered_even_if_the_socket_is_replaced(root: Path) -> None:
     asked, done = anyio.Event(), anyio.Event()
 
     async def slow(offer: Offer) -> None:
@@ -259,7 +259,7 @@ async def test_a_registration_under_way_is_answered_although_the_socket_is_remov
     assert plugin.registrations == 1
 
 
-def test_old_sockets_are_removed_and_everything_else_stays(root: Path) -> None:
+def test_only_old_sockets_are_removed(root: Path) -> None:
     names = ["kubelet.sock", "gpu.sock", ".hidden.sock", "kubelet_internal_checkpoint"]
     for name in names:
         with socket.socket(socket.AF_UNIX) as dead:
@@ -280,11 +280,11 @@ def test_old_sockets_are_removed_and_everything_else_stays(root: Path) -> None:
     assert (root / "elsewhere" / "x.sock").is_socket()
 
 
-def test_without_directory_there_is_nothing_to_remove(root: Path) -> None:
+def test_a_missing_directory_has_nothing_to_remove(root: Path) -> None:
     assert remove_sockets(root / "none") == 0
 
 
-def test_a_socket_that_cannot_be_removed_is_an_error_but_the_others_go(
+def test_a_socket_that_cannot_be_removed_is_an_error_but_the_others_are_removed(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("a.sock", "b.sock"):

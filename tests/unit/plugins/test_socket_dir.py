@@ -40,31 +40,31 @@ def test_a_socket_with_another_inode_has_another_generation() -> None:
 
 
 @pytest.mark.spec("DP-8.56")
-def test_a_socket_that_went_in_between_has_another_generation_even_with_the_same_inode() -> None:
+def test_a_socket_that_was_removed_in_between_has_another_generation_even_with_the_same_inode() -> None:
     assert after([found(A)], [Gone(A), found(A)]) == [{A: 1}, {A: 2}]
 
 
-def test_looking_at_everything_again_keeps_what_is_there_and_drops_what_is_not() -> None:
+def test_a_new_scan_keeps_existing_sockets_and_drops_missing_ones() -> None:
     assert after([found(A, 1), found(B, 2)], [Anew(), found(B, 2, ctime=5)]) == [{A: 1, B: 2}, {B: 2}]
 
 
 @pytest.mark.spec("DP-9.25")
-def test_after_lost_events_a_socket_that_was_touched_counts_as_made_anew() -> None:
+def test_after_lost_events_a_touched_socket_counts_as_created_again() -> None:
     assert after([found(A), found(B, 2)], [Anew(lost=True), found(A, ctime=2), found(B, 2)]) == [
         {A: 1, B: 2},
         {A: 3, B: 2},
     ]
 
 
-def test_what_goes_after_a_new_look_is_not_taken_for_what_was_before() -> None:
+def test_a_socket_that_is_removed_after_a_new_scan_gets_a_new_generation() -> None:
     assert after([found(A)], [Anew(), Gone(A), found(A)]) == [{A: 1}, {A: 2}]
 
 
-def test_a_directory_takes_its_sockets_along() -> None:
+def test_a_removed_directory_removes_its_sockets() -> None:
     assert after([found(A), found(B)], [Gone(Path("/r/d"), directory=True)]) == [{A: 1, B: 2}, {A: 1}]
 
 
-def test_what_is_no_socket_is_not_there_even_if_it_takes_the_place_of_one() -> None:
+def test_other_files_are_ignored_even_if_they_replace_a_socket() -> None:
     assert after([found(A), found(B, mode=FILE)], [found(A, 2, mode=FILE)]) == [{A: 1}, {}]
 
 
@@ -86,7 +86,7 @@ changes = st.lists(
 
 
 @given(st.lists(changes, max_size=8))
-def test_no_generation_is_ever_given_twice(batches: list[list[Change]]) -> None:
+def test_generations_are_never_reused(batches: list[list[Change]]) -> None:
     owners: dict[int, Path] = {}
     ended: set[int] = set()
     before: set[int] = set()
@@ -130,7 +130,7 @@ async def test_the_first_answer_comes_at_once(sockets: SocketDir) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.spec("DP-8.54")
-async def test_ten_sockets_appear_and_go_one_after_the_other(root: Path, sockets: SocketDir) -> None:
+async def test_ten_sockets_are_created_and_removed_one_after_the_other(root: Path, sockets: SocketDir) -> None:
     assert await changed(sockets) == {}
     expected: set[Path] = set()
     for number in range(10):
@@ -144,7 +144,7 @@ async def test_ten_sockets_appear_and_go_one_after_the_other(root: Path, sockets
 
 @pytest.mark.anyio
 @pytest.mark.spec("DP-8.56")
-async def test_a_socket_that_is_made_ten_times_is_one_entry_with_a_newer_generation_each_time(
+async def test_a_socket_that_is_created_ten_times_is_one_entry_with_ten_generations(
     root: Path, sockets: SocketDir
 ) -> None:
     path = bind(root / "a.sock")
@@ -162,7 +162,7 @@ async def test_a_socket_that_is_made_ten_times_is_one_entry_with_a_newer_generat
 
 @pytest.mark.anyio
 @pytest.mark.spec("DP-9.25")
-async def test_a_socket_that_is_renamed_away_is_gone(root: Path, sockets: SocketDir) -> None:
+async def test_a_socket_that_is_renamed_away_is_removed(root: Path, sockets: SocketDir) -> None:
     path = bind(root / "a.sock")
     await changed(sockets)
     path.rename(root / ".a.sock")
@@ -214,7 +214,7 @@ async def test_a_link_to_a_socket_is_a_socket(root: Path, sockets: SocketDir) ->
 
 
 @pytest.mark.anyio
-async def test_a_registry_that_is_removed_and_made_again_is_followed(root: Path) -> None:
+async def test_a_registry_that_is_removed_and_created_again_is_followed(root: Path) -> None:
     registry = root / "registry"
     path = bind(registry / "a.sock")
     with SocketDir(registry) as sockets:
@@ -227,7 +227,7 @@ async def test_a_registry_that_is_removed_and_made_again_is_followed(root: Path)
         assert after != before
 
 
-def test_sockets_that_were_too_many_get_in_when_there_is_room() -> None:
+def test_ignored_sockets_are_added_when_others_are_removed() -> None:
     sockets = Sockets(limit=2)
     sockets.apply([found(Path(f"/r/{number}")) for number in range(4)])
     sockets.apply([Gone(Path("/r/3")), Gone(Path("/r/0"))])

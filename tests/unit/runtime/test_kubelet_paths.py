@@ -1,4 +1,4 @@
-"""In processes of their own: what is tried here cannot be undone."""
+"""These tests run in child processes, because a mount namespace cannot be left."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ def allowed() -> None:
         pytest.skip("this kernel allows no mount namespaces here")
 
 
-def test_the_program_finds_the_root_where_the_kubelets_would_be(root: Path) -> None:
+def test_the_program_sees_the_root_in_the_kubelets_directory(root: Path) -> None:
     (root / "device-plugins").mkdir()
     assert sh(root, "ls /var/lib/kubelet; echo made > /var/lib/kubelet/here") == "device-plugins\n"
     assert (root / "here").read_text() == "made\n"
@@ -62,7 +62,7 @@ def test_the_host_is_not_changed(root: Path) -> None:
     assert (Path("/proc/self/mounts").read_text(), KUBELET_ROOT.exists()) == (mounts, existed)
 
 
-def test_everything_else_below_var_lib_stays_there(root: Path) -> None:
+def test_everything_else_below_var_lib_remains_visible(root: Path) -> None:
     before = {name: (Path("/var/lib") / name).lstat().st_ino for name in os.listdir("/var/lib")}
     links = {name for name in before if (Path("/var/lib") / name).is_symlink()}
     seen = dict(line.split(maxsplit=1)[::-1] for line in sh(root, "ls -1Ai /var/lib").splitlines())
@@ -73,7 +73,7 @@ def test_everything_else_below_var_lib_stays_there(root: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a folder below /var/lib")
-def test_a_root_below_var_lib_is_shown_too() -> None:
+def test_a_root_below_var_lib_is_supported() -> None:
     root = Path(f"/var/lib/dv{os.getpid()}")
     root.mkdir()
     try:
@@ -83,8 +83,8 @@ def test_a_root_below_var_lib_is_shown_too() -> None:
         root.rmdir()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_without_root_a_user_namespace_gives_the_users_rights_and_no_more(root: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_for_other_users_a_user_namespace_gives_only_the_users_rights(root: Path) -> None:
     os.chown(root, NOBODY, NOBODY)
     if not works("setpriv", f"--reuid={NOBODY}", "--clear-groups", "unshare", "--mount", "--map-root-user", "true"):
         pytest.skip("this kernel allows no user namespaces")
@@ -96,11 +96,11 @@ def test_without_root_a_user_namespace_gives_the_users_rights_and_no_more(root: 
     assert run(root, "cat", str(secret), command=as_nobody).returncode == 1
 
 
-def test_the_exit_code_is_the_programs(root: Path) -> None:
+def test_the_exit_code_is_that_of_the_program(root: Path) -> None:
     assert run(root, "sh", "-c", "exit 42").returncode == 42
 
 
-def test_the_process_becomes_the_program_so_that_signals_reach_it(root: Path) -> None:
+def test_the_process_executes_the_program_so_that_signals_reach_it(root: Path) -> None:
     argv = [*AS_KUBELET, str(root), "sh", "-c", "echo $$; exec sleep 60"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -126,7 +126,7 @@ def test_a_program_that_cannot_be_run_is_named(root: Path, argv: list[str], mess
     assert (done.returncode, done.stderr) == (1, message)
 
 
-def test_a_root_that_is_not_there_is_named(root: Path) -> None:
+def test_a_missing_root_is_named(root: Path) -> None:
     done = run(root / "nope", "true")
     assert (done.returncode, done.stderr) == (
         1,
@@ -144,7 +144,7 @@ exec "$@"
 @pytest.mark.parametrize(
     ("limit", "drop", "advice"),
     [
-        ("max_mnt_namespaces", [], "unshare: the limit of namespaces is reached; run it as root, or "),
+        ("max_mnt_namespaces", [], "unshare: the limit on namespaces is reached; run it as root, or "),
         (
             "max_user_namespaces",
             ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"],
@@ -152,7 +152,7 @@ exec "$@"
         ),
     ],
 )
-def test_what_the_kernel_forbids_is_an_error_that_says_what_to_do(
+def test_a_refusal_by_the_kernel_is_an_error_that_says_what_to_do(
     root: Path, limit: str, drop: list[str], advice: str
 ) -> None:
     shell = ["unshare", "--user", "--map-root-user", "sh", "-c", LIMITED.format(limit=limit), "sh"]
@@ -179,7 +179,7 @@ def test_what_the_kernel_forbids_is_an_error_that_says_what_to_do(
         ({"user/max_user_namespaces": "5"}, "in a container, give it the capability SYS_ADMIN"),
     ],
 )
-def test_the_advice_names_the_switch_that_is_off(tmp_path: Path, sysctls: dict[str, str], advice: str) -> None:
+def test_the_advice_names_the_disabled_sysctl(tmp_path: Path, sysctls: dict[str, str], advice: str) -> None:
     for name, value in sysctls.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f"{value}\n")

@@ -87,7 +87,7 @@ async def test_annotations_end_containers_after_a_time_with_a_code() -> None:
     assert exit.finished_at == first.ends_at
 
 
-async def test_an_annotation_for_one_container_goes_before_that_for_all() -> None:
+async def test_an_annotation_for_one_container_takes_precedence() -> None:
     one = pod({"devlet.dev/exit-code": "1", "devlet.dev/exit-code.main": "2", "devlet.dev/run-for.prepare": "5s"})
     codes = {name: end.code if (end := ending(one, container(one, name))) else None for name in ("main", "other")}
     assert codes == {"main": 2, "other": 1}
@@ -116,24 +116,24 @@ async def test_an_annotation_may_be_set_while_the_container_runs() -> None:
         ("exit-code", "x"),
     ],
 )
-async def test_a_wrong_annotation_is_named_when_the_container_is_started(key: str, value: str) -> None:
+async def test_an_invalid_annotation_is_named_when_the_container_is_started(key: str, value: str) -> None:
     one = pod({f"devlet.dev/{key}": value})
     with pytest.raises(InvalidInput, match=f"annotation devlet.dev/{key}"):
         await start(NoneRuntime(FakeClock()), one)
 
 
-async def test_a_time_that_never_comes_is_no_error() -> None:
+async def test_a_very_long_time_is_not_an_error() -> None:
     one = pod({"devlet.dev/run-for": f"{'9' * 60}h"})
     assert (await start(NoneRuntime(FakeClock()), one)).is_running
 
 
-async def test_a_wrong_annotation_does_not_disturb_a_container_that_runs() -> None:
+async def test_an_invalid_annotation_does_not_affect_a_running_container() -> None:
     runtime = NoneRuntime(FakeClock())
     await start(runtime, pod())
     assert (await run(runtime, pod({"devlet.dev/run-for": "soon"}))).is_running
 
 
-async def test_stopping_ends_containers_with_zero_and_leaves_those_that_ended() -> None:
+async def test_stopping_ends_running_containers_with_zero() -> None:
     clock = FakeClock()
     runtime, one = NoneRuntime(clock), pod({"devlet.dev/exit-code.other": "7"})
     for name in ("main", "other", "helper"):
@@ -145,7 +145,7 @@ async def test_stopping_ends_containers_with_zero_and_leaves_those_that_ended() 
     assert codes == {"main": 0, "other": 7, "helper": 0}
 
 
-async def test_it_keeps_what_a_container_would_have_got_until_it_is_forgotten() -> None:
+async def test_the_config_of_a_container_is_kept_until_its_pod_is_forgotten() -> None:
     runtime, one = NoneRuntime(FakeClock()), pod()
     wanted = Config(env=(("A", "1"),))
     await runtime.start(one, container(one, "main"), 0, wanted)
@@ -154,7 +154,7 @@ async def test_it_keeps_what_a_container_would_have_got_until_it_is_forgotten() 
     assert runtime.config(one.uid, MAIN) is None and await runtime.runs(one) == {}
 
 
-async def test_start_times_are_those_in_the_status_after_a_restart(root: Path) -> None:
+async def test_after_a_restart_start_times_are_taken_from_the_status(root: Path) -> None:
     clock = FakeClock()
     one = pod({"devlet.dev/run-for": "50s"}, containerStatuses=[running(count=2)])
     await NoneRuntime(clock, "b1", root / "state").recover([])
@@ -165,7 +165,7 @@ async def test_start_times_are_those_in_the_status_after_a_restart(root: Path) -
     assert found.exit.finished_at == clock.now() - timedelta(seconds=10)
 
 
-async def test_a_container_that_waits_to_be_restarted_is_known_by_its_last_state() -> None:
+async def test_a_container_that_waits_for_its_restart_is_restored_from_its_last_state() -> None:
     waiting = ended(code=1, count=3) | {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}
     waiting["lastState"] = ended(code=1)["state"]
     found = await run(NoneRuntime(FakeClock()), pod(containerStatuses=[waiting]))
@@ -178,7 +178,7 @@ async def test_a_container_that_was_never_started_has_no_run() -> None:
 
 
 @pytest.mark.spec("DP-9.11")
-async def test_containers_of_an_earlier_boot_are_lost_and_of_this_one_are_not(root: Path) -> None:
+async def test_containers_from_before_a_reboot_are_lost(root: Path) -> None:
     clock, file = FakeClock(), root / "state"
     one = pod(containerStatuses=[running()], initContainerStatuses=[ended("prepare"), running("helper")])
     await NoneRuntime(clock, "b1", file).recover([])
@@ -190,7 +190,7 @@ async def test_containers_of_an_earlier_boot_are_lost_and_of_this_one_are_not(ro
     assert all(each.exit and each.exit.is_lost for each in (await rebooted.runs(one)).values())
 
 
-async def test_what_a_reboot_took_along_is_remembered_over_restarts_in_the_new_boot(root: Path) -> None:
+async def test_lost_containers_are_remembered_across_restarts_after_the_reboot(root: Path) -> None:
     clock, file = FakeClock(), root / "state"
     before, again = pod(containerStatuses=[running()]), pod(containerStatuses=[running(count=1)])
     await NoneRuntime(clock, "b1", file).recover([])
@@ -208,7 +208,9 @@ async def test_what_a_reboot_took_along_is_remembered_over_restarts_in_the_new_b
     ("policy", "code", "lost"),
     [("Always", 0, True), ("OnFailure", 0, False), ("OnFailure", 1, True), ("Never", 1, False)],
 )
-async def test_what_had_ended_for_good_before_a_reboot_stays_so(root: Path, policy: str, code: int, lost: bool) -> None:
+async def test_containers_that_had_ended_for_good_are_not_changed_by_a_reboot(
+    root: Path, policy: str, code: int, lost: bool
+) -> None:
     one = pod(policy=policy, containerStatuses=[ended(code=code), running("other")])
     await NoneRuntime(FakeClock(), "b1", root / "state").recover([])
     runtime = NoneRuntime(FakeClock(), "b2", root / "state")
@@ -219,7 +221,7 @@ async def test_what_had_ended_for_good_before_a_reboot_stays_so(root: Path, poli
 
 
 @pytest.mark.parametrize(("code", "lost"), [(42, True), (1, False), (0, False)])
-async def test_a_container_that_its_own_rules_would_start_again_is_lost_with_a_reboot(
+async def test_a_container_with_restart_rules_that_would_restart_it_is_lost_with_a_reboot(
     root: Path, code: int, lost: bool
 ) -> None:
     rule = {"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}
@@ -248,12 +250,12 @@ async def test_without_its_file_all_containers_count_as_lost(root: Path) -> None
         assert exit is not None and exit.is_lost
 
 
-async def test_a_file_that_cannot_be_written_is_told(root: Path) -> None:
+async def test_a_file_that_cannot_be_written_is_an_error(root: Path) -> None:
     with pytest.raises(Unavailable, match="cannot be written"):
         await NoneRuntime(FakeClock(), "b1", root / "missing" / "state").recover([])
 
 
-async def test_it_has_a_name_and_a_version() -> None:
+async def test_the_runtime_has_a_name_and_a_version() -> None:
     assert NoneRuntime(FakeClock()).version.startswith("none://")
 
 
@@ -345,22 +347,22 @@ async def test_a_container_whose_cdi_device_is_unknown_is_not_started(root: Path
 
 
 @pytest.mark.spec("DN-7.3.3")
-async def test_a_container_whose_cdi_device_is_in_conflict_is_not_started_until_that_ends(root: Path) -> None:
+async def test_a_container_with_a_conflicting_cdi_device_is_not_started_until_the_conflict_ends(root: Path) -> None:
     runtime, one = cdi(root, gpu=GPUS, again=GPUS), pod()
-    with pytest.raises(NotCreated, match=r"in conflict, it is in .*again\.json and .*gpu\.json"):
+    with pytest.raises(NotCreated, match=r"in conflict, it is defined in .*again\.json and .*gpu\.json"):
         await runtime.start(one, container(one, "main"), 0, named("gpu=0"))
     (root / "again.json").unlink()
     assert (await runtime.start(one, container(one, "main"), 0, named("gpu=0"))).is_running
 
 
-async def test_a_cdi_device_without_its_device_node_is_not_given(root: Path) -> None:
+async def test_a_container_with_a_cdi_device_without_its_node_is_not_started(root: Path) -> None:
     node = {"deviceNodes": [{"path": "/dev/no-such-gpu"}]}
     runtime, one = cdi(root, gpu=GPUS | {"devices": [{"name": "0", "containerEdits": node}]}), pod()
     with pytest.raises(NotCreated, match=r"CDI devices vendor\.com/gpu=0: device node /dev/no-such-gpu has no type"):
         await runtime.start(one, container(one, "main"), 0, named("gpu=0"))
 
 
-async def test_the_next_start_sees_a_changed_file_and_the_container_that_runs_does_not(root: Path) -> None:
+async def test_a_changed_file_affects_only_the_next_start(root: Path) -> None:
     runtime, one = cdi(root, gpu=GPUS), pod()
     await runtime.start(one, container(one, "main"), 0, named("gpu=0"))
     cdi(root, gpu=GPUS | {"containerEdits": {"env": ["DRIVER=8"]}})
@@ -376,7 +378,7 @@ async def test_the_next_start_sees_a_changed_file_and_the_container_that_runs_do
     assert "DRIVER=8" in (runtime.oci(one.uid, MAIN) or {})["process"]["env"]
 
 
-async def test_after_a_restart_a_container_that_runs_is_described_once_more_and_then_kept(root: Path) -> None:
+async def test_after_a_restart_a_running_container_is_described_again_and_kept(root: Path) -> None:
     runtime, one = cdi(root, gpu=GPUS), pod(containerStatuses=[running()])
     await runtime.runs(one)
     assert runtime.oci(one.uid, MAIN) is None
@@ -389,7 +391,7 @@ async def test_after_a_restart_a_container_that_runs_is_described_once_more_and_
     assert runtime.oci(one.uid, MAIN) is first.oci
 
 
-async def test_without_cdi_directories_names_of_cdi_devices_are_not_resolved() -> None:
+async def test_without_cdi_directories_cdi_devices_are_not_resolved() -> None:
     runtime, one = NoneRuntime(FakeClock()), pod()
     assert (await runtime.start(one, container(one, "main"), 0, named("gpu=0"))).is_running
     assert runtime.oci(one.uid, MAIN) is None

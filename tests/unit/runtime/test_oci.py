@@ -40,12 +40,12 @@ def described(config: Config, base: dict[str, Any] | None = None) -> dict[str, A
     return describe(config, DEVICES, base, look=NODES.__getitem__, find=FOUND.__getitem__)
 
 
-def test_a_container_without_anything_gets_nothing() -> None:
+def test_an_empty_config_adds_nothing() -> None:
     assert described(Config()) == {"ociVersion": OCI_VERSION}
 
 
 @pytest.mark.spec("DN-7.1.3")
-def test_a_container_gets_what_it_is_told_directly_and_what_cdi_devices_add() -> None:
+def test_a_container_gets_the_direct_edits_and_those_of_cdi_devices() -> None:
     config = Config(
         env=(("MODE", "fast"), ("GPU", "none")),
         mounts=(Mount("/data", "/srv/data", read_only=True), Mount("/", "/srv/root")),
@@ -76,7 +76,7 @@ def test_a_container_gets_what_it_is_told_directly_and_what_cdi_devices_add() ->
     }
 
 
-def test_what_the_container_had_before_stays() -> None:
+def test_the_base_spec_is_kept() -> None:
     base = {"ociVersion": "1.0.0", "process": {"args": ["sh"], "env": ["PATH=/bin"]}, "annotations": {"a": "b"}}
     config = Config(cdi_devices=("vendor.com/gpu=1",), annotations=(("c", "d"),))
     assert described(config, base) == {
@@ -87,7 +87,7 @@ def test_what_the_container_had_before_stays() -> None:
 
 
 @pytest.mark.spec("DN-7.1.1", "DN-7.1.2")
-def test_cdi_devices_of_field_and_annotations_come_once_and_the_fields_first() -> None:
+def test_cdi_devices_are_listed_once_those_of_the_field_first() -> None:
     names = tuple(f"vendor.com/gpu={i}" for i in (1, 0, 1))
     annotations = (("cdi.k8s.io/x", "vendor.com/gpu=2,vendor.com/gpu=0"),)
     assert cdi_devices(Config(cdi_devices=names, annotations=annotations)) == tuple(
@@ -117,7 +117,7 @@ def test_a_device_without_permissions_cannot_be_opened() -> None:
     assert rule == {"allow": True, "type": "b", "major": 8, "minor": 1}
 
 
-def test_links_to_real_nodes_are_followed(tmp_path: Path) -> None:
+def test_links_to_device_nodes_are_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/dev/null")
     config = Config(devices=(DeviceNode("/dev/x", str(tmp_path / "link"), "r"),))
     (device,) = describe(config, Registry())["linux"]["devices"]

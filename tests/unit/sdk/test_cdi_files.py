@@ -217,7 +217,7 @@ def test_a_uid_that_could_be_a_path_is_refused_before_anything_is_touched(files:
         (Prepared(result("red"), mounts=[Mount(cast(str, 3))]), r"mounts\[0\].path: Expected `str`, got `int`"),
         (Prepared(result("red"), env={"": "x"}), "env: '' is not the name of a variable"),
         (Prepared(result("red"), env={"A=B": "x"}), "env: 'A=B' is not the name of a variable"),
-        (Prepared(result("red"), env={"A": "x\0"}), "has a NUL character"),
+        (Prepared(result("red"), env={"A": "x\0"}), "contains a NUL character"),
         (Prepared(result("red"), env={"A": "\ud800"}), "no runtime takes its CDI spec"),
         (Prepared(result("red"), devices=["led0"]), "'led0' is not an absolute path"),
         (Prepared(result("red"), devices=[DeviceNode("")]), r"deviceNodes\[0\].path: must not be empty"),

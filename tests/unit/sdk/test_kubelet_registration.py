@@ -17,7 +17,7 @@ from devlet.errors import Unavailable
 from devlet.kit.dir_watch import Anew, Change, Found, Gone
 from devlet.kit.parts import running
 from devlet.plugins.device_plugin import Offer
-from devlet.plugins.introduction import greeted
+from devlet.plugins.registration_client import connected_client
 from devlet.plugins.registration_server import RegistrationServer
 from devlet.sdk.kubelet_registration import FoundRegistration, KubeletRegistration, KubeletSocket, Registration
 from devlet.sdk.plugin_service import Optional
@@ -271,8 +271,8 @@ async def test_a_call_that_is_never_answered_can_be_left(root: Path, clock: Fake
 @pytest.mark.spec("DP-2.6")
 async def test_who_is_found_says_what_it_serves_where(root: Path, clock: FakeClock) -> None:
     async with plugin(root, clock, found=True):
-        async with greeted(root / "led.sock") as greeting:
-            said = await greeting.introduction()
+        async with connected_client(root / "led.sock") as client:
+            said = await client.info()
             assert (said.type, said.name, said.endpoint) == ("DevicePlugin", LED, str(root / "led.sock"))
             assert said.versions == ("v1beta1",)
 
@@ -285,8 +285,8 @@ async def test_who_was_found_and_is_followed_no_more_makes_its_socket_anew(root:
         await clock.advance(60)
         await clock.sleeping(1)
         assert one.lives == 1  # nobody has found it yet
-        async with greeted(root / "led.sock") as greeting:
-            await greeting.accept()
+        async with connected_client(root / "led.sock") as client:
+            await client.accept()
         await clock.advance(60)
         await one.served(2)
         await clock.sleeping(1)

@@ -1,4 +1,4 @@
-"""Saves a checkpoint on a small disk until it is full, makes room, and says what happened, as JSON. Run by
+"""Save a checkpoint on a small disk until it is full, free some space, and print the result as JSON. Run by
 test_checkpoint_file.py on a tmpfs of its own."""
 
 import os

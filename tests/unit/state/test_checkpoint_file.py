@@ -31,19 +31,19 @@ SAVER = Path(__file__).with_name("full_disk_saver.py")
     "key", ["/id1", ".id1", "", " ", "  id1", "id1 ", "___", "id1-", "-id1", "a/b", "..", "a\n", "é", "a" * 251]
 )
 @pytest.mark.spec("DN-10.C05")
-def test_a_name_that_is_no_key_is_refused(key: str) -> None:
+def test_an_invalid_key_is_refused(key: str) -> None:
     with pytest.raises(InvalidInput, match="invalid key"):
         check_key(key)
 
 
 @pytest.mark.spec("DP-8.65")
 @pytest.mark.parametrize("key", ["a", "a7.87-6_8", "4c7e1f0a9bd2", "kubelet_internal_checkpoint", "a" * 250])
-def test_a_key_is_accepted(key: str) -> None:
+def test_a_valid_key_is_accepted(key: str) -> None:
     check_key(key)
 
 
 @pytest.mark.spec("DP-8.63")
-def test_what_is_written_is_read_back_and_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_only_its_owner_can_read_a_written_checkpoint_back(tmp_path: Path) -> None:
     file = CheckpointFile(tmp_path / "new" / "state")
     assert file.read() is None
     file.prepare()
@@ -67,7 +67,7 @@ def test_checkpoints_are_listed_and_can_be_removed_twice(tmp_path: Path) -> None
 
 
 @pytest.mark.spec("DP-9.15")
-def test_other_files_in_the_directory_are_no_checkpoint(tmp_path: Path) -> None:
+def test_other_files_in_the_directory_are_not_checkpoints(tmp_path: Path) -> None:
     for name in ("kubelet.sock", "state2", "state.damaged-20250304T050607Z"):
         (tmp_path / name).touch()
     assert CheckpointFile(tmp_path / "state").read() is None
@@ -90,7 +90,7 @@ def test_a_damaged_file_is_set_aside_and_never_replaces_another(tmp_path: Path) 
 
 
 @pytest.mark.spec("DP-9.13")
-def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+def test_only_unfinished_writes_are_removed(tmp_path: Path) -> None:
     file = CheckpointFile(tmp_path / "plugins" / "state")
     file.prepare()
     directory = file.path.parent
@@ -108,7 +108,7 @@ def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path: Path) ->
     ]
 
 
-def test_the_directory_is_made_with_the_mode_of_the_kubelet(tmp_path: Path) -> None:
+def test_the_directory_is_created_with_the_mode_of_the_kubelet(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
         CheckpointFile(tmp_path / "plugins" / "state").prepare()
@@ -117,7 +117,7 @@ def test_the_directory_is_made_with_the_mode_of_the_kubelet(tmp_path: Path) -> N
     assert stat.S_IMODE((tmp_path / "plugins").stat().st_mode) == 0o755
 
 
-def test_a_file_has_a_limit_in_both_directions(tmp_path: Path) -> None:
+def test_the_size_of_a_file_is_limited_for_reading_and_writing(tmp_path: Path) -> None:
     file = CheckpointFile(tmp_path / "state", max_bytes=5)
     file.write(b"12345")
     assert file.read() == b"12345"
@@ -129,7 +129,7 @@ def test_a_file_has_a_limit_in_both_directions(tmp_path: Path) -> None:
         file.read()
 
 
-def test_what_is_no_file_is_neither_waited_for_nor_read(tmp_path: Path) -> None:
+def test_something_that_is_not_a_regular_file_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "directory").mkdir()
     with pytest.raises(InvalidInput, match="pipe is not a file"):
@@ -138,7 +138,7 @@ def test_what_is_no_file_is_neither_waited_for_nor_read(tmp_path: Path) -> None:
         CheckpointFile(tmp_path / "directory").read()
 
 
-def test_the_system_refusing_is_told_with_the_file_and_the_cause(tmp_path: Path) -> None:
+def test_an_error_of_the_system_names_the_file_and_the_cause(tmp_path: Path) -> None:
     (tmp_path / "plain").touch()
     file = CheckpointFile(tmp_path / "plain" / "state")
     calls: list[Callable[[], object]] = [
@@ -154,7 +154,7 @@ def test_the_system_refusing_is_told_with_the_file_and_the_cause(tmp_path: Path)
 
 
 class Disk(CheckpointFile):
-    """A file on a disk that can be stopped, and that can refuse."""
+    """A file on a disk that can block or fail."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -179,7 +179,7 @@ class Disk(CheckpointFile):
         assert await anyio.to_thread.run_sync(lambda: self.asked.acquire(timeout=60))
 
     def refuse(self) -> None:
-        """A file cannot replace a directory."""
+        """Make writes fail: a file cannot replace a directory."""
         self.path.unlink(missing_ok=True)
         self.path.mkdir()
 
@@ -188,7 +188,7 @@ class Disk(CheckpointFile):
 
 
 class Memory:
-    """What is to be saved."""
+    """The content to save."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -418,7 +418,7 @@ class TestGroupSaver:
             memory.value = 3
             saver.save_soon()
         assert disk.read() == b"3"
-        with pytest.raises(Unavailable, match="devlet stops"):
+        with pytest.raises(Unavailable, match="devlet is stopping"):
             await saver.save()
 
     async def test_a_write_that_is_under_way_when_the_saver_stops_is_finished(self, disk: Disk, memory: Memory) -> None:
@@ -457,7 +457,7 @@ class TestGroupSaver:
                     waiters.start_soon(save)
                     await anyio.sleep_forever()
         assert e.group_contains(ZeroDivisionError)
-        assert outcome == [f"{disk.path} is no longer written: devlet stops"]
+        assert outcome == [f"{disk.path} is no longer written: devlet is stopping"]
 
 
 async def disk_has(disk: Disk, content: bytes) -> None:
@@ -467,7 +467,7 @@ async def disk_has(disk: Disk, content: bytes) -> None:
 
 
 @pytest.mark.skipif(in_mount_namespace() is None, reason="no mount namespace for a small disk")
-def test_on_a_full_disk_the_last_checkpoint_stays_and_writing_goes_on_when_there_is_room(root: Path) -> None:
+def test_a_full_disk_keeps_the_last_checkpoint_until_a_write_succeeds(root: Path) -> None:
     script = 'mount -t tmpfs -o size=4m tmpfs "$1" && exec "$2" "$3" "$1"'
     command = [*(in_mount_namespace() or []), "sh", "-c", script, "sh", str(root), sys.executable, str(SAVER)]
     run = subprocess.run(command, capture_output=True, env={**os.environ, "TMPDIR": "/tmp"}, timeout=120)
@@ -479,8 +479,8 @@ def test_on_a_full_disk_the_last_checkpoint_stays_and_writing_goes_on_when_there
     assert facts["after"] == facts["acknowledged"] + 1
 
 
-def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new(tmp_path: Path) -> None:
-    """Between any two steps of a write: what is left is a temporary file, which the next start removes."""
+def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    """Kill the writer between any two steps. A temporary file may be left, which the next start removes."""
     file = CheckpointFile(tmp_path / "state")
     file.write(b"old")
     code = (

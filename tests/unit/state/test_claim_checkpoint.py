@@ -60,7 +60,7 @@ def blob(vector: Document) -> bytes:
 
 
 def stored_claims(vector: Document) -> list[Document]:
-    """By plain JSON."""
+    """Encode with plain JSON."""
     outside = json.loads(vector["file_content"]) or {}
     if vector["format"].startswith("legacy"):
         return outside.get("entries") or []
@@ -69,7 +69,7 @@ def stored_claims(vector: Document) -> list[Document]:
 
 
 def file(data: Any, checksum: int | None = None) -> bytes:
-    """A file as somebody else would write it, with the right checksum if no other is given."""
+    """Return a file as another program would write it, with the correct checksum by default."""
     text = data if isinstance(data, str) else json.dumps(data)
     return json.dumps({"Data": text, "Checksum": crc32(text.encode()) if checksum is None else checksum}).encode()
 
@@ -81,13 +81,13 @@ def claims(*found: Document) -> bytes:
 @pytest.mark.spec("DN-4.05")
 @pytest.mark.parametrize("vector", VECTORS, ids=name)
 @pytest.mark.spec("DN-10.S1")
-def test_the_verdict_is_that_of_the_kubelet_that_wrote_it(vector: Document) -> None:
+def test_a_file_is_accepted_exactly_if_the_kubelet_of_its_version_accepts_it(vector: Document) -> None:
     assert isinstance(read(blob(vector)), Checkpoint) is vector["valid"]
 
 
 @pytest.mark.spec("DN-4.07")
 @pytest.mark.parametrize("vector", VALID, ids=name)
-def test_version_checksum_and_claims_are_found(vector: Document) -> None:
+def test_version_checksum_and_claims_are_decoded(vector: Document) -> None:
     found = decode(blob(vector))
     document = json.loads(vector["file_content"]) or {}
     assert found.verified
@@ -98,7 +98,7 @@ def test_version_checksum_and_claims_are_found(vector: Document) -> None:
 
 
 @pytest.mark.parametrize("vector", VALID, ids=name)
-def test_nothing_is_lost_in_reading(vector: Document) -> None:
+def test_decoding_loses_nothing(vector: Document) -> None:
     for ours, theirs in zip(decode(blob(vector)).claims or (), stored_claims(vector), strict=True):
         assert (ours.uid, ours.name, ours.namespace) == (theirs["ClaimUID"], theirs["ClaimName"], theirs["Namespace"])
         assert ours.pods == (None if theirs.get("PodUIDs") is None else set(theirs["PodUIDs"]))
@@ -125,13 +125,13 @@ def _list(names: tuple[str, ...] | None) -> list[str] | None:
 @pytest.mark.spec("DN-4.01")
 @pytest.mark.spec("DN-4.02")
 @pytest.mark.parametrize("vector", [v for v in PRESENT if v["format"] == "current-1.35"], ids=name)
-def test_the_bytes_are_those_that_the_kubelet_writes(vector: Document) -> None:
+def test_the_bytes_equal_those_of_the_kubelet(vector: Document) -> None:
     assert Encoder().encode(decode(blob(vector)).claims).decode() == vector["file_content"]
 
 
 @pytest.mark.spec("DN-11.15")
 @pytest.mark.parametrize("vector", VALID, ids=name)
-def test_every_version_can_be_written_in_the_present_one(vector: Document) -> None:
+def test_every_version_can_be_encoded_as_the_current_one(vector: Document) -> None:
     found = decode(blob(vector))
     again = decode(Encoder().encode(found.claims))
     assert (again.claims, again.form) == (found.claims, Form.V1_31)
@@ -141,26 +141,26 @@ def test_every_version_can_be_written_in_the_present_one(vector: Document) -> No
 @pytest.mark.parametrize(
     "text", [b"{}", b"null", b' {"Extra":1}\n', b'{"Data":null,"Checksum":null}', b'{"Checksum":4010664294}']
 )
-def test_a_reader_begins_with_an_empty_checkpoint(text: bytes) -> None:
+def test_a_file_without_fields_is_an_empty_checkpoint(text: bytes) -> None:
     assert decode(text) == Checkpoint(None, Form.V1_31, EMPTY_CHECKSUM)
 
 
 @pytest.mark.spec("DN-4.04")
-def test_names_match_in_any_case_and_unknown_ones_do_not_matter() -> None:
+def test_names_match_in_any_case_and_unknown_ones_are_ignored() -> None:
     text = json.dumps({"KIND": "x", "apiversion": "y", "claiminfostatelist": [{"CLAIMNAME": "c", "?": [1]}], "?": {}})
     blob = json.dumps({"dATA": text, "CHECKSUM": crc32(text.encode()), "?": None}).encode() + b" \r\n\t"
     assert decode(blob).claims == (ClaimEntry("", "c", "", None, None),)
 
 
 @pytest.mark.spec("DN-4.02")
-def test_the_checksum_covers_the_inner_text_as_it_stands() -> None:
+def test_the_checksum_covers_the_inner_document_unchanged() -> None:
     text = '{ "ClaimInfoStateList" : [ { "ClaimName" : "caf\\u00e9 é" } ] }'
     (claim,) = decode(file(text)).claims or ()
     assert claim.name == "café é"
     assert isinstance(read(file(text.replace(" :", ":"), crc32(text.encode()))), Damage)
 
 
-def test_members_that_come_twice_are_merged_as_go_does() -> None:
+def test_repeated_fields_are_merged_as_in_go() -> None:
     text = (
         '{"ClaimInfoStateList":[],"ClaimInfoStateList":[{"ClaimName":"a","claimname":null,"PodUIDs":{"p":{}},"poduids":'
         '{"q":null},"DriverState":{"d":null,"e":{}},"DriverState":{"f":{"Devices":[null,{"ShareID":"s","shareid":null}]}'
@@ -195,12 +195,12 @@ def test_members_that_come_twice_are_merged_as_go_does() -> None:
         (claims({"DriverState": {"d": {"Devices": [{"ShareID": 1}]}}}), r"Devices.ShareID: expected a string, found"),
     ],
 )
-def test_the_reason_says_where(blob: bytes, reason: str) -> None:
+def test_the_reason_names_the_place(blob: bytes, reason: str) -> None:
     with pytest.raises(StateCorrupt, match=reason):
         decode(blob)
 
 
-def test_a_file_with_a_wrong_checksum_still_says_what_it_says() -> None:
+def test_a_file_with_a_wrong_checksum_keeps_its_content() -> None:
     wrong = read(Encoder().encode([CLAIM]).replace(b'"Checksum":', b'"Checksum":1', 1)[:-2] + b"}")
     assert isinstance(wrong, Damage) and wrong.data is not None
     assert (wrong.form, wrong.failure) == (Form.V1_31, Failure.CHECKSUM)
@@ -211,20 +211,20 @@ def test_a_file_with_a_wrong_checksum_still_says_what_it_says() -> None:
 
 
 @pytest.mark.spec("DN-11.15")
-def test_an_old_file_is_never_taken_for_an_empty_one() -> None:
+def test_an_old_file_is_never_decoded_as_an_empty_one() -> None:
     old = {"version": "v1", "entries": [{"ClaimName": "c"}], "checksum": EMPTY_CHECKSUM}
     found = [result for result in attempts(json.dumps(old).encode()) if isinstance(result, Damage)]
     assert [result.form for result in found] == [Form.V1_30, Form.V1_28, Form.V1_27, Form.BETA]
     assert read(json.dumps(old).encode()) == found[0]
 
 
-def test_an_old_version_beside_data_does_not_make_a_file_old() -> None:
+def test_a_version_field_next_to_data_does_not_make_a_file_old() -> None:
     document = json.loads(Encoder().encode([CLAIM])) | {"version": "v1", "entries": []}
     assert decode(json.dumps(document).encode()).claims == (CLAIM,)
 
 
 @pytest.mark.parametrize("number", range(60))
-def test_a_changed_byte_is_found(number: int) -> None:
+def test_a_changed_byte_is_detected(number: int) -> None:
     blob = bytearray(Encoder().encode([CLAIM]))
     blob[number * len(blob) // 60] ^= 1
     found = read(bytes(blob))
@@ -232,7 +232,7 @@ def test_a_changed_byte_is_found(number: int) -> None:
     assert isinstance(found, Damage)
 
 
-def test_a_file_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_a_file_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     blob = Encoder().encode([])
     monkeypatch.setattr(claim_checkpoint, "MAX_BYTES", len(blob) - 1)
     with pytest.raises(StateCorrupt, match=f"it has {len(blob)} bytes, more than {len(blob) - 1}"):
@@ -243,12 +243,12 @@ def test_a_file_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     st.binary(max_size=60)
     | st.text(alphabet='{}[]":,0123456789eE.-+ \\uDatChecksmversionti', max_size=60).map(str.encode)
 )
-def test_nothing_but_a_verdict_comes_of_any_bytes(blob: bytes) -> None:
+def test_any_bytes_are_accepted_or_refused(blob: bytes) -> None:
     assert isinstance(read(blob), Checkpoint | Damage)
 
 
 @given(st.integers(0, 400), st.binary(min_size=1, max_size=3))
-def test_a_file_overwritten_anywhere_gets_a_verdict(position: int, garbage: bytes) -> None:
+def test_a_partly_overwritten_file_is_accepted_or_refused(position: int, garbage: bytes) -> None:
     blob = bytearray(Encoder().encode([CLAIM, CLAIM]))
     blob[position : position + len(garbage)] = garbage
     assert isinstance(read(bytes(blob)), Checkpoint | Damage)
@@ -266,6 +266,6 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(NAMES, JSON, max_size=4), st.dictionaries(NAMES, JSON, max_size=4))
-def test_any_shape_gets_a_verdict(outside: Document, inside: Document) -> None:
+def test_any_json_is_accepted_or_refused(outside: Document, inside: Document) -> None:
     assert isinstance(read(json.dumps(outside).encode()), Checkpoint | Damage)
     assert isinstance(read(file(inside)), Checkpoint | Damage)

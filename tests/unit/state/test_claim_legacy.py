@@ -27,7 +27,7 @@ def entry(**members: Any) -> Document:
 
 
 def blob(*entries: Document, form: Form | None = None) -> bytes:
-    """With the checksum of this form, or a wrong one."""
+    """Return the file with the checksum of this form, or a wrong one."""
     document = {"version": "v1", "entries": list(entries), "checksum": 1}
     if form is not None:
         parsed = go_json.parse(json.dumps(document).encode())
@@ -136,13 +136,13 @@ def test_every_driver_that_prepared_something_is_kept(members: Document, drivers
         ({"ClassName": []}, "entries[0].ClassName: expected a string, found a list"),
     ],
 )
-def test_the_reason_says_where(members: Document, reason: str) -> None:
+def test_the_reason_names_the_place(members: Document, reason: str) -> None:
     found = read(blob(entry(**members)))
     assert isinstance(found, Damage)
     assert (found.form, found.reason) == (Form.V1_30, reason)
 
 
-def test_a_wrong_checksum_leaves_the_data() -> None:
+def test_a_wrong_checksum_keeps_the_data() -> None:
     found = read(blob(entry(CDIDevices={"d": ["v/c=1"]})))
     assert isinstance(found, Damage) and found.data is not None and found.data.claims
     assert found.data.claims[0].drivers == {"d": (PreparedDevice("", "", None, (), ("v/c=1",)),)}

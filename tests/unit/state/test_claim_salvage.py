@@ -37,7 +37,7 @@ def _end(claim: ClaimEntry) -> int:
     return following - 1 if following >= 0 else WHOLE.index(b']}","Checksum')
 
 
-def test_of_a_whole_file_nothing_is_lost() -> None:
+def test_an_intact_file_is_recovered_completely() -> None:
     assert salvage(WHOLE) == Salvage(tuple(CLAIMS))
 
 
@@ -50,11 +50,11 @@ def test_a_wrong_checksum_loses_nothing() -> None:
 
 @pytest.mark.spec("DN-11.15")
 @given(st.integers(0, len(WHOLE) - 1))
-def test_of_a_file_that_is_cut_off_the_complete_claims_are_kept(length: int) -> None:
+def test_complete_claims_of_a_truncated_file_are_recovered(length: int) -> None:
     assert salvage(WHOLE[:length]).claims == tuple(claim for claim in CLAIMS if _end(claim) <= length)
 
 
-def test_the_claim_that_was_cut_is_named_as_lost() -> None:
+def test_a_truncated_claim_is_listed_as_lost() -> None:
     found = salvage(WHOLE[: WHOLE.index(b"gpu-3")])
     assert found.claims == tuple(CLAIMS[:3])
     assert found.lost == ("claim claim-3 with UID uid-3: the file ends before it does",)
@@ -62,33 +62,33 @@ def test_the_claim_that_was_cut_is_named_as_lost() -> None:
     assert barely.lost == ("claim ? with UID uid-3: the file ends before it does",)
 
 
-def test_claims_behind_the_damage_are_kept() -> None:
+def test_claims_after_the_damage_are_recovered() -> None:
     found = salvage(WHOLE.replace(b'\\"gpu-1\\"', b"\0\0\0\0\0\0"))
     assert found.claims == (CLAIMS[0], *CLAIMS[2:])
     (lost,) = found.lost
     assert lost.startswith("claim claim-1 with UID uid-1: not JSON at character")
 
 
-def test_a_claim_that_makes_no_sense_does_not_cost_the_others() -> None:
+def test_an_invalid_claim_does_not_affect_the_others() -> None:
     found = salvage(WHOLE.replace(b'{\\"pod-1\\":{}}', b'[\\"pod-1\\"]'))
     assert found.claims == (CLAIMS[0], *CLAIMS[2:])
     assert found.lost == ("claim claim-1 with UID uid-1: PodUIDs: expected an object, found a list",)
 
 
-def test_a_damaged_name_of_a_member_does_not_cost_what_it_holds() -> None:
+def test_a_damaged_field_name_does_not_lose_its_content() -> None:
     assert salvage(WHOLE.replace(b"ClaimInfoStateList", b"ClaimInfoStateLost")).claims == tuple(CLAIMS)
     assert salvage(WHOLE.replace(b'{"Data":"', b'{"Dat\0":"')).claims == tuple(CLAIMS)
     assert salvage(WHOLE[20:]).claims == tuple(CLAIMS)
 
 
-def test_a_claim_that_is_there_twice_is_kept_once_and_the_last_one_counts() -> None:
+def test_the_last_of_two_copies_of_a_claim_is_recovered() -> None:
     other = ClaimEntry("new", "claim-0", "ns", None, None)
     found = salvage(WHOLE[:-20] + Encoder().encode([other])[20:])
     assert found.claims == (*CLAIMS[1:], other)
     assert found.lost == ("another entry of claim ns/claim-0, with UID uid-0",)
 
 
-def test_old_files_that_are_cut_off_keep_their_complete_claims() -> None:
+def test_complete_claims_of_truncated_old_files_are_recovered() -> None:
     found = salvage(OLD[: OLD.rindex(b"CDIDevices")])
     assert [claim.name for claim in found.claims] == ["claim-0", "claim-1"]
     assert found.lost[0] == "claim claim-2 with UID uid-2: the file ends before it does"
@@ -100,12 +100,12 @@ def test_old_files_that_are_cut_off_keep_their_complete_claims() -> None:
 
 
 @pytest.mark.parametrize("blob", [b"", b"{}", b"\0" * 1000, b'{"Data":"{', b'{"a":' * 5000, b"[" * 5000, b"\\u" * 99])
-def test_where_nothing_can_be_read_nothing_is_kept(blob: bytes) -> None:
+def test_nothing_is_recovered_from_an_unreadable_file(blob: bytes) -> None:
     assert salvage(blob).claims == ()
 
 
 @given(st.integers(0, len(WHOLE) - 1), st.binary(max_size=12))
-def test_what_is_kept_was_in_the_file_or_is_what_now_stands_there(position: int, garbage: bytes) -> None:
+def test_recovered_content_is_in_the_damaged_file(position: int, garbage: bytes) -> None:
     found = salvage(WHOLE[:position] + garbage + WHOLE[position + len(garbage) :])
     assert sum(claim in CLAIMS for claim in found.claims) >= len(CLAIMS) - 2
     decode(Encoder().encode(found.claims))

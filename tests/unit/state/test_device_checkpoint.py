@@ -38,13 +38,13 @@ def name(vector: Document) -> str:
 
 
 def judged(vector: Document) -> Checkpoint | Damage:
-    """As the version that the vector is about. Without entries v1 is byte for byte v2, and v2 comes first."""
+    """Decode as the version of the vector. Without entries, v1 and v2 files are identical, and v2 is tried first."""
     results = {result.form: result for result in attempts(vector["file_content"].encode())}
     return results.get(Form(vector["format"])) or results[Form.V2]
 
 
 def file(entries: Any, registered: Any = None, *, number: int | None = None, v1: bool = False) -> bytes:
-    """A file as somebody else would write it, with the right checksum if no other is given."""
+    """Return a file as another program would write it, with the correct checksum by default."""
     document = {"Data": {"PodDeviceEntries": entries, "RegisteredDevices": registered or {}}, "Checksum": number or 0}
     found = next(r for r in attempts(json.dumps(document).encode()) if r.form is (Form.V1 if v1 else Form.V2))
     if number is None and isinstance(found, Damage) and found.data:
@@ -57,14 +57,14 @@ def entry(**members: Any) -> Document:
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=name)
-def test_the_verdict_is_that_of_the_kubelet(vector: Document) -> None:
+def test_a_file_is_accepted_exactly_if_the_kubelet_accepts_it(vector: Document) -> None:
     found = judged(vector)
     assert isinstance(found, Checkpoint) is vector["valid"]
     assert (found.failure if isinstance(found, Damage) else None) == vector["failure"]
 
 
 @pytest.mark.parametrize("vector", [v for v in VECTORS if v["hash_text"] is not None], ids=name)
-def test_text_and_checksum_are_those_of_the_kubelet(vector: Document) -> None:
+def test_text_and_checksum_equal_those_of_the_kubelet(vector: Document) -> None:
     found = judged(vector)
     data = found.data if isinstance(found, Damage) else found
     assert data is not None
@@ -73,7 +73,7 @@ def test_text_and_checksum_are_those_of_the_kubelet(vector: Document) -> None:
 
 
 @pytest.mark.parametrize("vector", WRITTEN, ids=name)
-def test_the_bytes_are_those_that_the_kubelet_writes(vector: Document) -> None:
+def test_the_bytes_equal_those_of_the_kubelet(vector: Document) -> None:
     found = decode(vector["file_content"].encode())
     expected = vector["file_content"]
     if found.entries == ():  # the kubelet's manager never writes an empty list, and neither do we
@@ -84,7 +84,7 @@ def test_the_bytes_are_those_that_the_kubelet_writes(vector: Document) -> None:
 @pytest.mark.spec("DP-8.66")
 @pytest.mark.spec("DP-9.14")
 @pytest.mark.parametrize("vector", [v for v in VECTORS if v["format"] == "v1" and v["checksum"]], ids=name)
-def test_files_of_v1_are_read_with_devices_that_have_no_node(vector: Document) -> None:
+def test_devices_of_v1_files_have_no_node(vector: Document) -> None:
     found = decode(vector["file_content"].encode())
     stored = json.loads(vector["file_content"])["Data"]["PodDeviceEntries"]
     assert [(e.pod, e.container, e.resource) for e in found.entries or ()] == [
@@ -98,7 +98,7 @@ def test_files_of_v1_are_read_with_devices_that_have_no_node(vector: Document) -
 
 
 @pytest.mark.spec("DP-9.14")
-def test_files_of_1_9_are_read_although_they_have_no_checksum() -> None:
+def test_files_of_1_9_are_decoded_without_a_checksum() -> None:
     document = {
         "PodDeviceEntries": [entry(DeviceIDs=["d1", "d2"], AllocResp="CgA=")],
         "RegisteredDevices": {"r.io/x": ["d1"]},
@@ -123,7 +123,7 @@ def test_files_of_1_8_have_one_entry_per_device_and_no_responses() -> None:
 
 
 def test_files_of_builds_between_1_8_and_1_9_have_lists_and_responses() -> None:
-    """Their only name in common with 1.8 is `Entries`."""
+    """The only field that they share with 1.8 is `Entries`."""
     entry = {"PodUID": "u", "ContainerName": "c", "ResourceName": "r.io/x", "DeviceIDs": ["d0", "d1"]}
     response = base64.b64encode(b"\x0a\x00").decode()
     assert decode(json.dumps({"Entries": [entry | {"AllocResp": response}, entry | {"PodUID": "v"}]}).encode()) == (
@@ -138,7 +138,7 @@ def test_files_of_builds_between_1_8_and_1_9_have_lists_and_responses() -> None:
     )
 
 
-def test_an_entry_that_names_no_device_is_of_no_version() -> None:
+def test_an_entry_without_devices_fits_no_version() -> None:
     entry = {"PodUID": "u", "ContainerName": "c", "ResourceName": "r.io/x"}
     found = list(attempts(json.dumps({"Entries": [entry | {"DeviceIDs": ["d"]}, entry]}).encode()))
     assert [(each.form, each.reason) for each in found if isinstance(each, Damage)][2:] == [
@@ -148,7 +148,7 @@ def test_an_entry_that_names_no_device_is_of_no_version() -> None:
 
 
 @pytest.mark.parametrize("form", [Form.V2, Form.V1])
-def test_what_a_file_says_can_be_read_if_only_its_checksum_is_wrong(form: Form) -> None:
+def test_a_file_with_a_wrong_checksum_is_legible(form: Form) -> None:
     ids: Any = {"0": ["d"]} if form is Form.V2 else ["d"]
     data = {"PodDeviceEntries": [{"PodUID": "u", "DeviceIDs": ids}], "RegisteredDevices": {}}
     found = device_checkpoint.legible(json.dumps({"Data": data, "Checksum": 1}).encode())
@@ -169,12 +169,12 @@ def test_what_a_file_says_can_be_read_if_only_its_checksum_is_wrong(form: Form) 
         {"PodDeviceEntries": [{"DeviceIDs": {"0": ["d"]}}]},
     ],
 )
-def test_a_file_with_a_checksum_or_another_shape_is_not_taken_for_an_old_one(document: Document) -> None:
+def test_a_file_with_a_checksum_or_another_shape_is_not_an_old_one(document: Document) -> None:
     assert isinstance(read(json.dumps(document).encode()), Damage)
 
 
 @pytest.mark.spec("DP-8.64")
-def test_a_wrong_checksum_is_found_and_both_numbers_are_named() -> None:
+def test_a_wrong_checksum_is_reported_with_both_numbers() -> None:
     found = read(file([entry()], number=1))
     assert isinstance(found, Damage)
     assert (found.form, found.failure) == (Form.V2, Failure.CHECKSUM)
@@ -184,7 +184,7 @@ def test_a_wrong_checksum_is_found_and_both_numbers_are_named() -> None:
 
 @pytest.mark.spec("DP-8.63")
 @pytest.mark.parametrize("number", range(40))
-def test_a_changed_byte_is_found(number: int) -> None:
+def test_a_changed_byte_is_detected(number: int) -> None:
     blob = bytearray(Encoder().encode([Entry("uid", "main", "r.io/x", {0: ("d",)}, b"\n\0")], {"r.io/x": ["d"]}))
     position = number * len(blob) // 40
     blob[position] ^= 1
@@ -210,19 +210,19 @@ def test_a_changed_byte_is_found(number: int) -> None:
         (b'{"Data":5}', r"Data: expected an object, found the number 5"),
     ],
 )
-def test_the_reason_says_where(blob: bytes, reason: str) -> None:
+def test_the_reason_names_the_place(blob: bytes, reason: str) -> None:
     with pytest.raises(StateCorrupt, match=reason):
         decode(blob)
 
 
-def test_of_a_file_that_fits_no_version_the_failure_as_the_present_one_is_told() -> None:
+def test_the_error_for_a_file_of_no_version_is_that_of_the_current_one() -> None:
     blob = file([entry(DeviceIDs=["d"])], number=7)
     found = [r for r in attempts(blob) if isinstance(r, Damage)]
     assert [(r.form, r.failure) for r in found] == [(Form.V2, Failure.DECODE), (Form.V1, Failure.CHECKSUM)]
     assert read(blob) == found[0]
 
 
-def test_members_that_come_twice_are_merged_as_go_does() -> None:
+def test_repeated_fields_are_merged_as_in_go() -> None:
     text = (
         '{"Data":{"PodDeviceEntries":[{"PodUID":"a","poduid":null,"DeviceIDs":{"0":["x"]},"deviceids":{"+0":["y"],'
         '"1":[null]},"AllocResp":"CgA=","AllocResp":null}],"RegisteredDevices":{"a":[]}},"Data":{"RegisteredDevices":'
@@ -234,7 +234,7 @@ def test_members_that_come_twice_are_merged_as_go_does() -> None:
     assert found.data.registered == {"a": (), "b": None}
 
 
-def test_a_file_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_a_file_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     blob = Encoder().encode(None, {})
     monkeypatch.setattr(device_checkpoint, "MAX_BYTES", len(blob) - 1)
     with pytest.raises(StateCorrupt, match=f"it has {len(blob)} bytes, more than {len(blob) - 1}"):
@@ -244,12 +244,12 @@ def test_a_file_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(
     st.binary(max_size=60) | st.text(alphabet='{}[]":,0123456789eE.-+ \\uDatChecksmPRgi', max_size=60).map(str.encode)
 )
-def test_nothing_but_a_verdict_comes_of_any_bytes(blob: bytes) -> None:
+def test_any_bytes_are_accepted_or_refused(blob: bytes) -> None:
     assert isinstance(read(blob), Checkpoint | Damage)
 
 
 @given(st.integers(0, 400), st.binary(min_size=1, max_size=3))
-def test_a_file_overwritten_anywhere_gets_a_verdict(position: int, garbage: bytes) -> None:
+def test_a_partly_overwritten_file_is_accepted_or_refused(position: int, garbage: bytes) -> None:
     blob = bytearray(file([entry(), entry(AllocResp="CgA=")], {"r.io/x": ["d"]}))
     blob[position : position + len(garbage)] = garbage
     assert isinstance(read(bytes(blob)), Checkpoint | Damage)

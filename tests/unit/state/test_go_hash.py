@@ -20,30 +20,30 @@ def test_known_hashes_of_fnv1a(text: bytes, expected: int) -> None:
 
 
 @given(STATES, st.binary(max_size=300))
-def test_a_text_after_any_state_is_what_the_plain_loop_gives(state: int, text: bytes) -> None:
+def test_hashing_from_any_state_equals_the_plain_loop(state: int, text: bytes) -> None:
     assert after(state, text) == plain(state, text)
 
 
 @pytest.mark.parametrize("low", range(256))
-def test_every_low_byte_can_be_started_from(low: int) -> None:
+def test_hashing_can_start_from_every_low_byte(low: int) -> None:
     assert after(0xABCDEF00 | low, b"some text") == plain(0xABCDEF00 | low, b"some text")
 
 
 @given(st.binary(max_size=100), st.lists(STATES, min_size=1, max_size=20))
-def test_a_piece_gives_the_same_however_often_and_after_whatever_it_is_hashed(text: bytes, states: list[int]) -> None:
+def test_a_piece_has_the_same_hash_every_time(text: bytes, states: list[int]) -> None:
     piece = Piece(text)
     assert [piece.after(state) for state in states * 2] == [plain(state, text) for state in states * 2]
 
 
 @given(STATES, st.lists(st.binary(max_size=50), max_size=10))
-def test_pieces_one_after_the_other_are_their_texts_joined(state: int, texts: list[bytes]) -> None:
+def test_hashing_pieces_equals_hashing_their_concatenation(state: int, texts: list[bytes]) -> None:
     result = state
     for text in texts:
         result = Piece(text).after(result)
     assert result == after(state, b"".join(texts))
 
 
-def test_go_prints_null_empty_and_full_differently() -> None:
+def test_null_empty_and_full_are_dumped_differently() -> None:
     assert [go_hash.strings(v) for v in (None, [], ["a", "b c"])] == [b"<nil>", b"[]", b"[a b c]"]
     assert [go_hash.octets(v) for v in (None, b"", b"\x00\xff\x0a")] == [b"<nil>", b"[]", b"[0 255 10]"]
     assert [go_hash.mapping(v) for v in (None, [], [(b"0", ["x"]), (b"1", None)])] == [
@@ -53,5 +53,5 @@ def test_go_prints_null_empty_and_full_differently() -> None:
     ]
 
 
-def test_a_string_without_utf8_is_hashed_as_it_will_be_read_back() -> None:
+def test_a_string_that_is_not_utf8_is_hashed_as_it_is_decoded() -> None:
     assert go_hash.strings(["a\ud800"]) == "[a\ufffd]".encode()

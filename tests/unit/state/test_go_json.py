@@ -24,13 +24,13 @@ from devlet.state.go_json import Malformed, Members, Number
         (b'{"a":"\x01"}', "it is not JSON at line 1, column 7: invalid control character"),
     ],
 )
-def test_what_go_does_not_parse_is_refused(blob: bytes, reason: str) -> None:
+def test_json_that_go_does_not_parse_is_refused(blob: bytes, reason: str) -> None:
     with pytest.raises(Malformed) as e:
         go_json.parse(blob)
     assert str(e.value) == reason
 
 
-def test_members_are_kept_in_order_even_if_they_repeat() -> None:
+def test_fields_are_kept_in_order_even_if_repeated() -> None:
     assert go_json.parse(b'{"a":1,"b":null,"a":2.0}') == Members([("a", "1"), ("b", None), ("a", "2.0")])
 
 
@@ -39,7 +39,7 @@ def test_names_match_in_any_case(name: str) -> None:
     assert go_json.fold(name) == "poduid"
 
 
-def test_two_letters_outside_ascii_match_as_well() -> None:
+def test_two_letters_outside_ascii_match_ascii_letters() -> None:
     assert go_json.fold("Check\u017fum") == go_json.fold("Checksum")
     assert go_json.fold("Chec\u212asum") == go_json.fold("Checksum")
     assert go_json.fold("Checkßum") != go_json.fold("Checkssum")
@@ -57,11 +57,11 @@ def test_two_letters_outside_ascii_match_as_well() -> None:
         (b'"\xed\xa0\x80"', "\ufffd\ufffd\ufffd"),
     ],
 )
-def test_what_is_not_unicode_becomes_the_replacement_character(blob: bytes, text: str) -> None:
+def test_invalid_unicode_becomes_the_replacement_character(blob: bytes, text: str) -> None:
     assert go_json.string(go_json.parse(blob)) == text
 
 
-def test_null_leaves_a_string_and_a_number_as_they_were() -> None:
+def test_null_leaves_strings_and_numbers_unchanged() -> None:
     assert (go_json.string(None), go_json.string(None, "a")) == ("", "a")
     assert (go_json.unsigned(None), go_json.unsigned(None, 5)) == (0, 5)
     assert go_json.strings([None, "a"]) == ("", "a")
@@ -120,25 +120,25 @@ def test_a_value_of_another_type_is_refused(function: Any, value: Any, reason: s
     assert str(e.value) == reason
 
 
-def test_errors_say_where() -> None:
+def test_errors_name_the_place() -> None:
     with pytest.raises(Malformed) as e, go_json.inside("Data"), go_json.inside("List"), go_json.inside("[3]"):
         go_json.pairs("a")
     assert str(e.value) == "Data.List[3]: expected an object, found a string"
 
 
-def test_go_writes_json_that_is_safe_in_html() -> None:
+def test_json_is_encoded_safely_for_html() -> None:
     assert go_json.dump(["<&>\u2028\u2029", "\x00\t\n\x7f é"]) == (
         b'["\\u003c\\u0026\\u003e\\u2028\\u2029","\\u0000\\t\\n\x7f ' + "é".encode() + b'"]'
     )
 
 
 @given(st.recursive(st.text() | st.none(), lambda v: st.lists(v) | st.dictionaries(st.text(), v), max_leaves=20))
-def test_what_is_written_is_read_back(value: Any) -> None:
+def test_encoded_data_is_decoded_unchanged(value: Any) -> None:
     assert json.loads(go_json.dump(value)) == value
 
 
 @given(st.text(alphabet=st.characters(categories=["Cs", "Lu"])))
-def test_strings_without_utf8_are_written_with_the_replacement_character(text: str) -> None:
+def test_strings_that_are_not_utf8_are_encoded_with_the_replacement_character(text: str) -> None:
     assert json.loads(go_json.dump(text)) == go_json.valid(text)
 
 

@@ -27,13 +27,13 @@ DEVICES = st.builds(
 
 
 @pytest.mark.spec("DN-4.11")
-def test_a_file_of_the_kubelet_is_read() -> None:
+def test_a_file_of_the_kubelet_is_decoded() -> None:
     updated = datetime(2026, 11, 15, 19, 32, 28, 252819, UTC)
     assert decode(WRITTEN.encode()) == {"drv.example.com": (DeviceHealth("p", "d", "Healthy", updated, 600.0, "m"),)}
 
 
 @pytest.mark.spec("DN-4.11")
-def test_the_bytes_are_those_of_the_kubelet_to_the_microsecond() -> None:
+def test_the_bytes_equal_those_of_the_kubelet_to_the_microsecond() -> None:
     assert encode(decode(WRITTEN.encode())).decode() == WRITTEN.replace("819031Z", "819Z")
 
 
@@ -45,13 +45,13 @@ def test_the_bytes_are_those_of_the_kubelet_to_the_microsecond() -> None:
         (datetime(1, 1, 1, tzinfo=UTC), "0001-01-01T00:00:00Z"),
     ],
 )
-def test_times_are_written_without_zeros_at_the_end(moment: datetime, text: str) -> None:
+def test_times_are_encoded_without_trailing_zeros(moment: datetime, text: str) -> None:
     written = encode({"d": [DeviceHealth("p", "d", "Healthy", moment)]})
     assert f'"LastUpdated":"{text}"' in written.decode()
 
 
 @given(st.dictionaries(TEXTS, st.lists(DEVICES, max_size=3, unique_by=lambda d: (d.pool, d.device)), max_size=3))
-def test_what_is_written_is_read_back(health: dict[str, list[DeviceHealth]]) -> None:
+def test_encoded_data_is_decoded_unchanged(health: dict[str, list[DeviceHealth]]) -> None:
     found = decode(encode(health))
     assert found.keys() == health.keys()
     assert all(set(found[driver]) == set(devices) for driver, devices in health.items())
@@ -72,7 +72,7 @@ def test_null_is_empty(text: str, found: object) -> None:
     assert decode(text.encode()) == found
 
 
-def test_what_is_missing_or_unknown_is_unknown() -> None:
+def test_missing_or_undefined_health_is_unknown() -> None:
     never = datetime(1, 1, 1, tzinfo=UTC)
     text = '{"d":{"Devices":{"p/d":{"PoolName":"p","DeviceName":"d","Health":"Splendid"},"q/d":null}}}'
     assert decode(text.encode()) == {
@@ -106,19 +106,19 @@ def test_a_time_may_have_a_zone() -> None:
         ),
     ],
 )
-def test_the_reason_says_where(blob: bytes, reason: str) -> None:
+def test_the_reason_names_the_place(blob: bytes, reason: str) -> None:
     with pytest.raises(StateCorrupt, match=f"the health of devices cannot be read: .*{reason}"):
         decode(blob)
 
 
-def test_a_file_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_a_file_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health_file, "MAX_BYTES", 3)
     with pytest.raises(StateCorrupt, match="it has 4 bytes, more than 3"):
         decode(b"null")
 
 
 @given(st.binary(max_size=40))
-def test_nothing_but_a_verdict_comes_of_any_bytes(blob: bytes) -> None:
+def test_any_bytes_are_accepted_or_refused(blob: bytes) -> None:
     try:
         decode(blob)
     except StateCorrupt:

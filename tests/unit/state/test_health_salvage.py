@@ -15,7 +15,7 @@ HEALTH = {
 WHOLE = encode(HEALTH)
 
 
-def test_of_a_whole_file_nothing_is_lost() -> None:
+def test_an_intact_file_is_recovered_completely() -> None:
     assert salvage(WHOLE) == Salvage(decode(WHOLE)) == Salvage(HEALTH)
 
 
@@ -25,12 +25,12 @@ def _end(device: DeviceHealth) -> int:
 
 
 @given(st.integers(0, len(WHOLE) - 1))
-def test_of_a_file_that_is_cut_off_the_complete_devices_are_kept(length: int) -> None:
+def test_complete_devices_of_a_truncated_file_are_recovered(length: int) -> None:
     kept = [device for devices in salvage(WHOLE[:length]).drivers.values() for device in devices]
     assert kept == [device for devices in HEALTH.values() for device in devices if _end(device) <= length]
 
 
-def test_the_device_that_was_cut_is_named_as_lost() -> None:
+def test_a_truncated_device_is_listed_as_lost() -> None:
     found = salvage(WHOLE[: WHOLE.index(b'"nic-1"') + 20])
     assert found.drivers == {
         "gpu.example.com": HEALTH["gpu.example.com"],
@@ -41,7 +41,7 @@ def test_the_device_that_was_cut_is_named_as_lost() -> None:
     assert barely.drivers == found.drivers
 
 
-def test_one_bad_device_does_not_cost_the_others() -> None:
+def test_an_invalid_device_does_not_affect_the_others() -> None:
     first, *rest = HEALTH["gpu.example.com"]
     found = salvage(WHOLE.replace(b'"2026-01-02T12:00:00Z"', b'"soon"', 1))
     assert found.drivers == {"gpu.example.com": tuple(rest), "nic.example.com": HEALTH["nic.example.com"]}
@@ -51,7 +51,7 @@ def test_one_bad_device_does_not_cost_the_others() -> None:
     )
 
 
-def test_devices_before_the_first_driver_belong_to_nobody() -> None:
+def test_devices_before_the_first_driver_are_lost() -> None:
     found = salvage(WHOLE.replace(b'{"gpu.example.com":{"Devices":{', b"\0\0"))
     assert found.drivers == {"nic.example.com": HEALTH["nic.example.com"]}
     assert found.lost == tuple(f"device pool/gpu-{i}: its driver cannot be read" for i in range(3))
@@ -63,11 +63,11 @@ def test_names_of_drivers_are_unquoted(name: str, found: str) -> None:
     assert list(salvage(f'{{"{name}":{{"Devices":{{"p/d":{device}'.encode()).drivers) == [found]
 
 
-def test_of_a_device_that_is_there_twice_the_last_one_counts() -> None:
+def test_the_last_of_two_copies_of_a_device_counts() -> None:
     broken = WHOLE.replace(b'"gpu-1"', b'"gpu-0"')[:-1]
     assert [each.device for each in salvage(broken).drivers["gpu.example.com"]] == ["gpu-0", "gpu-2"]
 
 
 @given(st.binary(max_size=60))
-def test_nothing_but_a_verdict_comes_of_any_bytes(blob: bytes) -> None:
+def test_any_bytes_are_accepted_or_refused(blob: bytes) -> None:
     assert encode(salvage(blob).drivers)

@@ -1,4 +1,4 @@
-"""A claim as the cluster has it now. Devices are given by what is read here, so it never comes from a cache."""
+"""Read claims from the cluster. Containers get devices by what is read here, so it never comes from a cache."""
 
 import msgspec
 
@@ -15,13 +15,15 @@ __all__ = ["ClaimReader"]
 
 
 class ClaimReader:
+    """Reads claims in whichever API version the cluster serves."""
+
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._claims = Served(RESOURCE_CLAIMS.kind)
 
     async def read_claim(self, key: ClaimKey) -> ResourceClaim:
-        """In the shape of v1, whatever the cluster serves. NotFound if there is no such claim; then its `name` is the
-        claim's, and empty if the cluster has no claims at all."""
+        """Return the claim as v1. Raise NotFound if it does not exist. The error's `name` is the name of the claim, or
+        empty if the cluster does not serve claims at all."""
         try:
             document = await self._claims.ask(lambda claims: self._cluster.get(claims, key.name, key.namespace))
         except NotFound as e:

@@ -1,11 +1,11 @@
-"""Wakes pods that wait for a claim when the claim changes: is made, allocated, reserved, deleted.
+"""Wake the pods that wait for a claim when it is created, allocated, reserved or deleted.
 
-A pod is woken for each state of a claim at most once, also if it stops waiting and starts again: whoever tries again
-with each wake does not run in circles. In return the first state that is seen wakes too, because nobody knows whether
-the pod has read it or an older one.
+A pod is woken at most once for each state of a claim, even if it stops waiting and starts again. So a pod that retries
+whenever it is woken does not loop. The first state that is seen also wakes the pod, because the pod may have read an
+older one.
 
-Watches need more rights than a node has by default. A cluster that refuses them is asked for the claim instead, again
-and again; so it is for claims beyond the number of watches that are held at once.
+Watches need more permissions than a node has by default. If the cluster refuses them, claims are polled instead. So are
+claims beyond the maximum number of open watches.
 """
 
 import logging
@@ -40,17 +40,17 @@ log = logging.getLogger(__name__)
 class Settings:
     """Times in seconds."""
 
-    watches: int = 256  # at once; further claims are asked for
-    poll: float = 5.0  # between two times that a claim is asked for
-    polls: int = 8  # questions at once
-    pause: float = 1.0  # before a watch that ended begins again
+    watches: int = 256  # open at the same time; further claims are polled
+    poll: float = 5.0  # between two polls of a claim
+    polls: int = 8  # polls under way at the same time
+    pause: float = 1.0  # before a watch that ended is opened again
     refused: float = 300.0  # after a refusal, until watches are tried again
     retry: Backoff = field(default=Backoff(1.0, 30.0))
-    remembered: int = 4096  # pods that no longer wait, of which it is known what they were woken for
+    remembered: int = 4096  # pods that no longer wait, and the states that they were woken for
 
 
 class _State(NamedTuple):
-    """Two of a claim that are equal are the same state. Both empty: there is no such claim."""
+    """A state of a claim, which can be compared. Both fields are empty if there is no such claim."""
 
     uid: str
     version: str
@@ -60,17 +60,17 @@ _ABSENT = _State("", "")
 
 
 class _Follower:
-    """Of one claim, as long as pods wait for it."""
+    """Follows one claim as long as pods wait for it."""
 
     def __init__(self) -> None:
         self.pods: set[PodUID] = set()
         self.scope = anyio.CancelScope()
-        self.state: _State | None = None  # nothing is known yet
+        self.state: _State | None = None  # None until the claim has been seen
 
 
 class ClaimWatch:
-    """`wake` is called on the event loop and returns at once. What it is told counts until the pod has tried again: a
-    wake during a try asks for another."""
+    """`wake` is called on the event loop and must not block. If a pod is woken while it is being prepared, it has to be
+    prepared once more."""
 
     def __init__(
         self, cluster: Cluster, wake: Callable[[PodUID], None], clock: Clock, settings: Settings = Settings()
@@ -82,7 +82,7 @@ class ClaimWatch:
         self._claims = Served(RESOURCE_CLAIMS.kind)
         self._waits: dict[PodUID, frozenset[ClaimKey]] = {}
         self._followers: dict[ClaimKey, _Follower] = {}
-        self._told: OrderedDict[PodUID, dict[ClaimKey, _State]] = OrderedDict()
+        self._woken_for: OrderedDict[PodUID, dict[ClaimKey, _State]] = OrderedDict()
         self._limiter = anyio.CapacityLimiter(settings.polls)
         self._open = 0  # watches
         self._refused_until = 0.0
@@ -101,12 +101,12 @@ class ClaimWatch:
 
     @property
     def watched(self) -> int:
-        """How many watches are open."""
+        """Return the number of open watches."""
         return self._open
 
     def watch(self, pod: PodUID, claims: Collection[ClaimKey]) -> None:
-        """Wake the pod for these claims, instead of those before; for none, if there are none. Returns at once. If more
-        is known of a claim than the pod was woken for, it is woken right here."""
+        """Wake the pod for changes of these claims, and no longer for others. Does not block. If a claim already has a
+        state that the pod was not woken for, wake it now."""
         before, wanted = self._waits.pop(pod, frozenset()), frozenset(claims)
         if wanted:
             self._waits[pod] = wanted
@@ -124,7 +124,7 @@ class ClaimWatch:
                 self._tasks.start_soon(self._follow, key, follower)
         follower.pods.add(pod)
         if follower.state is not None:
-            self._tell(pod, key, follower.state)
+            self._wake_for(pod, key, follower.state)
 
     def _leave(self, pod: PodUID, key: ClaimKey) -> None:
         follower = self._followers[key]
@@ -134,21 +134,21 @@ class ClaimWatch:
             follower.scope.cancel()
 
     def _forget(self) -> None:
-        """The oldest of those who were told something. One that still waits is only told again."""
-        while len(self._told) > self._settings.remembered + len(self._waits):
-            self._told.popitem(last=False)
+        """Forget the pods that were woken longest ago. One that still waits is at worst woken again."""
+        while len(self._woken_for) > self._settings.remembered + len(self._waits):
+            self._woken_for.popitem(last=False)
 
-    def _tell(self, pod: PodUID, key: ClaimKey, state: _State) -> None:
-        told = self._told.setdefault(pod, {})
-        self._told.move_to_end(pod)
-        if told.get(key) != state:
-            told[key] = state
+    def _wake_for(self, pod: PodUID, key: ClaimKey, state: _State) -> None:
+        states = self._woken_for.setdefault(pod, {})
+        self._woken_for.move_to_end(pod)
+        if states.get(key) != state:
+            states[key] = state
             self._wake(pod)
 
-    def _saw(self, key: ClaimKey, follower: _Follower, state: _State) -> None:
+    def _update(self, key: ClaimKey, follower: _Follower, state: _State) -> None:
         follower.state = state
         for pod in sorted(follower.pods):
-            self._tell(pod, key, state)
+            self._wake_for(pod, key, state)
 
     async def _follow(self, key: ClaimKey, follower: _Follower) -> None:
         failures = 0
@@ -165,16 +165,16 @@ class ClaimWatch:
                     failures += 1
 
     async def _once(self, key: ClaimKey, follower: _Follower) -> None:
-        """Watch until the watch ends, or ask once; and wait until it is time for the next."""
+        """Watch until the watch ends, or poll once. Then wait until it is time for the next round."""
         if not self._may_watch():
-            await self._ask(key, follower)
+            await self._poll(key, follower)
             return await self._clock.sleep(self._settings.poll)
         try:
             with self._slot():
                 await self._watch(key, follower)
         except Forbidden as e:
             if self._may_watch():
-                log.info("claims cannot be watched and are asked for instead", extra=facts(err=e))
+                log.info("claims cannot be watched and are polled instead", extra=facts(err=e))
             self._refused_until = self._clock.monotonic() + self._settings.refused
         else:
             await self._clock.sleep(self._settings.pause)
@@ -194,24 +194,24 @@ class ClaimWatch:
         fields = f"metadata.name={escape(key.name)}"
         selected = ListOptions(field_selector=fields)
         page = await self._claims.ask(lambda claims: self._cluster.list(claims, key.namespace, selected))
-        self._saw(key, follower, _state(page.items[0]) if page.items else _ABSENT)
+        self._update(key, follower, _state(page.items[0]) if page.items else _ABSENT)
         options = WatchOptions(field_selector=fields, resource_version=page.resource_version)
         async with self._cluster.watch(self._claims.resource, key.namespace, options) as events:
             async for event in events:
                 if event.type is not EventType.BOOKMARK:
                     gone = event.type is EventType.DELETED
-                    self._saw(key, follower, _ABSENT if gone else _state(event.object))
+                    self._update(key, follower, _ABSENT if gone else _state(event.object))
 
-    async def _ask(self, key: ClaimKey, follower: _Follower) -> None:
+    async def _poll(self, key: ClaimKey, follower: _Follower) -> None:
         try:
             async with self._limiter:
                 claim = await self._claims.ask(lambda claims: self._cluster.get(claims, key.name, key.namespace))
         except NotFound as e:
             if not e.name:
                 raise
-            self._saw(key, follower, _ABSENT)
+            self._update(key, follower, _ABSENT)
         else:
-            self._saw(key, follower, _state(claim))
+            self._update(key, follower, _state(claim))
 
 
 def _state(document: Document) -> _State:

@@ -1,7 +1,7 @@
-"""Follows the health streams of all DRA drivers that have one, and tells which pods are concerned by a change.
+"""Follow the health streams of all DRA drivers that have one, and notify the pods that are affected by a change.
 
-A change is also that a stream ends, or that a driver has not repeated itself in time. One timer is enough for the
-latter: it is set to the next moment at which a health ceases to hold.
+It is also a change when a stream ends, or when a driver does not repeat its report in time. One timer is enough for the
+latter: it is set to the next moment at which a report expires.
 """
 
 import logging
@@ -17,7 +17,8 @@ from anyio import TASK_STATUS_IGNORED, CancelScope, Event, create_task_group
 from anyio.abc import TaskGroup, TaskStatus
 
 from devlet.errors import PluginError, PluginUnimplemented
-from devlet.kit.clock import Clock
+from devlet.kit.changes import Changes
+from devlet.kit.clock import Clock, wait
 from devlet.kit.facts import bound, facts
 from devlet.node.claims.health import TIMEOUT, Health, HealthCache, Source
 from devlet.node.claims.health_store import HealthStore
@@ -34,12 +35,12 @@ class Settings:
     """Durations in seconds."""
 
     retry: float = 5.0  # after the end of a stream
-    timeout: float = TIMEOUT  # how long a health holds, if its driver does not say it
-    steady: float = 60.0  # once a stream was open for so long, its end is news
+    timeout: float = TIMEOUT  # for which a report is valid, if the driver does not specify it
+    steady: float = 60.0  # if a stream was open this long, a warning is logged even for the same error as before
 
 
 class Instance(Protocol):
-    """One instance of a driver, as `devlet.plugins.dra_driver` has it."""
+    """One instance of a driver: see `devlet.plugins.dra_driver`."""
 
     @property
     def name(self) -> DriverName: ...
@@ -51,7 +52,7 @@ class Instance(Protocol):
 
 
 class Registry(Protocol):
-    """As `devlet.plugins.dra_registry` has it."""
+    """See `devlet.plugins.dra_registry`."""
 
     @property
     def version(self) -> int: ...
@@ -62,8 +63,8 @@ class Registry(Protocol):
 
 
 class HealthFollower:
-    """Keeps its file in `directory`. `users` says which pods have one of some devices, and `on_change` hears of those
-    pods; it must not wait."""
+    """Keeps its file in `directory`. `users` returns the pods that have one of the given devices. `on_change` is called
+    with the pods that are affected by a change; it must not block."""
 
     def __init__(
         self,
@@ -83,16 +84,16 @@ class HealthFollower:
         self._on_change = on_change
         self._cache = HealthCache(settings.timeout)
         self._numbers = count(1)
-        self._dirty = Event()
-        self._alarm = Event()
-        self._due = math.inf  # when the alarm goes off by itself
+        self._unsaved = Changes()
+        self._sooner = Event()  # a report expires sooner than the timer knows
+        self._due = math.inf  # the time to which the timer is set
 
     def health(self, device: DeviceIdentity) -> Health:
         return self._cache.health(device, self._clock.monotonic())
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """Ready when the file is read. Stopping is no end of the streams: what they said last is still in the file
-        then."""
+        """Run until cancelled. Ready when the file is read. The last reports remain in the file: that devlet stops does
+        not mean that the streams ended."""
         self._cache.restore(await self._store.read(), self._clock.monotonic(), self._clock.now())
         try:
             async with create_task_group() as tasks:
@@ -121,28 +122,28 @@ class HealthFollower:
     async def _follow(self, instance: Instance, source: Source, scope: CancelScope) -> None:
         with bound(driver=instance.name):
             with scope:
-                await self._listen_on_and_on(instance, source)
+                await self._listen_forever(instance, source)
             if scope.cancelled_caught:
                 self._changed(self._cache.end(source, self._clock.monotonic()))
 
-    async def _listen_on_and_on(self, instance: Instance, source: Source) -> None:
-        told = ""  # of what was warned
+    async def _listen_forever(self, instance: Instance, source: Source) -> None:
+        warned = ""  # the last problem that was logged as a warning
         while True:
             opened = self._clock.monotonic()
             problem = await self._listen(instance, source)
             now = self._clock.monotonic()
             self._changed(self._cache.end(source, now))
             if isinstance(problem, PluginUnimplemented):
-                log.info("health is advertised and not offered", extra=facts(err=problem))
+                log.info("health service is advertised but not implemented", extra=facts(err=problem))
                 return
-            is_news = str(problem) != told or now - opened >= self._settings.steady
-            level = logging.WARNING if is_news else logging.DEBUG
-            log.log(level, "health of devices not heard", extra=facts(err=problem))
-            told = str(problem)
+            is_new = str(problem) != warned or now - opened >= self._settings.steady
+            level = logging.WARNING if is_new else logging.DEBUG
+            log.log(level, "health stream ended", extra=facts(err=problem))
+            warned = str(problem)
             await self._clock.sleep(self._settings.retry)
 
     async def _listen(self, instance: Instance, source: Source) -> PluginError | None:
-        """Until the stream ends; None if nothing was wrong with it."""
+        """Record reports until the stream ends. Return why it ended, or None if there was no error."""
         try:
             async with aclosing(instance.health()) as lists:
                 async for devices in lists:
@@ -152,12 +153,13 @@ class HealthFollower:
         return None
 
     def _changed(self, devices: frozenset[DeviceIdentity]) -> None:
-        """Also to be called when nothing did: the next expiry may be another one now."""
+        """Save the change and notify the pods. Has to be called even without changed devices, because the next report
+        may expire sooner now."""
         if self._next_expiry() < self._due:
-            self._alarm.set()
+            self._sooner.set()
         if not devices:
             return
-        self._dirty.set()
+        self._unsaved.notify()
         if pods := self._users(devices):
             self._on_change(pods)
 
@@ -167,22 +169,14 @@ class HealthFollower:
 
     async def _expire(self) -> None:
         while True:
-            self._alarm, self._due = Event(), self._next_expiry()
-            async with create_task_group() as tasks:
-                if self._due < math.inf:
-                    tasks.start_soon(self._ring, self._due, self._alarm)
-                await self._alarm.wait()
-                tasks.cancel_scope.cancel()
+            self._sooner, self._due = Event(), self._next_expiry()
+            await wait(self._sooner, self._clock, self._due - self._clock.monotonic())
             self._changed(self._cache.expire(self._clock.monotonic()))
 
-    async def _ring(self, due: float, alarm: Event) -> None:
-        await self._clock.sleep(due - self._clock.monotonic())
-        alarm.set()
-
     async def _save_changes(self) -> None:
+        saved = 0
         while True:
-            await self._dirty.wait()
-            self._dirty = Event()
+            saved = await self._unsaved.after(saved)
             await self._save()
 
     async def _save(self) -> None:

@@ -1,15 +1,15 @@
 """The devices of claims in a container's `allocatedResourcesStatus`. Pure.
 
-API servers take a status only if every name in it is one of the container's: `claim:NAME` or `claim:NAME/REQUEST` for
-an entry of its claims as it stands there, otherwise a resource that it requests. The claim behind extended resources is
-none of the container's, and servers up to 1.36 refuse the whole status for its name. So its devices stand under the
-name of the resource for which they are, as those of a device plugin would.
+API servers accept a status only if each of its names belongs to the container: `claim:NAME` or `claim:NAME/REQUEST` for
+an entry of its claims, or a resource that it requests. The claim behind extended resources is not among the container's
+claims, and servers up to 1.36 reject the whole status because of its name. So its devices are listed under the name of
+the resource that they satisfy, like those of a device plugin.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from devlet.node.claims.health import Health
-from devlet.node.claims.reading import is_for
+from devlet.node.claims.pod_claims import is_for
 from devlet.node.claims.records import ContainerClaim
 from devlet.objects.identifiers import ContainerName, DeviceIdentity, DeviceName, DriverName, PoolName, ResourceName
 from devlet.objects.types.claim import PreparedDevice
@@ -20,7 +20,7 @@ __all__ = ["extended_resources", "statuses"]
 
 
 def extended_resources(pod: Pod, container: ContainerName) -> dict[str, ResourceName]:
-    """Which resource of the container each request of the claim behind its extended resources is for."""
+    """Return, for each request of the claim behind extended resources, the container's resource that it satisfies."""
     status = pod.status.extended_resource_claim_status
     mappings = status.request_mappings if status else ()
     return {
@@ -35,8 +35,9 @@ def statuses(
     messages: bool,
     resources: Mapping[str, ResourceName],
 ) -> tuple[ResourceStatus, ...]:
-    """What a container has of its claims and how that is: in the order of claims, drivers and devices, each device once
-    under a name, and no name without devices. `resources` is what `extended_resources` gives for the container."""
+    """Return the devices of a container's claims and their health, in the order of claims, drivers and devices. Each
+    device is listed once under a name, and names without devices are left out. `resources` is what `extended_resources`
+    returns for the container."""
     found: dict[str, dict[DeviceIdentity, ResourceHealth]] = {}
     for claim in claims:
         if (name := _name(claim, resources)) is not None:
@@ -61,7 +62,8 @@ def _devices(claim: ContainerClaim) -> Iterator[tuple[DriverName, PreparedDevice
 
 
 def _id(identity: DeviceIdentity, device: PreparedDevice, taken: Collection[str]) -> str:
-    """Drivers may begin with a CDI device that all of their devices share; it can stand for one of them only."""
+    """Return an unused id for the device. The first CDI device may be shared by all devices of a driver, but can
+    identify only one of them."""
     if device.cdi_devices and device.cdi_devices[0] not in taken:
         return device.cdi_devices[0]
     return str(identity)

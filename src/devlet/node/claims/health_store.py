@@ -1,6 +1,6 @@
-"""The health of devices over a restart, in `dra_health_state`. Losing it costs little: nothing here is an error.
+"""The health of devices across a restart, in `dra_health_state`. Losing it costs little, so no failure is an error.
 
-Neither is it synced: after a power cut what it said would be too old in any case.
+The file is not synced: after a power failure it would be too old in any case.
 """
 
 import logging
@@ -25,13 +25,15 @@ Devices = Mapping[str, tuple[DeviceHealth, ...]]
 
 
 class HealthStore:
+    """The file in a directory, and whether it has to be written."""
+
     def __init__(self, directory: Path) -> None:
         self.path = directory / FILE
-        self._content: Devices | None = {}  # what the file has; None if nobody knows
+        self._content: Devices | None = {}  # what the file contains; None if that is unknown
         self._failing = False
 
     async def read(self) -> Devices:
-        """Empty if there is no file, or none that can be read. Writes that were not finished are cleared away."""
+        """Return the saved health, or nothing if the file is missing or cannot be read. Remove unfinished writes."""
         try:
             self._content = await to_thread.run_sync(self._read)
         except FileNotFoundError:
@@ -46,7 +48,7 @@ class HealthStore:
         return health_file.decode(checkpoint_file.read(self.path, health_file.MAX_BYTES))
 
     async def write(self, content: Devices) -> None:
-        """What is there already is not written. Of failures the first one is told, until a write succeeds."""
+        """Write the file if it would change. Of several failures in a row, only the first is logged as a warning."""
         if content == self._content:
             return
         try:

@@ -1,13 +1,14 @@
 """The claim manager: has the drivers prepare a pod's claims before it starts, and unprepare them after its end.
 
-What is about to happen is on disk before a driver is called, so whatever a crash interrupts is found and undone. A
-claim is used by one operation at a time; operations on different claims do not wait for each other.
+What is about to happen is on disk before a driver is called, so whatever a crash interrupts is found and undone. Only
+one operation at a time works on a claim; operations on different claims do not wait for each other.
 
-    pod ─▶ take its claims ─▶ read and check them ─▶ refer ══ saved ══▶ drivers, at once ─▶ confirm ══ saved ══▶ start
-    end ─▶ take its claims ─▶ those nobody else uses: drivers ─▶ forget ══ saved ══▶ the pod may go
+    start: lock claims ─▶ read, check ─▶ add references ══ saved ══▶ call drivers ─▶ confirm ══ saved ══▶ containers
+    end:   lock claims ─▶ claims of no other pod: call drivers ─▶ delete references ══ saved ══▶ the pod is done
 
-What went well is kept, whatever went wrong beside it: the next try asks only those drivers that are missing. A call to
-a driver is seen through, also when its pod is deleted meanwhile; otherwise unprepare could overtake prepare."""
+What succeeded is kept if something else fails: the next attempt calls only the missing drivers. A call to a driver is
+completed even if its pod is deleted in the meantime; otherwise unprepare could overtake prepare.
+"""
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,19 +21,19 @@ from anyio.abc import TaskStatus
 
 from devlet.errors import DevletError, NotPrepared, StateCorrupt, Unavailable
 from devlet.kit import request_ids
+from devlet.kit.changes import Changes
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.key_locks import KeyLocks
-from devlet.node.claims import reading, wanted
-from devlet.node.claims.book import Book
-from devlet.node.claims.desk import Desk, Drivers, Misplaced, Read, Settings
+from devlet.node.claims import pod_claims
+from devlet.node.claims.claim_info_cache import ClaimInfoCache
 from devlet.node.claims.metrics import PREPARE, UNPREPARE
+from devlet.node.claims.prepare_context import Drivers, Misplaced, PrepareContext, Read, Settings
 from devlet.node.claims.preparing import prepare
 from devlet.node.claims.progress import Progress
 from devlet.node.claims.records import ClaimKey, ClaimRecord, ContainerClaim, PodWait
-from devlet.node.claims.releasing import release
 from devlet.node.claims.tombstones import Tombstones
-from devlet.node.claims.unpreparing import unprepare
+from devlet.node.claims.unpreparing import release, unprepare
 from devlet.node.reports import Report
 from devlet.objects.identifiers import DeviceIdentity, PodUID
 from devlet.objects.types.container import Container
@@ -51,8 +52,9 @@ CHECKPOINT = "dra_manager_state"
 
 class ClaimManager:
     """`read` gets a claim from the cluster, never from a cache. `misplaced` returns why a claim's devices cannot be
-    used on this node. `observe` hears of each operation: name, seconds, and whether it failed. `watch` hears which
-    claims a pod waits for, `wake` that a waiting pod should try again. The callbacks must not block."""
+    used on this node. `observe` is called after each operation with its name, seconds, and whether it failed. `watch`
+    is called with the claims that a pod waits for, `wake` when a waiting pod should try again. The callbacks must not
+    block."""
 
     def __init__(
         self,
@@ -75,15 +77,16 @@ class ClaimManager:
         self._observe = observe
         self._watch = watch
         self._wake = wake
-        self._book = Book()
+        self._cache = ClaimInfoCache()
         self._file = file or CheckpointFile(directory / CHECKPOINT)
-        self._saver = GroupSaver(self._file, self._book.content, clock=clock)
+        self._saver = GroupSaver(self._file, self._cache.content, clock=clock)
         self._progress = Progress(clock)
-        self._desk = Desk(self._book, self._saver, drivers, read, self._progress, settings, KeyLocks(), misplaced)
+        self._context = PrepareContext(
+            self._cache, self._saver, drivers, read, self._progress, settings, KeyLocks(), misplaced
+        )
         self._drivers = drivers
         self._tombstones = Tombstones(clock)
-        self._version = 1
-        self._changed = anyio.Event()
+        self._driver_changes = Changes()
         self.damage: tuple[str, ...] = ()
 
     @property
@@ -93,30 +96,32 @@ class ClaimManager:
     # Life
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Ready when it is known what was prepared before. Unavailable if that can be neither read nor written."""
+        """Run until cancelled. Ready when the checkpoint is restored. Raise Unavailable if it can be neither read nor
+        written."""
         await anyio.to_thread.run_sync(self._file.prepare)
         await self._restore()
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._saver.run)
-            await self._saver.save()  # a kubelet leaves a file on a new node, too
+            await self._saver.save()  # a kubelet also writes a file on a new node
             task_status.started()
             await self._follow_drivers()
 
     async def _restore(self) -> None:
         blob = await anyio.to_thread.run_sync(self._file.read)
         try:
-            self._book.restore(claim_checkpoint.decode(blob).claims if blob is not None else None)
+            self._cache.restore(claim_checkpoint.decode(blob).claims if blob is not None else None)
         except StateCorrupt as e:
             await self._salvage(blob or b"", e)
         aside = await anyio.to_thread.run_sync(self._file.set_aside_files)
         self.damage = tuple(f"{path} was damaged and set aside" for path in aside)
-        log.info("claims restored", extra=facts(claims=len(self._book)))
+        log.info("claims restored", extra=facts(claims=len(self._cache)))
 
     async def _salvage(self, blob: bytes, error: StateCorrupt) -> None:
-        """What can still be read is enough to unprepare it. Pods that run have theirs prepared again."""
+        """Restore what can still be read, which is enough to unprepare it. Running pods have their claims prepared
+        again."""
         path = await anyio.to_thread.run_sync(self._file.set_aside, self._clock.now())
         found = await anyio.to_thread.run_sync(salvage, blob)
-        self._book.restore(found.claims, damaged=True)
+        self._cache.restore(found.claims, damaged=True)
         lost = f"; lost: {'; '.join(found.lost)}" if found.lost else ""
         message = f"{error}; kept as {path}. {len(found.claims)} claims could be read from it{lost}"
         log.error("checkpoint damaged", extra=facts(path=path, err=error, claims=len(found.claims)))
@@ -124,24 +129,20 @@ class ClaimManager:
 
     @property
     def version(self) -> int:
-        """Grows when something changed with drivers."""
-        return self._version
+        """A number that grows with each change of the drivers."""
+        return self._driver_changes.version
 
     async def changed(self, since: int) -> int:
-        """The version, as soon as it is another one."""
-        while self._version == since:
-            await self._changed.wait()
-        return self._version
+        """Wait until the version is greater than `since`, and return it."""
+        return await self._driver_changes.after(since)
 
     async def _follow_drivers(self) -> None:
         seen = self._drivers.version
         while True:
             seen = await self._drivers.changed(seen)
-            self._version += 1
-            self._changed.set()
-            self._changed = anyio.Event()
+            self._driver_changes.notify()
 
-    def _wake_those_who_wait_for(self, claims: Collection[ClaimKey]) -> None:
+    def _wake_waiting(self, claims: Collection[ClaimKey]) -> None:
         for wait in self._progress.waits():
             if not (set(claims).isdisjoint(wait.claims) and wait.holders.isdisjoint(map(str, claims))):
                 self._wake(wait.pod)
@@ -149,60 +150,63 @@ class ClaimManager:
     # Prepare
 
     async def prepare(self, pod: Pod) -> None:
-        """All claims of the pod. Idempotent. A DevletError says what is missing; then nothing was changed, or it is
-        kept for the next try and undone by `unprepare`."""
-        keys = wanted.keys(pod, extended=self._settings.extended)
-        before = {key: self._book[key] for key in self._book.claims_of(pod.uid)}
+        """Prepare all claims of the pod. Idempotent. A DevletError says what is missing; whatever was done until then
+        is kept for the next attempt and undone by `unprepare`."""
+        keys = pod_claims.keys(pod, extended=self._settings.extended)
+        before = {key: self._cache[key] for key in self._cache.claims_of(pod.uid)}
         with self._observed(PREPARE), self._waiting(pod.uid, keys):
-            if busy := [key.name for key in keys if self._desk.locks.is_held(key)]:
-                self._progress.waits_for(pod.uid, keys, f"another pod's use of {', '.join(busy)} is being changed")
+            if busy := [key.name for key in keys if self._context.locks.is_held(key)]:
+                self._progress.waits_for(
+                    pod.uid, keys, f"{', '.join(busy)}: being prepared or unprepared for another pod"
+                )
             try:
-                await prepare(pod, self._desk)
+                await prepare(pod, self._context)
             finally:
-                self._wake_those_who_wait_for([key for key, entry in before.items() if self._is_gone(key, entry)])
+                self._wake_waiting([key for key, entry in before.items() if self._is_gone(key, entry)])
 
     def _is_gone(self, key: ClaimKey, entry: ClaimEntry) -> bool:
-        """Another claim, or the same with other devices, is in its place."""
-        now = self._book.get(key)
+        """Return True if the entry was removed, or is now of another claim or without some of its drivers."""
+        now = self._cache.get(key)
         return now is None or now.uid != entry.uid or not (entry.drivers or {}).keys() <= (now.drivers or {}).keys()
 
     # Unprepare
 
     async def unprepare(self, pod: PodUID) -> None:
-        """All claims that the pod refers to: those that nobody else uses are unprepared. Idempotent. NotPrepared says
-        what could not be; then the pod still refers to it."""
+        """Delete the pod's references to claims, and unprepare the claims that no other pod uses. Idempotent.
+        NotPrepared says what could not be unprepared; the pod keeps its reference to it."""
         self._stop_waiting(pod)
         with self._observed(UNPREPARE):
             await self._unprepare(pod)
 
     async def _unprepare(self, pod: PodUID) -> None:
-        before = {key: self._book[key] for key in self._book.claims_of(pod)}
-        self._desk.ending.add(pod)
+        before = {key: self._cache[key] for key in self._cache.claims_of(pod)}
+        self._context.ending.add(pod)
         try:
-            await unprepare(pod, self._desk)
+            await unprepare(pod, self._context)
         finally:
             self._note_end(pod, before)
 
     def _note_end(self, pod: PodUID, before: Mapping[ClaimKey, ClaimEntry]) -> None:
-        left = self._book.claims_of(pod)
+        left = self._cache.claims_of(pod)
         if not left:
-            self._desk.ending.discard(pod)
+            self._context.ending.discard(pod)
         if gone := {key: entry for key, entry in before.items() if key not in left}:
             self._tombstones.add(pod, gone)
-        # One of its drivers may have unprepared a claim that the others still have.
+        # One driver may have unprepared a claim that the others still have.
         changed = [key for key, entry in before.items() if key in gone or self._is_gone(key, entry)]
-        self._wake_those_who_wait_for(changed)
+        self._wake_waiting(changed)
 
     async def release(self, key: ClaimKey, *, force: bool) -> None:
-        """Unprepare the claim, whose pods are over. With `force`, forget it even if its drivers do not: they are asked
-        once more. NotFound if it is not prepared here; NotPrepared says why it was not released."""
+        """Unprepare a claim whose pods have ended. With `force`, forget it even if its drivers, which are called once
+        more, do not unprepare it. Raise NotFound if the claim is not prepared here; NotPrepared says why it was not
+        released."""
         with request_ids.request():
-            await release(key, self._desk, force=force, report=self._report)
-        self._wake_those_who_wait_for([key])
+            await release(key, self._context, force=force, report=self._report)
+        self._wake_waiting([key])
 
     async def reconcile(self, keep: Collection[PodUID], spare: Collection[ClaimKey] = ()) -> None:
-        """Unprepare what pods that are not among these have left behind: they went while devlet was down. Claims in
-        `spare` are used by somebody who is not in the file yet. Drivers that take their time hold up their own."""
+        """Unprepare the claims of all pods except `keep`: they were deleted while devlet was not running. Claims in
+        `spare` are used by pods that are not in the checkpoint yet. A slow driver delays only its own claims."""
         limiters: dict[frozenset[str], anyio.CapacityLimiter] = {}
         problems: list[str] = []
 
@@ -216,58 +220,59 @@ class ClaimManager:
             except (NotPrepared, Unavailable) as e:
                 problems.append(str(e))
             else:
-                log.info("claims of a pod that is gone unprepared", extra=facts(podUID=pod))
+                log.info("claims of a deleted pod unprepared", extra=facts(podUID=pod))
 
         async with anyio.create_task_group() as tasks:
-            for pod in sorted(self._book.pods() - frozenset(keep)):
-                if self._book.claims_of(pod).isdisjoint(spare):
+            for pod in sorted(self._cache.pods() - frozenset(keep)):
+                if self._cache.claims_of(pod).isdisjoint(spare):
                     tasks.start_soon(clean, pod)
         if problems:
-            log.warning("claims of pods that are gone not unprepared", extra=facts(pods=len(problems), err=problems[0]))
+            log.warning("claims of deleted pods not unprepared", extra=facts(pods=len(problems), err=problems[0]))
 
     def _drivers_of(self, pod: PodUID) -> frozenset[str]:
-        return frozenset(name for key in self._book.claims_of(pod) for name in self._book[key].drivers or {})
+        return frozenset(name for key in self._cache.claims_of(pod) for name in self._cache[key].drivers or {})
 
     # Reading
 
     def is_prepared(self, pod: Pod) -> bool:
-        """Whether all claims of the pod are referred to by it and were prepared, be it before a restart."""
+        """Return True if the pod refers to all of its claims and they were prepared, even before a restart."""
         try:
-            claims = wanted.wanted(pod, extended=self._settings.extended)
+            claims = pod_claims.of_pod(pod, extended=self._settings.extended)
         except DevletError:
             return False
-        return all(self._book.is_prepared(one.key, pod.uid) for one in claims)
+        return all(self._cache.is_prepared(one.key, pod.uid) for one in claims)
 
     def holds(self, pod: PodUID) -> bool:
-        """Whether there is something to unprepare for it."""
-        return bool(self._book.claims_of(pod))
+        """Return True if there is something to unprepare for the pod."""
+        return bool(self._cache.claims_of(pod))
 
     def cdi_devices(self, pod: Pod, container: Container) -> tuple[str, ...]:
-        """Each once, always in the same order. NotPrepared if a claim is not."""
-        claims = wanted.wanted(pod, extended=self._settings.extended)
-        return reading.cdi_devices(reading.container_claims(pod, container, claims, self._book.get))
+        """Return the CDI devices of the container, each once and always in the same order. Raise NotPrepared if a claim
+        is not prepared."""
+        claims = pod_claims.of_pod(pod, extended=self._settings.extended)
+        return pod_claims.cdi_devices(pod_claims.container_claims(pod, container, claims, self._cache.get))
 
     def container_claims(self, pod: Pod, container: Container) -> tuple[ContainerClaim, ...]:
-        """As far as they are prepared, or were until a while ago."""
-        claims = wanted.known(pod, extended=self._settings.extended)
-        found = reading.container_claims(pod, container, claims, partial(self._entry, pod.uid))
+        """Return the claims of the container that are prepared, or were until recently."""
+        claims = pod_claims.created(pod, extended=self._settings.extended)
+        found = pod_claims.container_claims(pod, container, claims, partial(self._entry, pod.uid))
         return tuple(claim for _, claim in found if claim is not None)
 
     def _entry(self, pod: PodUID, key: ClaimKey) -> ClaimEntry | None:
-        entry = self._book.get(key)
+        entry = self._cache.get(key)
         return entry if entry and pod in (entry.pods or ()) else self._tombstones.get(pod, key)
 
     def users(self, devices: Collection[DeviceIdentity]) -> frozenset[PodUID]:
-        """Pods that have, or had until a while ago, one of these devices or a share of it."""
-        return self._book.users(devices) | self._tombstones.users(devices)
+        """Return the pods that have, or had until recently, one of these devices or a share of it."""
+        return self._cache.users(devices) | self._tombstones.users(devices)
 
     def records(self) -> list[ClaimRecord]:
-        return [self._progress.record(key, entry) for key, entry in sorted(self._book, key=lambda pair: pair[0])]
+        return [self._progress.record(key, entry) for key, entry in sorted(self._cache, key=lambda pair: pair[0])]
 
     def waits(self) -> list[PodWait]:
         return self._progress.waits()
 
-    # Telling
+    # Observation
 
     @contextmanager
     def _observed(self, name: str) -> Iterator[None]:

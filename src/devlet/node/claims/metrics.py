@@ -1,4 +1,4 @@
-"""The metrics of claims, under the names, labels and buckets that a kubelet has."""
+"""The metrics of claims, with the names, labels and buckets of a kubelet."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -11,9 +11,9 @@ __all__ = ["ANY", "PREPARE", "UNPREPARE", "ClaimMetrics", "claims_in_use", "cont
 
 PREPARE = "PrepareResources"
 UNPREPARE = "UnprepareResources"
-ANY = "<any>"  # in the place of a driver's name
+ANY = "<any>"  # instead of a driver's name
 
-# Fifteen bounds from 0.1 to 40 seconds, each the same multiple of the one before.
+# Fifteen bounds from 0.1 to 40 seconds, each larger than the previous one by the same factor.
 _BUCKETS = (
     *(0.1, 0.153413, 0.235355, 0.361064, 0.553918, 0.849781, 1.303673, 2),
     *(3.068255, 4.707094, 7.221282, 11.078366, 16.995625, 26.073454, 40),
@@ -21,7 +21,7 @@ _BUCKETS = (
 
 
 class ClaimMetrics:
-    """Of the claim manager and of the calls to drivers."""
+    """The metrics of the claim manager and of calls to drivers."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -39,15 +39,17 @@ class ClaimMetrics:
         )
 
     def operation_took(self, name: str, seconds: float, is_error: bool) -> None:
-        """Once for each time that a pod's claims were to be prepared or unprepared, also if it has none."""
+        """Count an attempt to prepare or unprepare the claims of a pod, even if the pod has none."""
         self._operations.observe(seconds, name, str(is_error).lower())
 
     def call_took(self, driver: DriverName, method: str, code: str, seconds: float) -> None:
-        """`method` is the full path, `code` as Go spells it: OK, DeadlineExceeded. Not for streams."""
+        """Count a call that is not a stream. `method` is the full path, `code` as Go spells it: OK,
+        DeadlineExceeded."""
         self._calls.observe(seconds, driver, method, code)
 
     def show_in_use(self, read: Callable[[], Mapping[str, int]]) -> None:
-        """`read` is called when somebody looks: claims in use by driver, and under `ANY` all of them."""
+        """Show what `read` returns: the number of claims in use by driver, and of all claims as `ANY`. It is called
+        when the metrics are collected."""
         self._registry.gauge(
             "dra_resource_claims_in_use",
             "Prepared claims by driver, and all of them as <any>; a claim may have several drivers.",
@@ -70,8 +72,8 @@ def contested_devices(waits: Iterable[PodWait]) -> int:
 
 
 def claims_in_use(claims: Iterable[ClaimRecord]) -> dict[str, int]:
-    """Those that pods hold and all drivers have prepared, by whichever process that was. Drivers without claims do not
-    appear, `ANY` always does."""
+    """Count the claims that pods use and all drivers have prepared, even before a restart. Drivers without claims are
+    left out; `ANY` is always included."""
     counts: Counter[str] = Counter()
     for claim in claims:
         if claim.pods and all(part.devices is not None for part in claim.drivers):

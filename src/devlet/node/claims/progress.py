@@ -1,6 +1,7 @@
-"""How far claims and pods are, for people who ask: what is being done, what failed, who waits, and since when.
+"""The progress of claims and pods, for display: what is being done, what failed, which pods wait, and since when.
 
-Only for telling: nothing is decided by it, and a restart forgets it."""
+Nothing is decided by it, and a restart forgets it.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
@@ -8,7 +9,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from devlet.kit.clock import Clock
-from devlet.node.claims.book import parts
+from devlet.node.claims.claim_info_cache import parts
 from devlet.node.claims.records import ClaimKey, ClaimRecord, ClaimState, Contested, PodWait
 from devlet.objects.identifiers import ClaimUID, DriverName, PodUID
 from devlet.state.claim_entry import ClaimEntry
@@ -23,13 +24,15 @@ class _Note(Struct, frozen=True):
 
 
 class Progress:
+    """The states of claims and the waits of pods."""
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._notes: dict[ClaimKey, _Note] = {}
         self._waits: dict[PodUID, PodWait] = {}
 
     def note(self, key: ClaimKey, state: ClaimState, message: str = "") -> None:
-        """`since` is when it came to this state, however often that is told."""
+        """Record the state of a claim. It begins when this is first called with the state."""
         before = self._notes.get(key)
         since = before.since if before and before.state is state else self._clock.now()
         self._notes[key] = _Note(state, since, message)

@@ -1,4 +1,4 @@
-"""What the claim manager tells others: of each claim on this node, of what a container has of claims, of who waits."""
+"""The records that the claim manager hands out: claims of this node, claims of a container, and pods that wait."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +12,7 @@ __all__ = ["ClaimKey", "ClaimRecord", "ClaimState", "ContainerClaim", "Contested
 
 
 class ClaimKey(Struct, frozen=True, order=True, gc=False):
-    """As pods name a claim. One of the same name that is made later is another claim, with another UID."""
+    """The key by which pods name a claim. A claim that is created later with the same name has another UID."""
 
     namespace: str
     name: ClaimName
@@ -24,19 +24,19 @@ class ClaimKey(Struct, frozen=True, order=True, gc=False):
 class ClaimState(StrEnum):
     PREPARING = "Preparing"
     PREPARED = "Prepared"
-    FAILED = "Failed"  # the last try to prepare or unprepare it; it is repeated
+    FAILED = "Failed"  # the last attempt to prepare or unprepare it; it is retried
     UNPREPARING = "Unpreparing"
 
 
 class DriverPart(Struct, frozen=True):
-    """What one driver does for a claim. `devices` None: it has not answered yet."""
+    """What one driver has prepared for a claim. `devices` is None until it has answered."""
 
     driver: DriverName
     devices: tuple[PreparedDevice, ...] | None
 
 
 class ClaimRecord(Struct, frozen=True):
-    """A claim that is in the checkpoint. `since` is when it came to its state, None if that was before a restart."""
+    """A claim in the checkpoint. `since` is when its state began, None if that was before a restart."""
 
     key: ClaimKey
     uid: ClaimUID
@@ -48,13 +48,13 @@ class ClaimRecord(Struct, frozen=True):
 
 
 class ContainerClaim(Struct, frozen=True):
-    """What a container has of one claim. `pod_claim` is the entry's name in the pod; empty for the claim behind its
-    extended resources. `request` is empty if the container names none, and so has all of them."""
+    """What a container has of one claim. `pod_claim` is the entry's name in the pod, or empty for the claim behind its
+    extended resources. `request` is empty if the container names none and so has all of them."""
 
     pod_claim: str
     request: str
     key: ClaimKey
-    drivers: tuple[DriverPart, ...]  # with the devices of this request alone
+    drivers: tuple[DriverPart, ...]  # only with the devices of this request
 
 
 class Contested(Struct, frozen=True, order=True):
@@ -66,8 +66,8 @@ class Contested(Struct, frozen=True, order=True):
 
 
 class PodWait(Struct, frozen=True):
-    """A pod that cannot start because its claims are not prepared. `drivers` are those it waits for,
-    `contested` are the devices of its claims that are prepared for other claims."""
+    """A pod that cannot start because its claims are not prepared. `drivers` are the drivers it waits for, `contested`
+    the devices of its claims that are prepared for other claims."""
 
     pod: PodUID
     claims: tuple[ClaimKey, ...]

@@ -1,12 +1,13 @@
-"""What pods had of claims that were unprepared a while ago: a device may turn out to be the reason for their end only
-afterwards, and then their status should say so. Not in the file: a restart forgets it."""
+"""The claims that were recently unprepared: a device may turn out only afterwards to be the reason why a pod failed,
+and the status of the pod should say so. They are not saved: a restart forgets them.
+"""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from devlet.kit.clock import Clock
-from devlet.node.claims.book import identities
+from devlet.node.claims.claim_info_cache import identities
 from devlet.node.claims.records import ClaimKey
 from devlet.objects.identifiers import DeviceIdentity, PodUID
 from devlet.state.claim_entry import ClaimEntry
@@ -21,13 +22,15 @@ class Settings:
 
 
 class Tombstones:
+    """The last entries of claims by pod, for a limited time."""
+
     def __init__(self, clock: Clock, settings: Settings = Settings()) -> None:
         self._clock = clock
         self._settings = settings
         self._pods: OrderedDict[PodUID, tuple[float, Mapping[ClaimKey, ClaimEntry]]] = OrderedDict()
 
     def add(self, pod: PodUID, entries: Mapping[ClaimKey, ClaimEntry]) -> None:
-        """Also what is left of a pod of which there is something already."""
+        """Keep these entries of a pod, together with those that are kept already."""
         self._forget()
         _, before = self._pods.pop(pod, (0.0, {}))
         self._pods[pod] = (self._clock.monotonic() + self._settings.keep, {**before, **entries})

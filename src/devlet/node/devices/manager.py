@@ -20,14 +20,11 @@ from devlet.kit.facts import facts
 from devlet.node.devices import container_options, limits, plugin_connection
 from devlet.node.devices.allocations import Allocation, Allocations
 from devlet.node.devices.attempt import Attempt
-from devlet.node.devices.calls import PluginCalls
-from devlet.node.devices.checkpoint import Checkpoint
-from devlet.node.devices.checkpoint_content import CheckpointContent
+from devlet.node.devices.checkpoint import Checkpoint, CheckpointContent, learned
 from devlet.node.devices.container_options import ContainerOptions
 from devlet.node.devices.inventory import HEALTH_GRACE, Capacity, Inventory, Moment
-from devlet.node.devices.learning import learned
 from devlet.node.devices.listing import device_records, plugin_records, resource_statuses
-from devlet.node.devices.plugin_registry import PluginRegistry
+from devlet.node.devices.plugin_registry import PluginCalls, PluginRegistry
 from devlet.node.devices.records import DeviceRecord, PluginRecord
 from devlet.node.devices.releases import Hooks, NoHooks, Releaser
 from devlet.node.reports import Report

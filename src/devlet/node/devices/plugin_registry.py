@@ -2,17 +2,22 @@
 
 The registry applies what happens to plugins to the inventory, which decides. It then reports what changed: to
 `DeviceManager.changed`, to the checkpoint, and to the pods whose devices changed their health.
+
+`PluginCalls` makes the calls to the current plugins. They are limited per resource, and repeated if a plugin registers
+again during a call.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from devlet.errors import NotAllocated, Unavailable
+from devlet.errors import NotAllocated, PluginError, PluginUnavailable, Unavailable
+from devlet.kit.changes import Changes
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.node.devices.allocations import Allocations
@@ -27,14 +32,19 @@ from devlet.node.devices.plugin_connection import (
     Settings,
     follow,
 )
+from devlet.node.devices.selection import Ask
 from devlet.node.reports import Report
 from devlet.objects.identifiers import DeviceID, PodUID, ResourceName
 from devlet.plugins.device_plugin import DevicePlugin, Offer
-from devlet.plugins.devices import Options
+from devlet.plugins.devices import Grant, Options
 
-__all__ = ["PluginRegistry"]
+__all__ = ["AT_ONCE", "PluginCalls", "PluginRegistry"]
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+AT_ONCE = 64  # concurrent allocations per resource
 
 
 @dataclass(slots=True, eq=False)
@@ -70,7 +80,7 @@ class PluginRegistry:
         self._report = report
         self._registrations: dict[Instance, _Registration] = {}
         self._expiring: set[ResourceName] = set()  # resources with a running timer
-        self._changed = anyio.Event()
+        self._changes = Changes()
         self._tasks: TaskGroup | None = None
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -87,12 +97,11 @@ class PluginRegistry:
 
     async def changed(self) -> None:
         """Wait for the next change of a device list or of a plugin's state."""
-        await self._changed.wait()
+        await self._changes.next()
 
     def notify(self) -> None:
         """Wake all tasks that wait in `changed`."""
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._changes.notify()
 
     # Registration
 
@@ -247,3 +256,60 @@ class PluginRegistry:
 
     def _now(self) -> Moment:
         return Moment(self._clock.now(), self._clock.monotonic())
+
+
+class PluginCalls:
+    """`plugin` returns the connected plugin of a resource, or raises NotAllocated. `observe` is called with the
+    resource and the seconds of each allocation, including the repetitions."""
+
+    def __init__(
+        self,
+        plugin: Callable[[ResourceName], DevicePlugin],
+        clock: Clock,
+        observe: Callable[[ResourceName, float], None],
+    ) -> None:
+        self._plugin = plugin
+        self._clock = clock
+        self._observe = observe
+        self._limiters: dict[ResourceName, anyio.CapacityLimiter] = {}
+
+    async def allocate(self, resource: ResourceName, devices: Sequence[DeviceID]) -> Grant:
+        async with self._limiters.setdefault(resource, anyio.CapacityLimiter(AT_ONCE)):
+            began = self._clock.monotonic()
+            try:
+                return await self._call(resource, lambda plugin: plugin.allocate(devices))
+            finally:
+                self._observe(resource, self._clock.monotonic() - began)
+
+    async def preferred(self, resource: ResourceName, ask: Ask) -> tuple[DeviceID, ...]:
+        try:
+            return await self._call(
+                resource, lambda plugin: plugin.preferred(ask.available, ask.must_include, ask.size)
+            )
+        except PluginError as e:
+            raise NotAllocated(f"device plugin GetPreferredAllocation rpc failed with err: {e.message}") from e
+
+    async def pre_start(self, resource: ResourceName, devices: Sequence[DeviceID]) -> None:
+        """Call the plugin once: a pod whose container cannot start is retried anyway."""
+        try:
+            await self._plugin(resource).pre_start(devices)
+        except PluginError as e:
+            raise NotAllocated(f"device plugin PreStartContainer rpc failed with err: {e.message}") from e
+
+    async def _call(self, resource: ResourceName, call: Callable[[DevicePlugin], Awaitable[T]]) -> T:
+        """Repeat a call that was cut off because the plugin registered again, on the new connection."""
+        plugin = self._plugin(resource)
+        while True:
+            try:
+                return await call(plugin)
+            except PluginUnavailable:
+                if (newer := self._newer(resource, plugin)) is None:
+                    raise
+                plugin = newer
+
+    def _newer(self, resource: ResourceName, plugin: DevicePlugin) -> DevicePlugin | None:
+        try:
+            newest = self._plugin(resource)
+        except NotAllocated:
+            return None
+        return newest if newest is not plugin else None

@@ -7,16 +7,17 @@ with the answer and the state of that moment, because time has passed.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import filterfalse, islice
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from devlet.errors import NotAllocated
-from devlet.node.devices.affinity import split
+from devlet.node.topology import masks
 from devlet.node.topology.hints import Mask
 from devlet.objects.identifiers import DeviceID, ResourceName
 from devlet.plugins.devices import Device
 
-__all__ = ["Ask", "Want", "choose", "still_allocated"]
+__all__ = ["Ask", "Split", "Want", "choose", "split", "still_allocated"]
 
 
 class Want(Struct, frozen=True):
@@ -113,3 +114,34 @@ def _take(chosen: list[DeviceID], count: int, *sources: Iterable[DeviceID]) -> l
                 return list(taken)
             taken[device] = None
     return list(taken)
+
+
+class Split(NamedTuple):
+    """The available devices, divided by an affinity. Every device is in one of these lists."""
+
+    aligned: list[DeviceID]
+    unaligned: list[DeviceID]
+    no_affinity: list[DeviceID]
+
+
+def split(available: Sequence[DeviceID], devices: Mapping[DeviceID, Device], affinity: Mask | None) -> Split:
+    """Divide the available devices by the affinity.
+
+    Devices of a node stay together, in the given order. Nodes with fewer devices come first, so that the others stay
+    whole. A device of several nodes counts for the first of them, and for nodes in the mask before all others. A device
+    that is missing in `devices` has no nodes."""
+    if affinity is None:
+        return Split([], [], list(available))
+    by_node: dict[int, list[DeviceID]] = {}
+    without_node = []
+    for id in available:
+        device = devices.get(id)
+        if device is None or not device.nodes:
+            without_node.append(id)
+        else:
+            for node in device.nodes:
+                by_node.setdefault(node, []).append(id)
+    order = sorted(by_node, key=lambda node: (len(by_node[node]), node))
+    aligned = dict.fromkeys(id for node in order if masks.contains(affinity, node) for id in by_node[node])
+    others = dict.fromkeys(id for node in order for id in by_node[node] if id not in aligned)
+    return Split(list(aligned), list(others), without_node)

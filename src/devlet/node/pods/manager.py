@@ -21,7 +21,7 @@ from devlet.kit.chance import random
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.node.admission import Admission, Topology
-from devlet.node.claims import wanted
+from devlet.node.claims import pod_claims
 from devlet.node.pods.api_object import ApiObject, PodObject
 from devlet.node.pods.parts import ClaimHealth, Claims, Devices, Parts, Settings
 from devlet.node.pods.worker import PodWorker
@@ -181,7 +181,7 @@ class PodManager:
         while True:
             version = claims.version
             uncertain = [worker.pod for worker in self._workers.values() if worker.awaits_claims]
-            await claims.reconcile(frozenset(self._workers), {key for pod in uncertain for key in wanted.keys(pod)})
+            await claims.reconcile(frozenset(self._workers), {key for pod in uncertain for key in pod_claims.keys(pod)})
             async with anyio.create_task_group() as waiting:
                 waiting.start_soon(self._cancel_after, settings.reconcile, waiting.cancel_scope)
                 await claims.changed(version)

@@ -6,7 +6,7 @@ they have allocated.
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from devlet.errors import InvalidInput, NotAllocated, PluginError, Unavailable
 from devlet.kit.clock import Clock, SystemClock
@@ -14,17 +14,17 @@ from devlet.node.rejection import Rejection
 from devlet.node.topology import masks
 from devlet.node.topology.hints import Hints, Mask, Provider
 from devlet.node.topology.machine import Machine
-from devlet.node.topology.metrics import NUMA_NODE, TopologyMetrics, Uncounted
 from devlet.node.topology.options import MAX_NODES, PREFER_CLOSEST, Options, parse
 from devlet.node.topology.policies import Decision, Policy, decide
 from devlet.objects.types.container import Container
 from devlet.objects.types.pod import Pod
 
-__all__ = ["NOT_ALIGNED", "Scope", "TopologyManager"]
+__all__ = ["NOT_ALIGNED", "NUMA_NODE", "Scope", "TopologyManager", "TopologyMetrics", "Uncounted"]
 
 E = TypeVar("E", bound=StrEnum)
 
 NOT_ALIGNED = Rejection("TopologyAffinityError", "Resources cannot be allocated with Topology locality")
+NUMA_NODE = "numa_node"  # the boundary that devices are aligned to
 
 
 class Scope(StrEnum):
@@ -32,6 +32,41 @@ class Scope(StrEnum):
 
     CONTAINER = "container"
     POD = "pod"
+
+
+class TopologyMetrics(Protocol):
+    def admission_requested(self) -> None: ...
+
+    def admission_failed(self) -> None:
+        """A pod was rejected, under any policy but none."""
+        ...
+
+    def admission_took(self, seconds: float) -> None: ...
+
+    def aligned(self, scope: str, boundary: str) -> None:
+        """A container, or a pod under scope pod, has all its devices within the boundary, guaranteed by policy."""
+        ...
+
+    def not_aligned(self, scope: str, boundary: str) -> None: ...
+
+
+class Uncounted:
+    """Metrics that are not counted."""
+
+    def admission_requested(self) -> None:
+        pass
+
+    def admission_failed(self) -> None:
+        pass
+
+    def admission_took(self, seconds: float) -> None:
+        pass
+
+    def aligned(self, scope: str, boundary: str) -> None:
+        pass
+
+    def not_aligned(self, scope: str, boundary: str) -> None:
+        pass
 
 
 class TopologyManager:

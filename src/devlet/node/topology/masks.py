@@ -1,6 +1,6 @@
 """Sets of NUMA nodes as the bits of an int: node 3 is bit 3.
 
-A mask has room for nodes 0 to 63. No mask contains other nodes.
+A mask can contain the nodes 0 to 63, and no others.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,11 +15,11 @@ MAX_NODE = 63
 
 
 def bits(nodes: Iterable[int]) -> Mask:
-    """Return the mask of these nodes. Raise InvalidInput if there is no room for one."""
+    """Return the mask of these nodes. Raise InvalidInput if a node is out of range."""
     mask = 0
     for node in nodes:
         if not 0 <= node <= MAX_NODE:
-            raise InvalidInput(f"NUMA node {node}: a mask has room for nodes 0 to {MAX_NODE}")
+            raise InvalidInput(f"NUMA node {node}: a mask can only contain the nodes 0 to {MAX_NODE}")
         mask |= 1 << node
     return mask
 

@@ -1,3 +1,4 @@
-"""The Container Device Interface: files that say what a container gets with a device, and what its OCI spec becomes.
+"""The Container Device Interface: files that describe what a container gets with a device, applied to OCI specs.
 
-Reading and resolving is one thing, applying another; only `spec_dir` and `host_nodes` look at the file system."""
+Reading and resolving specs is separate from applying them. Only `spec_dir` and `host_nodes` access the file system.
+"""

@@ -1,7 +1,8 @@
 """Apply the edits of CDI devices to an OCI runtime spec, as container engines do.
 
-The document is not changed: the result is another one. Existing entries give way: a variable of the same name, a device
-node or mount at the same path. Whatever the document has that is not known here stays as it is."""
+The document is not modified; the result is a copy. Edits replace existing entries: a variable of the same name, and a
+device node or mount at the same path. Fields of the document that are not known here are kept.
+"""
 
 import posixpath
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,8 @@ _RDT = {
 
 
 def apply(document: Mapping[str, Any], edits: ContainerEdits, *, look: Look = look) -> Document:
-    """NotFound if a device node lacks something and the host has no such node. Looks at the host for device nodes."""
+    """Return the document with the edits. Incomplete device nodes are completed from the host. Raise NotFound if the
+    host does not have such a node."""
     result: Document = deepcopy(dict(document))
     if edits.env:
         _add_env(_object(result, "process"), edits.env)
@@ -51,8 +53,8 @@ def apply(document: Mapping[str, Any], edits: ContainerEdits, *, look: Look = lo
 
 
 def completed(node: DeviceNode, look: Look = look) -> DeviceNode:
-    """With what the spec leaves out taken from the host. If type and number are there the host's node may be missing;
-    if it is not, only its mode is taken."""
+    """Return the node with missing values taken from the host. If type and number are specified, only the mode is
+    taken, and the host need not have the node."""
     is_whole = bool(node.type) and (node.major != 0 or node.type == "p")
     try:
         found = look(node.host_path or node.path)
@@ -87,7 +89,7 @@ def _add_device(document: Document, node: DeviceNode) -> None:
     linux = _object(document, "linux")
     devices = [each for each in _list(linux, "devices") if each.get("path") != node.path]
     linux["devices"] = [*devices, _device(node, _user(document))]
-    # Engines make no rule for a node of type u, although that is another word for c.
+    # Engines add no rule for a node of type u, although that is a synonym of c.
     if node.type in ("b", "c"):
         _list(_object(linux, "resources"), "devices").append(_rule(node))
 
@@ -116,7 +118,7 @@ def _add_net_device(document: Document, device: NetDevice) -> None:
 
 
 def _add_mounts(document: Document, mounts: Sequence[Mount]) -> None:
-    """Sorted by depth, or else a mount would hide one that was made below it before."""
+    """Add the mounts, sorted by depth: otherwise a mount would hide an earlier one below it."""
     mapped = _has_user_namespace(document)
     present = list(_list(document, "mounts"))
     for mount in mounts:
@@ -132,7 +134,7 @@ def _mount(mount: Mount, mapped: bool) -> Document:
 
 
 def _mapping(mount: Mount) -> list[str]:
-    """In a user namespace the files of a bind mount belong to the container's users."""
+    """Return the option with which, in a user namespace, the files of a bind mount belong to the container's users."""
     if {"idmap", "ridmap"} & set(mount.options):
         return []
     binds = [option for option in mount.options if option in ("bind", "rbind")]
@@ -162,7 +164,7 @@ def _intel_rdt(rdt: IntelRdt) -> Document:
 
 
 def _add_groups(document: Document, groups: Sequence[int]) -> None:
-    """0 is not given: nobody becomes root's peer by a device."""
+    """Add the groups except 0: a device must not put a container into root's group."""
     present = _list(_object(_object(document, "process"), "user"), "additionalGids")
     present += [group for group in dict.fromkeys(groups) if group and group not in present]
 

@@ -1,13 +1,15 @@
-"""The CDI specs of a node, kept up to date by looking: `refresh` before each use.
+"""The CDI specs of a node. `refresh` has to be called before each use.
 
-Looking costs a stat for each file; only what changed is read again. Watching the directories instead would tell a
-moment too late, as a driver writes a spec and a container asks for it right after. A registry that was handed out
-never changes; the next one takes its place."""
+A refresh costs one stat per file, and only changed files are read again. Watching the directories instead would be a
+moment too late: a driver writes a spec, and a container needs it right after. A registry never changes once it has been
+returned; it is replaced by a new one.
+"""
 
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import anyio
 from msgspec import Struct
 
 from devlet.errors import InvalidInput, NotFound
@@ -15,14 +17,14 @@ from devlet.runtime.cdi.registry import Registry, SpecFile, build
 from devlet.runtime.cdi.spec import Spec
 from devlet.runtime.cdi.spec_dir import DEFAULT_DIRECTORIES, Settings, Stamp, list_files, read, stamp
 
-__all__ = ["Cache"]
+__all__ = ["Cache", "CurrentSpecs"]
 
-# A file may change again within one tick of its file system's clock, and look the same.
+# A file may change again within one tick of its file system's clock, with the same stamp.
 _UNSETTLED = 2_000_000_000  # nanoseconds
 
 
 class _Outcome(Struct, frozen=True):
-    """Of reading a file. `settled`: its stamp was old enough by then to tell of any change."""
+    """The result of reading a file. `settled`: its stamp was old enough that any later change gives another stamp."""
 
     stamp: Stamp
     settled: bool
@@ -31,7 +33,7 @@ class _Outcome(Struct, frozen=True):
 
 
 class Cache:
-    """`directories`: later ones win over earlier ones; they may be missing. `now` in nanoseconds, as files have it."""
+    """`directories` may be missing; later ones take precedence. `now` returns the time in nanoseconds."""
 
     def __init__(
         self,
@@ -51,7 +53,8 @@ class Cache:
         return self._directories
 
     def refresh(self) -> Registry:
-        """What is there now. Blocks on the disk; one thread at a time. Without changes the same object as before."""
+        """Return the present specs, and the same object as before if nothing has changed. Blocks on the disk. To be
+        called by one thread at a time."""
         outcomes: dict[Path, _Outcome] = {}
         files: list[SpecFile] = []
         errors: dict[Path, list[str]] = {}
@@ -77,12 +80,12 @@ class Cache:
             return []
 
     def _outcome(self, path: Path) -> _Outcome | None:
-        """None if it went since it was listed, which is no error."""
+        """Return None if the file was removed since it was listed, which is not an error."""
         started = self._now()
         try:
             present = stamp(path)
         except NotFound as e:
-            # A link to nowhere is listed every time, and somebody should know.
+            # A dangling link is listed every time, so it is reported.
             return _Outcome(_NOWHERE, False, error=str(e)) if path.is_symlink() else None
         except InvalidInput as e:
             return _Outcome(_NOWHERE, False, error=str(e))
@@ -106,3 +109,28 @@ _NOWHERE = Stamp(0, 0, 0, 0, 0)
 
 def _settled(found: Stamp, now: int) -> bool:
     return max(found.modified, found.changed) < now - _UNSETTLED
+
+
+class CurrentSpecs:
+    """The present CDI specs, for many concurrent callers.
+
+    A refresh takes a thread, and only one may run at a time. A caller gets the result of a refresh that began after its
+    call, because a driver may have just written a spec. All callers that wait for the same refresh share its result.
+    """
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._registry = Registry()
+        self._looking = anyio.Lock()
+        self._asked = 0  # number of calls
+        self._answered = 0  # this many of them came before the last refresh began
+
+    async def registry(self) -> Registry:
+        self._asked += 1
+        number = self._asked
+        async with self._looking:
+            if self._answered < number:
+                waiting = self._asked
+                self._registry = await anyio.to_thread.run_sync(self._cache.refresh)
+                self._answered = waiting
+            return self._registry

@@ -1,7 +1,8 @@
-"""A CDI spec as text: JSON or YAML, whatever the file's name says.
+"""Encode and decode CDI specs: JSON or YAML, independent of the name of the file.
 
-Reading is strict: an unknown member, one that occurs twice, or a broken rule refuses the whole spec. What is null is
-taken as left out. In YAML a number may stand for a text (`name: 0`)."""
+Decoding is strict: a spec with an unknown field, a repeated field or an invalid value is refused. A null field counts
+as missing. In YAML, a number may stand for a string (`name: 0`).
+"""
 
 import json
 import math
@@ -21,27 +22,27 @@ from devlet.runtime.cdi.validation import problems
 
 __all__ = ["decode", "encode"]
 
-_TOLD = 10  # problems in one error
-_MAX_VALUES = 500_000  # in YAML, where they can be more than are written
+_SHOWN = 10  # problems in one error
+_MAX_VALUES = 500_000  # in YAML, where aliases multiply them
 _NUMBERS = {"major", "minor", "fileMode", "uid", "gid", "timeout", "additionalGids"}
 _SWITCHES = {"enableMonitoring", "enableCMT", "enableMBM"}
 _SafeLoader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def decode(content: bytes) -> Spec:
-    """InvalidInput if it is not a good spec; the text says where."""
+    """Raise InvalidInput if the spec is invalid; the error names the place."""
     try:
         spec = msgspec.convert(_plain(_parse(content)), type=Spec)
     except msgspec.ValidationError as e:
         raise InvalidInput(str(e).replace("`$.", "`")) from e
-    if found := list(islice(problems(spec), _TOLD + 1)):
-        more = "; and more" if len(found) > _TOLD else ""
-        raise InvalidInput("; ".join(found[:_TOLD]) + more)
+    if found := list(islice(problems(spec), _SHOWN + 1)):
+        more = "; and more" if len(found) > _SHOWN else ""
+        raise InvalidInput("; ".join(found[:_SHOWN]) + more)
     return spec
 
 
 def encode(spec: Spec) -> bytes:
-    """JSON. InvalidInput if no reader would take it."""
+    """Encode as JSON. Raise InvalidInput if the spec is invalid."""
     if found := list(problems(spec)):
         raise InvalidInput("; ".join(found))
     return msgspec.json.format(msgspec.json.encode(spec, order="deterministic"), indent=2) + b"\n"
@@ -60,7 +61,7 @@ def _parse(content: bytes) -> Any:
 
 
 def _json(content: bytes) -> Any:
-    """With YAML's own braces if it is not JSON."""
+    """Parse JSON, or a YAML document that begins with a brace."""
     try:
         return json.loads(content, object_pairs_hook=_once, parse_float=_fraction)
     except json.JSONDecodeError as e:
@@ -71,7 +72,7 @@ def _json(content: bytes) -> Any:
 
 
 def _fraction(text: str) -> int | str:
-    """A number only if it is whole: the format has no others."""
+    """Return a number only if it is an integer: the format has no others."""
     value = float(text)
     if not math.isfinite(value):
         return text
@@ -82,7 +83,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         (key, _), *_ = Counter(key for key, _ in pairs).most_common(1)
-        raise InvalidInput(f"member {key!r} occurs twice")
+        raise InvalidInput(f"field {key!r} occurs twice")
     return found
 
 
@@ -98,7 +99,7 @@ def _yaml(content: bytes) -> Any:
 
 
 def _check_nodes(top: yaml.Node | None) -> None:
-    """Each key once. And not too many values: with aliases a few lines can mean gigabytes, or have no end."""
+    """Refuse repeated keys and too many values: with aliases, a few lines can expand to gigabytes, or without end."""
     for count, node in enumerate(_nodes(top)):
         if count >= _MAX_VALUES:
             raise yaml.YAMLError(f"more than {_MAX_VALUES} values")
@@ -118,7 +119,7 @@ def _nodes(top: yaml.Node | None) -> Iterator[yaml.Node]:
 
 
 class _Loader(_SafeLoader):  # type: ignore[misc]
-    """YAML as Go reads it, which differs in what is a number or a switch; dates and the like are texts."""
+    """YAML as Go reads it, with its own rules for numbers and booleans. Dates and the like are strings."""
 
 
 _BOOL, _INT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:int"
@@ -151,7 +152,7 @@ _Loader.add_constructor(_BOOL, lambda loader, node: str(node.value).lower() in (
 
 
 def _plain(value: Any, member: str = "") -> Any:
-    """Without nulls; texts where the format has texts."""
+    """Drop nulls, and convert to strings where the format has strings."""
     match value:
         case dict():
             inner = "annotations" if member == "annotations" else ""
@@ -168,10 +169,10 @@ def _plain(value: Any, member: str = "") -> Any:
 
 
 def _text(value: Any) -> str:
-    """What can be in a container: valid Unicode without NUL."""
+    """Return the value as a string that a container can have: valid Unicode without NUL."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if "\0" in text:
-        raise InvalidInput(f"{text!r} has a NUL character")
+        raise InvalidInput(f"{text!r} contains a NUL character")
     try:
         text.encode()
     except UnicodeEncodeError as e:

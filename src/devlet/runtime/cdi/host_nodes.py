@@ -1,4 +1,4 @@
-"""What a device node of the host is: type, numbers, mode, owner. The one place where nodes are looked at."""
+"""Read the device nodes of the host: type, numbers, mode, owner. No other module accesses device nodes."""
 
 import os
 import stat
@@ -11,13 +11,13 @@ from devlet.errors import InvalidInput, NotFound
 __all__ = ["Find", "HostNode", "Look", "find", "look"]
 
 _MAX_NODES = 4096  # below one directory
-_PRIVATE = {"pts", "shm", "fd", "mqueue", ".lxc", ".lxd-mounts", ".udev"}  # directories that engines leave out
+_PRIVATE = {"pts", "shm", "fd", "mqueue", ".lxc", ".lxd-mounts", ".udev"}  # directories that engines skip
 _CONSOLE = "console"
 _TYPES = {stat.S_IFBLK: "b", stat.S_IFCHR: "c", stat.S_IFIFO: "p"}
 
 
 class HostNode(Struct, frozen=True, gc=False):
-    """`mode` are the permission bits."""
+    """A device node. `mode` are the permission bits."""
 
     type: str
     major: int
@@ -32,7 +32,8 @@ Find = Callable[[str], list[tuple[str, str]]]
 
 
 def look(path: str) -> HostNode:
-    """NotFound if there is nothing, or no device node. A link is none: runtimes do not follow those of CDI specs."""
+    """Return the device node at the path. Raise NotFound if there is none. Links do not count: runtimes do not follow
+    those in CDI specs."""
     try:
         status = os.lstat(path)
     except (OSError, ValueError) as e:
@@ -45,10 +46,10 @@ def look(path: str) -> HostNode:
 
 
 def find(path: str) -> list[tuple[str, str]]:
-    """What engines give for a path that is no CDI spec's: the name below it, and the path of the node.
+    """Return the nodes that engines add for a path outside of CDI specs: the name below the path, and the node's path.
 
-    A link is followed; then a directory stands for all device nodes in it, however deep, but not for links and pipes.
-    NotFound if there is nothing, InvalidInput if there is too much."""
+    A link is followed. A directory stands for all device nodes below it, but not for links and pipes. Raise NotFound if
+    there is nothing at the path, InvalidInput if there are too many nodes."""
     try:
         real = os.path.realpath(path, strict=True)
     except (OSError, ValueError) as e:

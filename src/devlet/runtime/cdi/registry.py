@@ -1,7 +1,8 @@
-"""The devices of all CDI specs at one moment, by their names.
+"""The devices of all CDI specs at one point in time, by name.
 
-A device that is in several directories is that of the last one. In two files of the same directory it is in conflict:
-nobody can say which is meant, so it is not to be had until one of them goes."""
+If several directories define a device, the last one takes precedence. If two files of the same directory define it, the
+device is in conflict, and cannot be used until one of the files is removed.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ __all__ = ["KnownDevice", "Registry", "Resolution", "SpecFile", "build", "edits"
 
 
 class SpecFile(Struct, frozen=True):
-    """`priority` is the place of its directory among all."""
+    """`priority` is the position of its directory in the list."""
 
     path: Path
     priority: int
@@ -31,13 +32,14 @@ class KnownDevice(Struct, frozen=True):
 
 
 class Resolution(Struct, frozen=True):
-    """`missing` says for each name that could not be resolved why."""
+    """`missing` has the reason for each name that could not be resolved."""
 
     devices: tuple[KnownDevice, ...]
     missing: Mapping[str, str] = {}
 
     def complete(self) -> tuple[KnownDevice, ...]:
-        """NotFound if one is missing: no container may start with some of its devices only."""
+        """Return the devices. Raise NotFound if one is missing: no container may start with only some of its
+        devices."""
         if self.missing:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in self.missing.items())
             raise NotFound(f"unresolvable CDI devices {', '.join(self.missing)} ({reasons})")
@@ -45,15 +47,15 @@ class Resolution(Struct, frozen=True):
 
 
 class Registry(Struct, frozen=True):
-    """`errors` are of files, and of directories that could not be read. A file with an error that is no conflict has
-    no devices here."""
+    """`errors` are by file, or by directory if it could not be read. Only files without errors, or with nothing but
+    conflicts, contribute devices."""
 
     devices: Mapping[str, KnownDevice] = {}
     conflicts: Mapping[str, tuple[Path, ...]] = {}
     errors: Mapping[Path, tuple[str, ...]] = {}
 
     def resolve(self, wanted: Iterable[str]) -> Resolution:
-        """Each name once, in their order."""
+        """Resolve each name once, in their order."""
         unique = list(dict.fromkeys(wanted))
         missing = {name: self._reason(name) for name in unique if name not in self.devices}
         return Resolution(tuple(self.devices[name] for name in unique if name in self.devices), missing)
@@ -64,13 +66,13 @@ class Registry(Struct, frozen=True):
         except InvalidInput:
             return "not of the form vendor/class=device"
         if paths := self.conflicts.get(name):
-            return f"in conflict, it is in {' and '.join(map(str, paths))}"
+            return f"in conflict, it is defined in {' and '.join(map(str, paths))}"
         broken = [str(path) for path in sorted(self.errors)]
         return f"no such device; with errors: {', '.join(broken)}" if broken else "no such device"
 
 
 def build(files: Iterable[SpecFile], errors: Mapping[Path, Sequence[str]] = {}) -> Registry:
-    """Of files and of what is wrong with others."""
+    """Build a registry from valid files and the errors of others."""
     found: dict[str, list[KnownDevice]] = {}
     for file in files:
         vendor, class_name = names.split_kind(file.spec.kind)
@@ -87,7 +89,8 @@ def build(files: Iterable[SpecFile], errors: Mapping[Path, Sequence[str]] = {}) 
 
 
 def edits(devices: Iterable[KnownDevice]) -> ContainerEdits:
-    """Of all these devices together. Those of a whole file come once, before those of its first device."""
+    """Return the edits of all these devices. Edits of a whole file are included once, before those of its first
+    device."""
     total = ContainerEdits()
     files: set[Path] = set()
     for known in devices:
@@ -110,5 +113,5 @@ def _with_conflicts(
     for name, paths in conflicts.items():
         for path in paths:
             others = " and ".join(str(other) for other in paths if other != path)
-            total.setdefault(path, []).append(f"{path}: device {name} is in conflict, it is also in {others}")
+            total.setdefault(path, []).append(f"{path}: device {name} is in conflict, it is also defined in {others}")
     return {path: tuple(texts) for path, texts in sorted(total.items())}

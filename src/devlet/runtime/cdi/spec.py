@@ -1,7 +1,8 @@
 """A CDI spec as values: one file, with devices of one kind and what a container gets with each.
 
-The types are the format: a member that is not here is an error. Which member came with which version is in `versions`,
-what else must hold in `validation`. A major number of 0 stands for none, as the format has no other way to say that."""
+The types define the format: an unknown field is an error. `versions` has the version in which each field was added,
+`validation` all other rules. A major number of 0 means none, because the format cannot express that otherwise.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated
@@ -19,7 +20,7 @@ class _Part(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True,
 
 
 class DeviceNode(_Part, frozen=True):
-    """`path` is in the container; `host_path` is the same if it is empty."""
+    """`path` is in the container. An empty `host_path` means the same path."""
 
     path: str
     host_path: str = ""
@@ -97,7 +98,7 @@ class Device(_Part, frozen=True):
 
 
 class Spec(_Part, frozen=True):
-    """`container_edits` are for every container that gets any of the devices, once."""
+    """`container_edits` are applied once to every container that gets any of the devices."""
 
     cdi_version: str
     kind: str
@@ -106,7 +107,7 @@ class Spec(_Part, frozen=True):
     annotations: Mapping[str, str] = {}
 
     def edits(self) -> Iterator[tuple[str, ContainerEdits]]:
-        """All edits with their paths in the document."""
+        """Yield all edits with their paths in the document."""
         yield "containerEdits", self.container_edits
         for i, device in enumerate(self.devices):
             yield f"devices[{i}].containerEdits", device.container_edits

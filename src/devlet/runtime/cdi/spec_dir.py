@@ -1,7 +1,8 @@
-"""The directories that CDI specs are in, and reading one of them from the disk.
+"""Find and read CDI specs on disk.
 
-Only `*.json` and `*.yaml` in the directory itself count: writers make a file under another name and rename it. These
-functions block on the disk."""
+Only `*.json` and `*.yaml` in the directory itself count: writers create a file under another name and rename it. These
+functions block on the disk.
+"""
 
 import os
 import stat
@@ -17,7 +18,7 @@ from devlet.runtime.cdi.spec import Spec
 
 __all__ = ["DEFAULT_DIRECTORIES", "Settings", "Stamp", "list_files", "read", "stamp"]
 
-DEFAULT_DIRECTORIES = (Path("/etc/cdi"), Path("/var/run/cdi"))  # later ones win
+DEFAULT_DIRECTORIES = (Path("/etc/cdi"), Path("/var/run/cdi"))  # later ones take precedence
 SUFFIXES = (".json", ".yaml")
 
 
@@ -28,17 +29,17 @@ class Settings:
 
 
 class Stamp(Struct, frozen=True, gc=False):
-    """Another stamp, another content."""
+    """Identifies the content of a file: it differs if the content does."""
 
     device: int
     inode: int
     size: int
-    modified: int  # nanoseconds, as the next one
+    modified: int  # nanoseconds, as for `changed`
     changed: int
 
 
 def list_files(directory: Path, settings: Settings = Settings()) -> list[Path]:
-    """By name. None if there is no such directory; InvalidInput if it cannot be read."""
+    """Return the spec files sorted by name. A missing directory has none. Raise InvalidInput if it cannot be read."""
     try:
         with os.scandir(directory) as entries:
             found = list(islice(entries, settings.max_entries + 1))
@@ -52,7 +53,7 @@ def list_files(directory: Path, settings: Settings = Settings()) -> list[Path]:
 
 
 def stamp(path: Path) -> Stamp:
-    """NotFound if the file went; InvalidInput if it cannot be looked at."""
+    """Raise NotFound if the file does not exist, InvalidInput if it cannot be accessed."""
     try:
         return _stamp(path.stat())
     except FileNotFoundError as e:
@@ -62,7 +63,8 @@ def stamp(path: Path) -> Stamp:
 
 
 def read(path: Path, settings: Settings = Settings()) -> tuple[Stamp, Spec]:
-    """The stamp is from before the content. NotFound if the file went; InvalidInput if it is not a good spec."""
+    """Read a spec, and the stamp from before it was read. Raise NotFound if the file does not exist, InvalidInput if it
+    is not a valid spec."""
     found, content = _content(path, settings.max_bytes)
     try:
         return found, decode(content)
@@ -72,7 +74,7 @@ def read(path: Path, settings: Settings = Settings()) -> tuple[Stamp, Spec]:
 
 def _content(path: Path, limit: int) -> tuple[Stamp, bytes]:
     try:
-        # A pipe of that name must not hold us up.
+        # A pipe of that name must not block.
         with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):

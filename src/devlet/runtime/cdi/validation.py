@@ -1,4 +1,4 @@
-"""What must hold in a CDI spec besides its types. Every rule that is broken is told, with its place in the document."""
+"""The rules for CDI specs besides the types. All violations are reported, with their places in the document."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,7 +19,7 @@ Problems = Iterator[str]
 
 
 def problems(spec: Spec) -> Problems:
-    """Sentences such as `devices[0].name: …`; none if the spec is good."""
+    """Yield problems such as `devices[0].name: …`, or nothing if the spec is valid."""
     yield from (f"cdiVersion: {text}" for text in versions.problems(spec))
     yield from _kind(spec.kind)
     yield from _annotations("annotations", spec.annotations)
@@ -51,7 +51,7 @@ def _devices(devices: Sequence[Device]) -> Problems:
 
 
 def _annotations(path: str, annotations: Mapping[str, str]) -> Problems:
-    # Keys are not checked: no runtime does, although that was meant.
+    # Keys are not checked: no runtime does so, although that was intended.
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > _MAX_ANNOTATIONS:
         yield f"{path}: {size} bytes are more than the limit of {_MAX_ANNOTATIONS}"
@@ -71,7 +71,7 @@ def _edits(path: str, edits: ContainerEdits) -> Problems:
 
 
 def _env(path: str, env: Sequence[str]) -> Problems:
-    # A value may be secret: it is not shown.
+    # The value is not shown, because it may be secret.
     yield from (f"{path}[{i}]: must be NAME=value" for i, each in enumerate(env) if each.find("=") <= 0)
 
 
@@ -102,10 +102,10 @@ def _mount(path: str, mount: Mount) -> Problems:
 
 
 def _intel_rdt(path: str, rdt: IntelRdt) -> Problems:
-    """The class is a folder below the file system of resctrl; `/` is the one at its top."""
+    """Check the class, which is a directory in the resctrl file system; `/` is its root."""
     clos = rdt.clos_id
     if clos != "/" and (clos in (".", "..") or "/" in clos or "\n" in clos or len(clos.encode()) >= _MAX_CLOS):
-        yield f"{path}.closID: must be the name of a folder, or /"
+        yield f"{path}.closID: must be the name of a directory, or /"
 
 
 def _net_devices(path: str, devices: Sequence[NetDevice]) -> Problems:

@@ -1,7 +1,8 @@
-"""Which version of CDI a spec needs.
+"""The version of CDI that a spec needs.
 
-A spec must name a version that has all it uses. Runtimes lag behind, so a writer names the lowest such version and not
-the newest. Nothing is lower than 0.3.0, although there were versions before: no reader takes them."""
+A spec must name a version that has all features that it uses. Runtimes lag behind, so a writer names the lowest such
+version, not the newest. It is at least 0.3.0: earlier versions exist, but no reader accepts them.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -18,7 +19,7 @@ _ORDER = {version: i for i, version in enumerate(KNOWN)}
 
 
 class Feature(Struct, frozen=True):
-    """`until` is the first version that has it no more."""
+    """`until` is the first version without the feature."""
 
     name: str
     since: str
@@ -38,7 +39,7 @@ def _annotations(spec: Spec) -> bool:
     return bool(spec.annotations) or any(device.annotations for device in spec.devices)
 
 
-# 0.8.0 and 1.0.0 brought nothing new.
+# 0.8.0 and 1.0.0 added nothing.
 FEATURES = (
     Feature("type of a mount", "0.4.0", _edits(lambda edits: any(mount.type for mount in edits.mounts))),
     Feature("hostPath of a device node", "0.5.0", _edits(lambda edits: any(n.host_path for n in edits.device_nodes))),
@@ -58,18 +59,18 @@ FEATURES = (
 
 
 def normalised(version: str) -> str | None:
-    """Without the leading v that it may have. None if there is no such version."""
+    """Return the version without a leading v, or None if there is no such version."""
     plain = version.removeprefix("v")
     return plain if plain in _ORDER else None
 
 
 def minimum(spec: Spec) -> str:
-    """The lowest version that has all that the spec uses, whatever version it names."""
+    """Return the lowest version that has everything the spec uses, whatever version the spec names."""
     return max((EARLIEST, *(feature.since for feature in _used(spec))), key=_ORDER.__getitem__)
 
 
 def problems(spec: Spec) -> Iterator[str]:
-    """What is wrong with the version that the spec names."""
+    """Yield the problems of the version that the spec names."""
     version = normalised(spec.cdi_version)
     if version is None:
         yield f"unknown version {spec.cdi_version!r}: known are {', '.join(KNOWN)}"

@@ -26,7 +26,7 @@ async def store(root: Path, anyio_backend: str) -> AsyncIterator[Store]:
 
 
 class OldServer:
-    """The store, without some versions."""
+    """The store, without some API versions."""
 
     def __init__(self, store: Store, *unserved: str) -> None:
         self._store = store
@@ -44,7 +44,7 @@ class OldServer:
 
 
 class Fixed:
-    """A cluster with one answer."""
+    """A cluster that always gives the same answer."""
 
     def __init__(self, answer: Document | DevletError) -> None:
         self._answer = answer
@@ -58,7 +58,7 @@ class Fixed:
         return self._answer
 
 
-async def test_each_read_sees_the_claim_as_it_is_now(store: Store) -> None:
+async def test_each_read_returns_the_newest_claim(store: Store) -> None:
     await store.create(RESOURCE_CLAIMS, claim("gpu"), "default")
     reader = ClaimReader(store)
     assert (await reader.read_claim(KEY)).metadata.labels == {}
@@ -67,7 +67,7 @@ async def test_each_read_sees_the_claim_as_it_is_now(store: Store) -> None:
 
 
 @pytest.mark.spec("DN-11.27")
-async def test_an_older_server_is_asked_in_the_version_it_has_and_the_claim_looks_the_same(store: Store) -> None:
+async def test_a_claim_of_an_older_api_version_is_converted(store: Store) -> None:
     await store.create(RESOURCE_CLAIMS, claim("gpu"), "default")
     for unserved in (("v1",), ("v1", "v1beta2")):
         server = OldServer(store, *unserved)
@@ -79,7 +79,7 @@ async def test_an_older_server_is_asked_in_the_version_it_has_and_the_claim_look
         assert server.asked == [*unserved, last, last]
 
 
-async def test_a_claim_that_is_not_there_is_named(store: Store) -> None:
+async def test_a_missing_claim_is_named_in_the_error(store: Store) -> None:
     server = OldServer(store)
     with pytest.raises(NotFound, match=r"^ResourceClaim default/gpu: it does not exist$") as caught:
         await ClaimReader(server).read_claim(KEY)
@@ -87,7 +87,7 @@ async def test_a_claim_that_is_not_there_is_named(store: Store) -> None:
     assert server.asked == ["v1"]
 
 
-async def test_a_cluster_without_claims_says_so_for_the_claim(store: Store) -> None:
+async def test_a_cluster_that_does_not_serve_claims_is_named_in_the_error(store: Store) -> None:
     server = OldServer(store, "v1", "v1beta2", "v1beta1")
     with pytest.raises(
         NotFound, match="ResourceClaim default/gpu: the cluster serves resourceclaims in none"
@@ -96,7 +96,7 @@ async def test_a_cluster_without_claims_says_so_for_the_claim(store: Store) -> N
     assert caught.value.name == ""
 
 
-async def test_a_cluster_that_cannot_answer_now_is_no_cluster_without_the_claim() -> None:
+async def test_an_unavailable_cluster_does_not_mean_that_the_claim_is_missing() -> None:
     with pytest.raises(Unavailable):
         await ClaimReader(Fixed(Unavailable("down"))).read_claim(KEY)
 
@@ -113,7 +113,7 @@ async def test_a_cluster_that_cannot_answer_now_is_no_cluster_without_the_claim(
         ({"name": "gpu", "namespace": "default"}, "answered with another object"),
     ],
 )
-async def test_an_answer_that_is_not_the_claim_is_refused(metadata: Document, message: str) -> None:
+async def test_an_answer_with_another_object_is_an_error(metadata: Document, message: str) -> None:
     answer = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata}
     with pytest.raises(DevletError, match=message):
         await ClaimReader(Fixed(answer)).read_claim(KEY)

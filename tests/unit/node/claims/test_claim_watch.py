@@ -33,7 +33,7 @@ GPU, NIC = key("gpu"), key("nic")
 
 
 class Spied:
-    """The store, with what it was asked, and with what it refuses."""
+    """The store, which records its calls and can refuse some."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -94,7 +94,7 @@ class Waiting:
             yield watch
 
     async def woke(self) -> list[PodUID]:
-        """Since the last time."""
+        """Return the pods that were woken since the last call."""
         await self.clock.advance(0)
         woken, self.woken[:] = list(self.woken), []
         return woken
@@ -118,7 +118,7 @@ def waiting(store: Store) -> Waiting:
     return Waiting(store)
 
 
-async def test_a_pod_is_woken_when_its_claim_is_made_changed_and_deleted(waiting: Waiting) -> None:
+async def test_a_pod_is_woken_when_its_claim_is_created_changed_or_deleted(waiting: Waiting) -> None:
     async with waiting.running() as watch:
         watch.watch(A, [GPU])
         assert await waiting.woke() == [A]  # the absence
@@ -140,7 +140,7 @@ async def test_a_change_between_the_read_and_the_watch_is_not_missed(waiting: Wa
         assert await waiting.woke() == [B]
 
 
-async def test_a_pod_that_tries_again_after_each_wake_does_not_run_in_circles(waiting: Waiting) -> None:
+async def test_a_pod_that_retries_after_each_wake_does_not_loop(waiting: Waiting) -> None:
     await waiting.create("gpu")
     async with waiting.running() as watch:
         for expected in ([A], [], []):
@@ -152,7 +152,7 @@ async def test_a_pod_that_tries_again_after_each_wake_does_not_run_in_circles(wa
         assert await waiting.woke() == [A]
 
 
-async def test_there_is_one_watch_for_a_claim_however_many_pods_wait_for_it(waiting: Waiting) -> None:
+async def test_pods_that_wait_for_the_same_claim_share_a_watch(waiting: Waiting) -> None:
     await waiting.create("gpu")
     async with waiting.running() as watch:
         watch.watch(A, [GPU, GPU])
@@ -165,7 +165,7 @@ async def test_there_is_one_watch_for_a_claim_however_many_pods_wait_for_it(wait
         assert await waiting.woke() == [A, B]
 
 
-async def test_a_new_list_of_claims_replaces_the_one_before(waiting: Waiting) -> None:
+async def test_a_new_list_of_claims_replaces_the_previous_one(waiting: Waiting) -> None:
     await waiting.create("gpu")
     await waiting.create("nic")
     async with waiting.running() as watch:
@@ -185,7 +185,7 @@ async def test_a_new_list_of_claims_replaces_the_one_before(waiting: Waiting) ->
         assert await waiting.woke() == []
 
 
-async def test_claims_of_the_same_name_in_other_namespaces_are_others(waiting: Waiting) -> None:
+async def test_claims_of_the_same_name_in_two_namespaces_are_different(waiting: Waiting) -> None:
     await waiting.create("gpu")
     async with waiting.running() as watch:
         watch.watch(A, [ClaimKey("kube-system", ClaimName("gpu"))])
@@ -194,16 +194,16 @@ async def test_claims_of_the_same_name_in_other_namespaces_are_others(waiting: W
         assert await waiting.woke() == []
 
 
-async def test_what_was_asked_for_before_the_start_is_watched(waiting: Waiting) -> None:
+async def test_claims_that_were_added_before_the_start_are_watched(waiting: Waiting) -> None:
     watch = ClaimWatch(waiting.cluster, waiting.woken.append, waiting.clock, STEADY)
     watch.watch(A, [GPU])
     async with running(watch.run):
         assert await waiting.woke() == [A]
-    watch.watch(A, [NIC])  # too late, and nobody minds
+    watch.watch(A, [NIC])  # too late, but not an error
     assert await waiting.woke() == []
 
 
-async def test_a_cluster_that_refuses_to_be_watched_is_asked_every_few_seconds(waiting: Waiting) -> None:
+async def test_claims_are_polled_if_the_cluster_refuses_watches(waiting: Waiting) -> None:
     waiting.cluster.is_secret = True
     async with waiting.running() as watch:
         watch.watch(A, [GPU])
@@ -225,7 +225,7 @@ async def test_a_cluster_that_refuses_to_be_watched_is_asked_every_few_seconds(w
         assert waiting.cluster.watches == []
 
 
-async def test_after_a_refusal_watches_are_tried_again_later(waiting: Waiting) -> None:
+async def test_watches_are_retried_some_time_after_a_refusal(waiting: Waiting) -> None:
     waiting.cluster.is_secret = True
     async with waiting.running() as watch:
         watch.watch(A, [GPU])
@@ -237,7 +237,7 @@ async def test_after_a_refusal_watches_are_tried_again_later(waiting: Waiting) -
         assert watch.watched == 1
 
 
-async def test_a_claim_that_may_not_even_be_read_is_tried_again(waiting: Waiting) -> None:
+async def test_a_claim_that_may_not_be_read_is_retried(waiting: Waiting) -> None:
     await waiting.create("gpu")
     waiting.cluster.is_secret = True
     waiting.cluster.no_get = [Forbidden("no pod of this node uses it")] * 2
@@ -248,7 +248,7 @@ async def test_a_claim_that_may_not_even_be_read_is_tried_again(waiting: Waiting
         assert await waiting.woke() == [A]
 
 
-async def test_beyond_so_many_watches_claims_are_asked_for(store: Store) -> None:
+async def test_claims_beyond_the_maximum_of_watches_are_polled(store: Store) -> None:
     waiting = Waiting(store, Settings(watches=2))
     async with waiting.running() as watch:
         watch.watch(A, [key("c0"), key("c1"), key("c2")])
@@ -268,7 +268,7 @@ async def test_beyond_so_many_watches_claims_are_asked_for(store: Store) -> None
 
 
 @pytest.mark.parametrize("error", [Expired("too old"), Unavailable("down"), DevletError("nonsense")])
-async def test_a_watch_that_fails_begins_again_and_misses_nothing(waiting: Waiting, error: DevletError) -> None:
+async def test_a_failed_watch_is_reopened_without_missing_a_change(waiting: Waiting, error: DevletError) -> None:
     waiting.cluster.no_watch = [error]
     async with waiting.running() as watch:
         watch.watch(A, [GPU])
@@ -280,7 +280,7 @@ async def test_a_watch_that_fails_begins_again_and_misses_nothing(waiting: Waiti
         assert await waiting.woke() == [A]
 
 
-async def test_a_watch_that_ends_begins_again_and_misses_nothing(waiting: Waiting) -> None:
+async def test_a_watch_that_ended_is_reopened_without_missing_a_change(waiting: Waiting) -> None:
     async with waiting.running() as watch:
         watch.watch(A, [GPU])
         assert await waiting.woke() == [A]
@@ -293,7 +293,7 @@ async def test_a_watch_that_ends_begins_again_and_misses_nothing(waiting: Waitin
         assert len(waiting.cluster.watches) == 2
 
 
-async def test_a_cluster_that_stays_away_is_asked_less_and_less_often(waiting: Waiting) -> None:
+async def test_an_unavailable_cluster_is_retried_with_back_off(waiting: Waiting) -> None:
     waiting.cluster.no_watch = [Unavailable("down")] * 1000
     async with waiting.running() as watch:
         watch.watch(A, [GPU])
@@ -304,7 +304,7 @@ async def test_a_cluster_that_stays_away_is_asked_less_and_less_often(waiting: W
 
 
 @pytest.mark.spec("DN-11.27")
-async def test_an_older_server_is_watched_in_the_version_it_has(waiting: Waiting) -> None:
+async def test_an_older_server_is_watched_in_its_own_api_version(waiting: Waiting) -> None:
     waiting.cluster.unserved = ("v1", "v1beta2")
     async with waiting.running() as watch:
         watch.watch(A, [GPU])
@@ -313,7 +313,7 @@ async def test_an_older_server_is_watched_in_the_version_it_has(waiting: Waiting
         assert await waiting.woke() == [A]
 
 
-async def test_of_pods_that_no_longer_wait_only_so_many_are_remembered(store: Store) -> None:
+async def test_the_number_of_remembered_pods_is_limited(store: Store) -> None:
     waiting = Waiting(store, Settings(remembered=1))
     await waiting.create("gpu")
     async with waiting.running() as watch:
@@ -326,7 +326,7 @@ async def test_of_pods_that_no_longer_wait_only_so_many_are_remembered(store: St
             assert await waiting.woke() == woken
 
 
-async def test_questions_are_asked_a_few_at_once(store: Store) -> None:
+async def test_the_number_of_concurrent_polls_is_limited(store: Store) -> None:
     waiting = Waiting(store, Settings(watches=0, polls=2))
     async with waiting.running() as watch:
         watch.watch(A, [key(f"c{number}") for number in range(20)])

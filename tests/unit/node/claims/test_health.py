@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from devlet.node.claims import health
-from devlet.node.claims.health import Health, HealthCache, Source, shortened
+from devlet.node.claims.health import Health, HealthCache, Source, truncated
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
 from devlet.plugins.dra import DeviceReport
 from devlet.state.health_file import DeviceHealth
@@ -58,7 +58,7 @@ def test_another_status_message_or_validity_is_a_change(cache: HealthCache, repo
 
 
 @pytest.mark.spec("DN-10.H04")
-def test_a_device_that_is_left_out_becomes_unknown_when_its_time_has_passed(cache: HealthCache) -> None:
+def test_a_device_that_is_left_out_becomes_unknown_after_its_timeout(cache: HealthCache) -> None:
     cache.report(OLD, [says("a", timeout=10), says("b", timeout=10)], 0.0)
     assert cache.report(OLD, [says("b", timeout=10)], 9.0) == set()
     assert cache.health(A, 9.0) == HEALTHY
@@ -68,7 +68,7 @@ def test_a_device_that_is_left_out_becomes_unknown_when_its_time_has_passed(cach
 
 
 @pytest.mark.spec("DN-10.H05")
-def test_what_was_saved_holds_for_its_time_after_a_restart(cache: HealthCache) -> None:
+def test_saved_health_is_valid_until_its_timeout_after_a_restart(cache: HealthCache) -> None:
     cache.report(OLD, [says("a", "Unhealthy", 60, "hot")], 100.0)
     saved = cache.saved(110.0, NOON)
     assert saved == {
@@ -82,20 +82,20 @@ def test_what_was_saved_holds_for_its_time_after_a_restart(cache: HealthCache) -
     assert later.health(A, 33.0) == UNKNOWN
 
 
-def test_a_time_to_come_in_a_file_is_taken_for_the_present(cache: HealthCache) -> None:
+def test_a_future_time_in_the_file_counts_as_the_present(cache: HealthCache) -> None:
     tomorrow = NOON + timedelta(days=1)
     cache.restore({"gpu.example.com": [DeviceHealth("pool", "a", "Healthy", tomorrow, 30.0)]}, 0.0, NOON)
     assert (cache.health(A, 29.0), cache.health(A, 30.0)) == (HEALTHY, UNKNOWN)
 
 
-def test_what_is_old_in_a_file_is_not_read(cache: HealthCache) -> None:
+def test_expired_health_in_the_file_is_ignored(cache: HealthCache) -> None:
     yesterday, never = NOON - timedelta(days=1), datetime(1, 1, 1, tzinfo=UTC)
     old = [DeviceHealth("pool", "a", "Healthy", yesterday, 30.0), DeviceHealth("pool", "b", "Healthy", never)]
     cache.restore({"gpu.example.com": old}, 0.0, NOON)
     assert (cache.health(A, 0.0), cache.next_expiry, cache.saved(0.0, NOON)) == (UNKNOWN, None, {})
 
 
-def test_a_report_replaces_what_the_file_said_and_the_end_of_a_stream_takes_it_back(cache: HealthCache) -> None:
+def test_a_report_replaces_the_saved_health_and_the_end_of_the_stream_drops_both(cache: HealthCache) -> None:
     saved = [DeviceHealth("pool", name, "Unhealthy", NOON, 60.0) for name in "ab"]
     cache.restore({"gpu.example.com": saved}, 0.0, NOON)
     assert cache.report(OLD, [says("a", timeout=60)], 1.0) == {A}
@@ -116,14 +116,14 @@ def test_the_end_of_a_stream_makes_its_devices_unknown(cache: HealthCache) -> No
 
 @pytest.mark.spec("DN-10.H07")
 @pytest.mark.parametrize("timeout", [10.0, 30.0])
-def test_a_report_holds_for_its_time_and_no_longer(cache: HealthCache, timeout: float) -> None:
+def test_a_report_is_valid_until_its_timeout(cache: HealthCache, timeout: float) -> None:
     cache.report(OLD, [says("a", timeout=timeout, message="fine")], 100.0)
     assert cache.health(A, 100.0 + timeout - 1) == Health("Healthy", "fine")
     assert cache.health(A, 100.0 + timeout + 1) == UNKNOWN
 
 
 @pytest.mark.spec("DN-10.H08")
-def test_what_nobody_reported_is_unknown(cache: HealthCache) -> None:
+def test_a_device_without_a_report_is_unknown(cache: HealthCache) -> None:
     cache.report(OLD, [says("a")], 0.0)
     for unknown in (device("a", driver="x"), device("a", pool="x"), device("x")):
         assert cache.health(unknown, 0.0) == UNKNOWN
@@ -131,13 +131,13 @@ def test_what_nobody_reported_is_unknown(cache: HealthCache) -> None:
 
 @pytest.mark.spec("DN-10.H09")
 @pytest.mark.parametrize("timeout", [0.0, -1.0, float("-inf"), float("nan")])
-def test_without_a_sensible_time_the_default_holds(timeout: float) -> None:
+def test_the_default_timeout_replaces_an_invalid_one(timeout: float) -> None:
     for cache, default in ((HealthCache(), 30.0), (HealthCache(7.0), 7.0)):
         cache.report(OLD, [says("a", timeout=timeout)], 0.0)
         assert cache.next_expiry == default
 
 
-def test_a_time_without_end_has_an_end(cache: HealthCache) -> None:
+def test_an_infinite_timeout_is_limited(cache: HealthCache) -> None:
     cache.report(OLD, [says("a", timeout=float(1 << 63))], 0.0)
     assert cache.next_expiry == health.MAX_TIMEOUT
     assert cache.saved(0.0, NOON)["gpu.example.com"][0].timeout * 10**9 < 1 << 63
@@ -147,25 +147,25 @@ def test_a_time_without_end_has_an_end(cache: HealthCache) -> None:
 @pytest.mark.spec("DN-8.2")
 def test_a_long_message_is_cut(cache: HealthCache) -> None:
     for message in ("", "x" * 1024, "€" * 341):
-        assert shortened(message) == message
+        assert truncated(message) == message
     for length in (1025, 5000):
-        assert shortened("x" * length) == "x" * 1021 + "..."
+        assert truncated("x" * length) == "x" * 1021 + "..."
     cache.report(OLD, [says("a", message="x" * 1025)], 0.0)
     assert cache.health(A, 0.0).message == "x" * 1021 + "..."
 
 
 @pytest.mark.spec("DN-11.19")
 @given(st.text(max_size=20), st.text(min_size=1, max_size=4))
-def test_no_character_is_cut_in_two(start: str, rest: str) -> None:
+def test_a_message_is_cut_between_characters(start: str, rest: str) -> None:
     message = start + rest * 1024
-    found = shortened(message)
+    found = truncated(message)
     if found != message:
         assert found.endswith("...") and message.startswith(found.removesuffix("..."))
         assert 1024 - 3 <= len(found.encode("utf-8", "replace")) <= 1024
 
 
 @pytest.mark.spec("DN-8.2")
-def test_a_status_that_does_not_exist_is_unknown(cache: HealthCache) -> None:
+def test_an_unknown_status_is_reported_as_unknown(cache: HealthCache) -> None:
     cache.report(OLD, [says("a", "Splendid", message="so it is")], 0.0)
     assert cache.health(A, 0.0) == Health("Unknown", "so it is")
 
@@ -178,7 +178,7 @@ def test_devices_without_names_are_left_out(cache: HealthCache) -> None:
 
 
 @pytest.mark.spec("DN-11.07")
-def test_the_end_of_the_old_instance_leaves_what_the_new_one_said(cache: HealthCache) -> None:
+def test_the_end_of_the_old_instance_keeps_the_reports_of_the_new_one(cache: HealthCache) -> None:
     cache.report(OLD, [says("a"), says("b")], 0.0)
     assert cache.report(NEW, [says("a")], 1.0) == set()
     assert cache.end(OLD, 2.0) == {B}
@@ -186,7 +186,7 @@ def test_the_end_of_the_old_instance_leaves_what_the_new_one_said(cache: HealthC
 
 
 @pytest.mark.spec("DN-11.07")
-def test_the_end_of_the_new_instance_leaves_what_the_old_one_said(cache: HealthCache) -> None:
+def test_the_end_of_the_new_instance_keeps_the_reports_of_the_old_one(cache: HealthCache) -> None:
     cache.report(OLD, [says("a")], 0.0)
     assert cache.report(NEW, [says("a", "Unhealthy")], 1.0) == {A}
     assert cache.end(NEW, 2.0) == {A}
@@ -194,7 +194,7 @@ def test_the_end_of_the_new_instance_leaves_what_the_old_one_said(cache: HealthC
 
 
 @pytest.mark.spec("DN-11.07")
-def test_of_two_instances_that_disagree_the_latest_change_counts_and_not_the_latest_repetition(
+def test_if_two_instances_disagree_the_latest_change_counts_and_not_the_latest_report(
     cache: HealthCache,
 ) -> None:
     cache.report(OLD, [says("a")], 0.0)
@@ -205,7 +205,7 @@ def test_of_two_instances_that_disagree_the_latest_change_counts_and_not_the_lat
     assert cache.health(A, 3.0) == Health("Healthy", "fine")
 
 
-def test_of_two_instances_that_speak_at_once_the_newer_one_counts(cache: HealthCache) -> None:
+def test_if_two_instances_report_at_the_same_time_the_newer_one_counts(cache: HealthCache) -> None:
     cache.report(NEW, [says("a", "Unhealthy")], 0.0)
     cache.report(OLD, [says("a")], 0.0)
     assert cache.health(A, 0.0) == UNHEALTHY
@@ -213,7 +213,7 @@ def test_of_two_instances_that_speak_at_once_the_newer_one_counts(cache: HealthC
 
 
 @pytest.mark.spec("DN-11.07")
-def test_when_one_instance_falls_silent_the_other_counts(cache: HealthCache) -> None:
+def test_if_the_reports_of_one_instance_expire_the_other_counts(cache: HealthCache) -> None:
     cache.report(OLD, [says("a", timeout=60)], 0.0)
     cache.report(NEW, [says("a", "Unhealthy", 10)], 1.0)
     assert cache.next_expiry == 11.0
@@ -222,7 +222,7 @@ def test_when_one_instance_falls_silent_the_other_counts(cache: HealthCache) -> 
     assert cache.next_expiry == 60.0
 
 
-def test_nothing_expires_where_nothing_was_said(cache: HealthCache) -> None:
+def test_nothing_expires_without_reports(cache: HealthCache) -> None:
     assert (cache.next_expiry, cache.expire(1e9)) == (None, frozenset())
 
 
@@ -236,13 +236,13 @@ def test_the_next_expiry_is_the_earliest_and_passes(cache: HealthCache) -> None:
     assert cache.next_expiry is None
 
 
-def test_a_device_that_comes_back_after_its_time_has_changed(cache: HealthCache) -> None:
+def test_a_device_that_is_reported_again_after_its_timeout_has_changed(cache: HealthCache) -> None:
     cache.report(OLD, [says("a")], 0.0)
     assert cache.expire(30.0) == {A}
     assert cache.report(OLD, [says("a")], 31.0) == {A}
 
 
-def test_an_instance_that_makes_up_new_devices_does_not_fill_the_memory(
+def test_an_instance_that_keeps_inventing_devices_does_not_fill_the_memory(
     cache: HealthCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "MAX_DEVICES", 3)
@@ -252,8 +252,8 @@ def test_an_instance_that_makes_up_new_devices_does_not_fill_the_memory(
 
 
 class Streams(RuleBasedStateMachine):
-    """Whatever is reported, ends and passes: what is read was said by a stream that lives, and not too long ago, and
-    whoever follows the changes knows what is read."""
+    """Whatever is reported, ends and expires: the health comes from a valid report of a live stream, and a reader who
+    follows the changes knows it."""
 
     sources = st.sampled_from([Source(DriverName(driver), n) for driver, n in (("x", 1), ("x", 2), ("y", 3))])
     reports = st.lists(
@@ -295,7 +295,7 @@ class Streams(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.5, 1.0, 4.0]))
     def pass_time(self, seconds: float) -> None:
-        """As the follower does it: with one timer."""
+        """Expire reports with one timer, as the follower does."""
         target = self.now + seconds
         while (due := self.cache.next_expiry) is not None and due <= target:
             self.now = due
@@ -311,7 +311,7 @@ class Streams(RuleBasedStateMachine):
         assert {each: read.health(each, self.now) for each in self.everything} == before
 
     @invariant()
-    def what_is_read_was_said(self) -> None:
+    def health_was_reported(self) -> None:
         for each in self.everything:
             found = self.cache.health(each, self.now)
             last = {said[0]: said for said in self.said if said[1] == each}
@@ -319,7 +319,7 @@ class Streams(RuleBasedStateMachine):
             assert found in (valid or [UNKNOWN])
 
     @invariant()
-    def who_follows_the_changes_knows_it(self) -> None:
+    def changes_are_complete(self) -> None:
         for each in self.everything:
             assert self.told.get(each, UNKNOWN) == self.cache.health(each, self.now)
 

@@ -38,7 +38,7 @@ def says(name: str, status: str = "Healthy", timeout: float = 30.0, message: str
 
 
 class Node:
-    """A registry and a follower on one clock; `pods` says who uses which devices."""
+    """A registry and a follower on one clock. `pods` are the users of each device."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -71,7 +71,7 @@ class Node:
 
         await until(read, lambda found: found == expected)
 
-    async def until_told(self, times: int) -> None:
+    async def until_notified(self, times: int) -> None:
         async def read() -> int:
             return len(self.told)
 
@@ -100,7 +100,7 @@ async def node(root: Path) -> AsyncIterator[Node]:
 async def serving(
     node: Node, *reports: DeviceReport, services: Sequence[HealthService] = BOTH, instance: str = ""
 ) -> AsyncIterator[FakeDraDriver]:
-    """A driver that is registered."""
+    """Register a driver."""
     driver = FakeDraDriver(node.root, DRIVER, health_services=services, instance=instance, autostart=False)
     driver.health.set(reports)
     async with driver:
@@ -111,7 +111,7 @@ async def serving(
 
 @pytest.mark.spec("DN-9.2.29")
 @pytest.mark.spec("DN-8.4")
-async def test_a_change_of_health_is_seen_and_its_pods_are_told(node: Node) -> None:
+async def test_a_change_of_health_notifies_the_pods_of_the_device(node: Node) -> None:
     async with running(node.follower.run), serving(node, says("a")) as driver:
         await node.until_health(HEALTHY)
         driver.health.set([says("a", "Unhealthy")])
@@ -122,7 +122,7 @@ async def test_a_change_of_health_is_seen_and_its_pods_are_told(node: Node) -> N
 
 
 @pytest.mark.spec("DN-9.3.27")
-async def test_a_change_of_the_message_is_seen_and_told(node: Node) -> None:
+async def test_a_change_of_the_message_notifies_the_pods_of_the_device(node: Node) -> None:
     async with running(node.follower.run), serving(node, says("a")) as driver:
         for status, message in (("Unhealthy", "hot"), ("Unhealthy", "hotter"), ("Healthy", "")):
             driver.health.set([says("a", status, message=message)])
@@ -131,7 +131,7 @@ async def test_a_change_of_the_message_is_seen_and_told(node: Node) -> None:
 
 
 @pytest.mark.spec("DN-10.H15")
-async def test_a_change_of_a_device_that_nobody_uses_is_seen_and_nobody_is_told(node: Node) -> None:
+async def test_a_change_of_an_unused_device_is_recorded_without_a_notification(node: Node) -> None:
     async with running(node.follower.run), serving(node, says("b")) as driver:
         await node.until_health(HEALTHY, of=B)
         driver.health.set([says("b", "Unhealthy")])
@@ -140,7 +140,7 @@ async def test_a_change_of_a_device_that_nobody_uses_is_seen_and_nobody_is_told(
 
 
 @pytest.mark.spec("DN-10.H16")
-async def test_a_repeated_report_is_told_to_nobody(node: Node) -> None:
+async def test_a_repeated_report_does_not_notify(node: Node) -> None:
     async with running(node.follower.run), serving(node, says("a")) as driver:
         await node.until_health(HEALTHY)
         driver.health.set([says("a")])
@@ -151,7 +151,7 @@ async def test_a_repeated_report_is_told_to_nobody(node: Node) -> None:
 
 @pytest.mark.spec("DN-10.H17")
 @pytest.mark.spec("DN-9.2.33")
-async def test_all_pods_of_the_devices_are_told_at_once(node: Node) -> None:
+async def test_all_pods_of_the_devices_are_notified_together(node: Node) -> None:
     node.pods = {"pod-1": (A,), "pod-2": (A,), "pod-3": (B,), "pod-4": ()}
     async with running(node.follower.run), serving(node) as driver:
         await driver.health.until_streams(1)
@@ -163,7 +163,7 @@ async def test_all_pods_of_the_devices_are_told_at_once(node: Node) -> None:
 
 @pytest.mark.spec("DN-8.1")
 @pytest.mark.spec("DN-11.06")
-async def test_a_driver_that_offers_no_health_is_not_asked_for_it(node: Node) -> None:
+async def test_a_driver_without_a_health_service_is_not_called(node: Node) -> None:
     async with running(node.follower.run), serving(node, services=()) as silent:
         async with serving(node, says("a"), instance="new") as driver:
             await node.until_health(HEALTHY)
@@ -176,7 +176,7 @@ async def test_a_driver_that_offers_no_health_is_not_asked_for_it(node: Node) ->
 @pytest.mark.parametrize(
     "offered", [[HealthService.V1], [HealthService.V1ALPHA1], [HealthService.V1ALPHA1, HealthService.V1]]
 )
-async def test_every_version_of_the_service_is_heard(node: Node, offered: list[HealthService]) -> None:
+async def test_every_version_of_the_health_service_is_supported(node: Node, offered: list[HealthService]) -> None:
     async with running(node.follower.run), serving(node, says("a"), services=offered) as driver:
         await node.until_health(HEALTHY)
         (call,) = driver.asked(WATCH)
@@ -186,7 +186,7 @@ async def test_every_version_of_the_service_is_heard(node: Node, offered: list[H
 @pytest.mark.spec("DN-8.1")
 @pytest.mark.spec("DN-10.H18")
 @pytest.mark.parametrize("code", ["", "INTERNAL", "UNAVAILABLE", "CANCELLED"])
-async def test_a_stream_that_ends_is_opened_again_after_a_while(node: Node, code: str) -> None:
+async def test_a_stream_that_ended_is_reopened_after_a_pause(node: Node, code: str) -> None:
     async with running(node.follower.run), serving(node, says("a")) as driver:
         await node.until_health(HEALTHY)
         driver.health.end(code, "on purpose")
@@ -199,16 +199,16 @@ async def test_a_stream_that_ends_is_opened_again_after_a_while(node: Node, code
 
 
 @pytest.mark.spec("DN-11.08")
-async def test_the_end_of_a_stream_is_told(node: Node) -> None:
+async def test_the_end_of_a_stream_notifies_the_pods(node: Node) -> None:
     async with running(node.follower.run), serving(node, says("a"), says("b")) as driver:
-        await node.until_told(1)
+        await node.until_notified(1)
         driver.health.end()
-        await node.until_told(2)
+        await node.until_notified(2)
         assert node.told == [{"pod-a"}] * 2
 
 
 @pytest.mark.spec("DN-11.08")
-async def test_a_time_that_passes_is_told(node: Node) -> None:
+async def test_an_expired_report_notifies_the_pods(node: Node) -> None:
     async with running(node.follower.run), serving(node, says("a", timeout=10), says("b", timeout=600)):
         await node.until_health(HEALTHY, of=B)
         await node.pass_time(9)
@@ -220,18 +220,18 @@ async def test_a_time_that_passes_is_told(node: Node) -> None:
         await node.until_written(lambda found: [each.device for each in found.get(DRIVER, ())] == ["b"])
 
 
-async def test_a_shorter_time_that_is_reported_later_is_kept_too(node: Node) -> None:
+async def test_a_shorter_timeout_that_is_reported_later_moves_the_timer(node: Node) -> None:
     async with running(node.follower.run), serving(node, says("a", timeout=600)) as driver:
-        await node.until_told(1)
+        await node.until_notified(1)
         await node.clock.sleeping(1)
         driver.health.set([says("a", timeout=5)])
-        await node.until_told(2)
+        await node.until_notified(2)
         await node.pass_time(5)
         assert node.told == [{"pod-a"}] * 3
         assert node.follower.health(A) == UNKNOWN
 
 
-async def test_a_driver_that_repeats_itself_in_time_stays_known(node: Node) -> None:
+async def test_a_report_that_is_repeated_in_time_does_not_expire(node: Node) -> None:
     async with running(node.follower.run), serving(node, says("a", timeout=10)) as driver:
         await node.until_health(HEALTHY)
         for turn in range(5):
@@ -243,7 +243,7 @@ async def test_a_driver_that_repeats_itself_in_time_stays_known(node: Node) -> N
 
 
 @pytest.mark.spec("DN-9.2.31")
-async def test_a_driver_that_stops_is_unknown_and_known_again_when_it_is_back(node: Node) -> None:
+async def test_the_health_of_a_stopped_driver_is_unknown_until_it_is_back(node: Node) -> None:
     async with running(node.follower.run), serving(node, says("a")) as driver:
         await node.until_health(HEALTHY)
         await driver.stop_service()
@@ -262,7 +262,7 @@ async def test_a_driver_that_stops_is_unknown_and_known_again_when_it_is_back(no
 
 
 @pytest.mark.spec("DN-8.3")
-async def test_a_driver_that_is_deregistered_is_unknown_and_no_longer_asked(node: Node) -> None:
+async def test_the_health_of_a_deregistered_driver_is_unknown_and_it_is_not_called(node: Node) -> None:
     async with running(node.follower.run), serving(node, says("a")) as driver:
         await node.until_health(HEALTHY)
         await node.deregister(driver)
@@ -274,7 +274,7 @@ async def test_a_driver_that_is_deregistered_is_unknown_and_no_longer_asked(node
 
 
 @pytest.mark.spec("DN-11.07")
-async def test_an_update_of_the_driver_is_seen_by_nobody(node: Node) -> None:
+async def test_an_update_of_the_driver_does_not_change_the_health(node: Node) -> None:
     async with running(node.follower.run), serving(node, says("a")) as old:
         await node.until_health(HEALTHY)
         async with serving(node, says("a"), says("b"), instance="new") as new:
@@ -289,7 +289,7 @@ async def test_an_update_of_the_driver_is_seen_by_nobody(node: Node) -> None:
 
 @pytest.mark.spec("DN-8.1")
 @pytest.mark.spec("DN-11.06")
-async def test_a_driver_without_the_service_that_it_advertises_is_asked_once_and_not_complained_of(
+async def test_a_driver_without_its_advertised_health_service_is_called_once_without_a_warning(
     node: Node, caplog: pytest.LogCaptureFixture
 ) -> None:
     driver = FakeDraDriver(node.root, DRIVER, versions=["v1.DRAPlugin", *BOTH], autostart=False)
@@ -297,10 +297,10 @@ async def test_a_driver_without_the_service_that_it_advertises_is_asked_once_and
         await driver.start_service()
         with caplog.at_level(logging.INFO):
             await node.register(driver)
-            await until(said(caplog, "health is advertised and not offered"))
+            await until(said(caplog, "health service is advertised but not implemented"))
         await node.clock.advance(60)
         assert warnings(caplog) == []
-        assert caplog.messages.count("health is advertised and not offered") == 1
+        assert caplog.messages.count("health service is advertised but not implemented") == 1
     assert not (node.root / "dra_health_state").exists()
 
 
@@ -316,28 +316,28 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.spec("DN-11.06")
-async def test_a_failure_that_is_repeated_is_told_once(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_repeated_failure_is_logged_as_a_warning_once(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "devlet.node.claims")
     async with running(node.follower.run), serving(node) as driver:
         await driver.health.until_streams(1)
         driver.fail(WATCH, "INTERNAL", "out of order")
         driver.health.end("INTERNAL", "out of order")
         for turn in range(1, 5):
-            await until(said(caplog, "health of devices not heard", turn))
+            await until(said(caplog, "health stream ended", turn))
             await node.pass_time(5)
-        await until(said(caplog, "health of devices not heard", 5))
-        assert warnings(caplog) == ["health of devices not heard"]
+        await until(said(caplog, "health stream ended", 5))
+        assert warnings(caplog) == ["health stream ended"]
         driver.recover(WATCH)
         await node.pass_time(5)
         await driver.health.until_streams(1)
         await node.clock.advance(60)
         driver.health.end("INTERNAL", "out of order")
-        await until(said(caplog, "health of devices not heard", 6))
+        await until(said(caplog, "health stream ended", 6))
         assert len(warnings(caplog)) == 2
 
 
 @pytest.mark.spec("DN-10.H05")
-async def test_what_was_known_is_known_after_a_restart_for_as_long_as_it_holds(node: Node) -> None:
+async def test_health_is_valid_after_a_restart_until_its_timeout(node: Node) -> None:
     async with serving(node, says("a", "Unhealthy", message="hot")) as driver:
         async with running(node.follower.run):
             await node.until_health(Health("Unhealthy", "hot"))
@@ -355,7 +355,7 @@ async def test_what_was_known_is_known_after_a_restart_for_as_long_as_it_holds(n
         assert node.told == [{"pod-a"}]
 
 
-async def test_the_file_has_what_changed_while_it_runs(node: Node) -> None:
+async def test_changes_are_saved_while_the_follower_runs(node: Node) -> None:
     started = node.clock.now()
     async with running(node.follower.run), serving(node, says("a")) as driver:
         expected = DeviceHealth("pool", "a", "Healthy", started, 30.0)
@@ -371,7 +371,7 @@ async def test_the_file_has_what_changed_while_it_runs(node: Node) -> None:
     assert started + timedelta(seconds=1) == node.clock.now()
 
 
-async def test_a_damaged_file_does_not_stop_it(node: Node) -> None:
+async def test_a_damaged_file_does_not_stop_the_follower(node: Node) -> None:
     (node.root / "dra_health_state").write_bytes(b"{")
     async with running(node.follower.run), serving(node, says("a")):
         await node.until_health(HEALTHY)
@@ -380,7 +380,7 @@ async def test_a_damaged_file_does_not_stop_it(node: Node) -> None:
 
 @pytest.mark.spec("DN-9.2.30")
 @pytest.mark.spec("DN-9.2.32")
-async def test_health_and_calls_share_one_connection_also_after_a_reconnect(node: Node) -> None:
+async def test_health_and_calls_share_one_connection_even_after_a_reconnect(node: Node) -> None:
     claim = ClaimRef("default", ClaimName("c"), ClaimUID("u"))
     async with running(node.follower.run), serving(node, says("a")) as driver:
         await node.until_health(HEALTHY)
@@ -398,7 +398,7 @@ async def test_health_and_calls_share_one_connection_also_after_a_reconnect(node
         assert driver.connections == 2
 
 
-async def test_drivers_that_are_there_before_it_starts_are_followed(node: Node) -> None:
+async def test_drivers_that_registered_before_the_start_are_followed(node: Node) -> None:
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(serving(node, says("a")))
         await stack.enter_async_context(serving(node, says("b"), instance="new"))

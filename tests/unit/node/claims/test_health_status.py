@@ -37,7 +37,7 @@ def ids(*claims: ContainerClaim) -> dict[str, list[str]]:
 
 
 @pytest.mark.spec("DN-10.H11")
-def test_the_first_cdi_device_is_the_id_and_without_one_driver_pool_and_device_are() -> None:
+def test_the_id_is_the_first_cdi_device_or_else_driver_pool_and_device() -> None:
     devices = part(device("a", cdi=("example.com/gpu=a", "example.com/all=1")), device("b"))
     assert ids(claim(devices)) == {"claim:gpu": ["example.com/gpu=a", "gpu.example.com/pool/b"]}
 
@@ -55,7 +55,7 @@ def test_a_message_is_left_out_if_it_is_empty_or_not_wanted(message: str, messag
 
 @pytest.mark.spec("DN-10.H13")
 @pytest.mark.parametrize("object", ["gpu", "another-name", "pod-gpu-x7k2p"])
-def test_a_claim_stands_under_its_name_in_the_pod_whatever_it_is_called_itself(object: str) -> None:
+def test_a_claim_is_listed_under_its_name_in_the_pod(object: str) -> None:
     assert list(ids(claim(part(device("a")), name="gpu", object=object))) == ["claim:gpu"]
 
 
@@ -86,7 +86,7 @@ def test_a_request_has_its_own_devices() -> None:
 
 @pytest.mark.spec("DN-8.5")
 @pytest.mark.spec("DN-11.17")
-def test_each_id_comes_once_under_a_name_in_the_order_in_which_it_is_prepared() -> None:
+def test_each_id_is_listed_once_under_a_name_in_the_order_of_preparation() -> None:
     gpu = device("a", cdi=("example.com/gpu=a",))
     both = claim(part(device("z"), gpu, gpu), part(device("b"), driver=NIC))
     one = claim(part(gpu), request="main")
@@ -97,13 +97,13 @@ def test_each_id_comes_once_under_a_name_in_the_order_in_which_it_is_prepared() 
 
 
 @pytest.mark.spec("DN-8.5")
-def test_what_has_no_devices_has_no_entry() -> None:
+def test_a_claim_without_devices_has_no_entry() -> None:
     assert found(claim(part()), claim(DriverPart(GPU, None), name="nic")) == ()
     assert found() == ()
 
 
 @pytest.mark.spec("DN-11.18")
-def test_devices_behind_an_extended_resource_stand_under_its_name() -> None:
+def test_devices_of_an_extended_resource_are_listed_under_its_name() -> None:
     first = claim(part(device("a", "container-0-request-0")), name="", request="container-0-request-0")
     second = claim(part(device("b", "container-0-request-1")), name="", request="container-0-request-1")
     shown = found(first, second, container_0_request_0="example.com/gpu", container_0_request_1="example.com/nic")
@@ -115,7 +115,7 @@ def test_devices_behind_an_extended_resource_stand_under_its_name() -> None:
 
 
 @pytest.mark.spec("DN-11.18")
-def test_a_pod_says_which_request_is_for_which_resource_of_a_container() -> None:
+def test_the_pod_status_maps_requests_to_the_resources_of_a_container() -> None:
     mappings = tuple(
         ExtendedResourceMapping(container_name=container, resource_name=resource, request_name=request)
         for container, resource, request in (
@@ -135,6 +135,6 @@ def test_a_pod_says_which_request_is_for_which_resource_of_a_container() -> None
 
 
 @pytest.mark.spec("DN-11.17")
-def test_devices_that_begin_with_the_same_cdi_device_are_told_apart() -> None:
+def test_devices_with_the_same_first_cdi_device_have_different_ids() -> None:
     devices = part(device("a", cdi=("example.com/gpu=common", "x/y=a")), device("b", cdi=("example.com/gpu=common",)))
     assert ids(claim(devices)) == {"claim:gpu": ["example.com/gpu=common", "gpu.example.com/pool/b"]}

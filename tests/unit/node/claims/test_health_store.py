@@ -25,7 +25,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-async def test_what_is_written_is_read_by_the_next_one(store: HealthStore, tmp_path: Path) -> None:
+async def test_written_health_is_read_after_a_restart(store: HealthStore, tmp_path: Path) -> None:
     assert await store.read() == {}
     await store.write(CONTENT)
     assert await HealthStore(tmp_path).read() == CONTENT
@@ -33,14 +33,14 @@ async def test_what_is_written_is_read_by_the_next_one(store: HealthStore, tmp_p
     assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
 
 
-async def test_a_directory_that_was_removed_is_not_made_again_by_a_write(tmp_path: Path) -> None:
+async def test_a_write_does_not_recreate_a_removed_directory(tmp_path: Path) -> None:
     store = HealthStore(tmp_path / "removed")
     assert await store.read() == {}
     await store.write(CONTENT)
     assert os.listdir(tmp_path) == []
 
 
-async def test_what_is_there_already_is_not_written(store: HealthStore, tmp_path: Path) -> None:
+async def test_unchanged_health_is_not_written(store: HealthStore, tmp_path: Path) -> None:
     await store.read()
     await store.write({})
     assert os.listdir(tmp_path) == []  # a node without such drivers has no file
@@ -54,7 +54,7 @@ async def test_what_is_there_already_is_not_written(store: HealthStore, tmp_path
 
 @pytest.mark.spec("DN-4.12")
 @pytest.mark.parametrize("content", [b"", b"{", b'{"d":{"Devices":[]}}'])
-async def test_a_damaged_file_is_warned_of_and_replaced(
+async def test_a_damaged_file_is_logged_and_replaced(
     store: HealthStore, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.path.write_bytes(content)
@@ -64,13 +64,13 @@ async def test_a_damaged_file_is_warned_of_and_replaced(
     assert store.path.read_bytes() == b"{}"
 
 
-async def test_what_is_no_file_is_warned_of(store: HealthStore, caplog: pytest.LogCaptureFixture) -> None:
+async def test_something_that_is_not_a_file_is_logged(store: HealthStore, caplog: pytest.LogCaptureFixture) -> None:
     store.path.mkdir()
     assert await store.read() == {}
     assert warnings(caplog) == ["health of devices not read"]
 
 
-async def test_a_failed_write_is_told_once_and_again_after_one_that_succeeded(
+async def test_a_failed_write_is_a_warning_once_until_a_write_succeeds(
     store: HealthStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     await store.read()
@@ -87,7 +87,7 @@ async def test_a_failed_write_is_told_once_and_again_after_one_that_succeeded(
     assert len(warnings(caplog)) == 2
 
 
-async def test_what_a_killed_writer_left_is_cleared_away(store: HealthStore, tmp_path: Path) -> None:
+async def test_unfinished_writes_are_removed(store: HealthStore, tmp_path: Path) -> None:
     for name in (".dra_health_state.x1.tmp", ".dra_manager_state.x2.tmp"):
         (tmp_path / name).touch()
     await store.read()

@@ -33,7 +33,7 @@ POD = PodUID("pod-1")
 
 
 class File(CheckpointFile):
-    """Counts writes, and fails when told to."""
+    """Counts writes, and fails on request."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -48,7 +48,7 @@ class File(CheckpointFile):
 
 
 class Bench:
-    """All that a claim manager needs, and what it said."""
+    """What a claim manager needs, and what it reported."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -132,7 +132,7 @@ async def test_a_full_disk_is_an_error_at_the_start(bench: Bench) -> None:
 
 
 @pytest.mark.spec("DN-3.3")
-async def test_a_claim_is_prepared_and_written_down_before_and_after(bench: Bench) -> None:
+async def test_a_claim_is_saved_before_and_after_it_is_prepared(bench: Bench) -> None:
     seen: list[ClaimEntry] = []
     bench.gpu.block()
     async with bench.manager() as manager, anyio.create_task_group() as tasks:
@@ -147,7 +147,7 @@ async def test_a_claim_is_prepared_and_written_down_before_and_after(bench: Benc
 
 
 @pytest.mark.spec("DN-10.M09")
-async def test_what_is_prepared_is_not_asked_for_again_and_costs_no_write(bench: Bench) -> None:
+async def test_a_prepared_claim_causes_no_call_and_no_write(bench: Bench) -> None:
     async with bench.manager() as manager:
         await manager.prepare(pod())
         before = bench.file.writes
@@ -156,7 +156,7 @@ async def test_what_is_prepared_is_not_asked_for_again_and_costs_no_write(bench:
 
 
 @pytest.mark.spec("DN-11.14")
-async def test_a_pod_without_claims_costs_no_write_and_is_observed(bench: Bench) -> None:
+async def test_a_pod_without_claims_causes_no_write_and_is_observed(bench: Bench) -> None:
     async with bench.manager() as manager:
         before = bench.file.writes
         await manager.prepare(pod(claims={}))
@@ -250,7 +250,7 @@ async def test_claims_go_to_each_driver_in_one_call_and_to_all_drivers_at_once(b
 
 
 @pytest.mark.spec("DN-11.12")
-async def test_what_went_well_is_kept_and_only_the_rest_is_asked_for_again(bench: Bench) -> None:
+async def test_what_succeeded_is_kept_and_only_the_rest_is_retried(bench: Bench) -> None:
     bench.claims = Claims(claim("a", drivers=(GPU, NIC)), claim("b"))
     bench.gpu.problems["b"] = "too hot"
     bench.nic.error = PluginUnavailable(NIC, "gone")
@@ -271,7 +271,7 @@ async def test_what_went_well_is_kept_and_only_the_rest_is_asked_for_again(bench
 
 
 @pytest.mark.spec("DN-10.M11")
-async def test_a_second_try_replaces_the_devices_of_the_first(bench: Bench) -> None:
+async def test_a_second_attempt_replaces_the_devices_of_the_first(bench: Bench) -> None:
     bench.claims.put(claim(drivers=(GPU, NIC)))
     bench.nic.problems["claim"] = "no"
     async with bench.manager() as manager:
@@ -283,7 +283,7 @@ async def test_a_second_try_replaces_the_devices_of_the_first(bench: Bench) -> N
 
 @pytest.mark.spec("DN-10.M13")
 @pytest.mark.spec("DN-9.3.07")
-async def test_an_old_claim_of_the_same_name_stands_in_the_way(bench: Bench) -> None:
+async def test_an_old_claim_of_the_same_name_blocks_a_new_one(bench: Bench) -> None:
     async with bench.manager() as manager:
         await manager.prepare(pod())
         bench.claims.put(claim(uid="new", pods=("pod-2",)))
@@ -295,19 +295,19 @@ async def test_an_old_claim_of_the_same_name_stands_in_the_way(bench: Bench) -> 
     assert bench.on_disk()["claim"].uid == "new"
 
 
-async def test_a_claim_that_got_other_devices_while_it_is_used_is_refused(bench: Bench) -> None:
+async def test_a_claim_that_was_reallocated_while_in_use_is_refused(bench: Bench) -> None:
     async with bench.manager() as manager:
         await manager.prepare(pod())
         bench.claims.put(claim(devices="other", pods=("pod-2",)))
-        assert "got other devices while it is prepared" in await refused(manager, pod("pod-2"))
+        assert "was reallocated while still prepared" in await refused(manager, pod("pod-2"))
         bench.claims.put(claim(drivers=(NIC,), pods=("pod-2",)))
         assert "for pods pod-1" in await refused(manager, pod("pod-2"))
 
 
-@pytest.mark.parametrize("then", [claim(uid="new"), claim(drivers=(NIC,))], ids=["made anew", "given other devices"])
-async def test_what_an_earlier_try_of_a_pod_has_left_of_its_claim_does_not_stand_in_its_way(
-    bench: Bench, then: ResourceClaim
-) -> None:
+@pytest.mark.parametrize(
+    "then", [claim(uid="new"), claim(drivers=(NIC,))], ids=["created again", "given other devices"]
+)
+async def test_an_earlier_attempt_of_a_pod_does_not_block_the_next_one(bench: Bench, then: ResourceClaim) -> None:
     bench.gpu.problems["claim"] = "no"
     async with bench.manager() as manager:
         await refused(manager, pod())
@@ -321,17 +321,17 @@ async def test_what_an_earlier_try_of_a_pod_has_left_of_its_claim_does_not_stand
     assert ("unprepare", ("claim",)) in bench.gpu.calls and bench.on_disk()["claim"].uid == then.uid
 
 
-# One device, one holder
+# A device belongs to one claim
 
 
 def two_claims(bench: Bench, **more: Any) -> tuple[Any, Any]:
-    """Pods with a claim each, both of which were allocated one device."""
+    """Return two pods with a claim each. Both claims are allocated the same device."""
     bench.claims.put(claim("a", device="d", pods=("pod-1",), **more))
     bench.claims.put(claim("b", device="d", pods=("pod-2",), **more))
     return pod(claims={"gpu": "a"}), pod("pod-2", claims={"gpu": "b"})
 
 
-async def test_a_device_that_another_claim_holds_is_not_prepared_until_that_is_unprepared(bench: Bench) -> None:
+async def test_a_device_is_not_prepared_until_the_other_claim_that_has_it_is_unprepared(bench: Bench) -> None:
     first, second = two_claims(bench)
     async with bench.manager() as manager:
         await manager.prepare(first)
@@ -348,7 +348,7 @@ async def test_a_device_that_another_claim_holds_is_not_prepared_until_that_is_u
     assert bench.on_disk().keys() == {"b"}
 
 
-async def test_a_device_whose_pod_is_gone_names_the_command_that_forces_it(bench: Bench) -> None:
+async def test_the_error_for_a_device_of_a_deleted_pod_names_the_release_command(bench: Bench) -> None:
     first, second = two_claims(bench)
     async with bench.manager() as manager:
         await manager.prepare(first)
@@ -362,7 +362,7 @@ async def test_a_device_whose_pod_is_gone_names_the_command_that_forces_it(bench
         await manager.prepare(second)
 
 
-async def test_a_device_is_held_while_it_is_being_prepared_and_after_that_failed(bench: Bench) -> None:
+async def test_a_device_belongs_to_a_claim_while_it_is_prepared_and_after_a_failure(bench: Bench) -> None:
     first, second = two_claims(bench)
     bench.gpu.block()
     bench.gpu.problems["a"] = "no"
@@ -376,7 +376,7 @@ async def test_a_device_is_held_while_it_is_being_prepared_and_after_that_failed
 
 
 @pytest.mark.parametrize("answered", [True, False])
-async def test_who_holds_a_device_is_known_after_a_restart(bench: Bench, answered: bool) -> None:
+async def test_the_claim_of_a_device_is_known_after_a_restart(bench: Bench, answered: bool) -> None:
     first, second = two_claims(bench)
     bench.claims.put(claim("other", pods=("pod-3",)))
     if not answered:
@@ -392,7 +392,7 @@ async def test_who_holds_a_device_is_known_after_a_restart(bench: Bench, answere
         await manager.prepare(second)
 
 
-async def test_a_claim_that_is_gone_and_was_not_answered_may_hold_every_device_of_its_driver(bench: Bench) -> None:
+async def test_a_deleted_claim_without_an_answer_may_have_any_device_of_its_driver(bench: Bench) -> None:
     first, _ = two_claims(bench)
     bench.claims.put(claim("other", pods=("pod-3",)))
     bench.gpu.error = PluginUnavailable(GPU, "gone")
@@ -406,7 +406,7 @@ async def test_a_claim_that_is_gone_and_was_not_answered_may_hold_every_device_o
         await manager.prepare(pod("pod-3", claims={"gpu": "other"}))
 
 
-async def test_claims_of_one_pod_that_were_not_answered_before_a_restart_do_not_block_each_other(bench: Bench) -> None:
+async def test_unanswered_claims_of_one_pod_do_not_block_each_other_after_a_restart(bench: Bench) -> None:
     for name in ("a", "b"):
         bench.claims.put(claim(name, device=f"device-{name}"))
         bench.gpu.answers[name] = (device(f"device-{name}", f"{GPU}/c={name}"),)
@@ -421,9 +421,7 @@ async def test_claims_of_one_pod_that_were_not_answered_before_a_restart_do_not_
 
 
 @pytest.mark.parametrize("restarted", [True, False])
-async def test_admin_access_is_prepared_beside_the_holder_and_does_not_keep_it_waiting(
-    bench: Bench, restarted: bool
-) -> None:
+async def test_admin_access_does_not_wait_for_other_claims_nor_delay_them(bench: Bench, restarted: bool) -> None:
     two_claims(bench)
     bench.claims.put(claim("admin", device="d", admin=True))
     bench.gpu.answers["admin"] = (device("d", f"{GPU}/c=admin"),)
@@ -436,7 +434,7 @@ async def test_admin_access_is_prepared_beside_the_holder_and_does_not_keep_it_w
     assert bench.on_disk().keys() == {"admin", "b"}
 
 
-async def test_a_driver_that_unprepared_its_part_frees_its_devices_alone(bench: Bench) -> None:
+async def test_a_driver_that_unprepared_its_part_frees_only_its_own_devices(bench: Bench) -> None:
     first, second = two_claims(bench)
     bench.claims.put(claim("a", device="d", drivers=(GPU, NIC)))
     async with bench.manager() as manager:
@@ -448,12 +446,12 @@ async def test_a_driver_that_unprepared_its_part_frees_its_devices_alone(bench: 
         await manager.prepare(second)
 
 
-async def test_a_claim_that_was_reallocated_while_devlet_was_down_is_refused_to_others(bench: Bench) -> None:
+async def test_a_claim_that_was_reallocated_while_devlet_was_down_is_refused(bench: Bench) -> None:
     async with bench.manager() as manager:
         await manager.prepare(pod())
     bench.claims.put(claim(devices="other", pods=("pod-2",)))
     async with bench.manager() as manager:
-        assert "got other devices while it is prepared" in await refused(manager, pod("pod-2"))
+        assert "was reallocated while still prepared" in await refused(manager, pod("pod-2"))
 
 
 @pytest.mark.parametrize(
@@ -466,7 +464,7 @@ async def test_a_claim_that_was_reallocated_while_devlet_was_down_is_refused_to_
         ),
     ],
 )
-async def test_an_answer_with_what_another_claim_has_is_refused_with_the_name_of_the_driver(
+async def test_an_answer_with_a_device_of_another_claim_is_refused(
     bench: Bench, answer: PreparedDevice, text: str
 ) -> None:
     bench.claims = Claims(claim("a"), claim("b", pods=("pod-2",)))
@@ -478,7 +476,7 @@ async def test_an_answer_with_what_another_claim_has_is_refused_with_the_name_of
 
 
 @pytest.mark.spec("DN-10.M14")
-async def test_a_share_is_kept(bench: Bench) -> None:
+async def test_the_share_of_a_device_is_saved(bench: Bench) -> None:
     bench.claims.put(claim(share="s"))
     bench.gpu.answers["claim"] = (device("dev-claim", share="s"),)
     async with bench.manager() as manager:
@@ -487,7 +485,7 @@ async def test_a_share_is_kept(bench: Bench) -> None:
 
 
 @pytest.mark.spec("DN-11.20")
-async def test_an_answer_that_makes_no_sense_fails_its_claim_alone(bench: Bench) -> None:
+async def test_an_invalid_answer_fails_only_its_own_claim(bench: Bench) -> None:
     bench.claims = Claims(claim("a"), claim("b"))
     bench.gpu.answers["a"] = (device("d", "nonsense"),)
     async with bench.manager() as manager:
@@ -498,7 +496,7 @@ async def test_an_answer_that_makes_no_sense_fails_its_claim_alone(bench: Bench)
 
 @pytest.mark.spec("DN-10.M12")
 @pytest.mark.spec("DN-3.6")
-async def test_the_claim_of_extended_resources_is_prepared_read_and_unprepared(bench: Bench) -> None:
+async def test_the_claim_of_extended_resources_is_prepared_and_unprepared(bench: Bench) -> None:
     mapping = {"containerName": "main", "resourceName": "gpu.example.com/gpu", "requestName": "req"}
     status = {"extendedResourceClaimStatus": {"resourceClaimName": "claim", "requestMappings": [mapping]}}
     one = pod(claims={}, status=status, resources={"requests": {"gpu.example.com/gpu": "1"}})
@@ -510,7 +508,7 @@ async def test_the_claim_of_extended_resources_is_prepared_read_and_unprepared(b
     assert bench.gpu.calls == [("prepare", ("claim",)), ("unprepare", ("claim",))]
 
 
-async def test_a_driver_of_an_old_api_hears_again_what_it_answered(bench: Bench) -> None:
+async def test_a_legacy_driver_is_called_with_its_own_answer(bench: Bench) -> None:
     bench.gpu.service = Service.V1ALPHA1
     async with bench.manager() as manager:
         await manager.prepare(pod())
@@ -518,7 +516,7 @@ async def test_a_driver_of_an_old_api_hears_again_what_it_answered(bench: Bench)
     assert [each.cdi_devices for each in bench.gpu.references] == [(), (f"{GPU}/c=uid-claim",)]
 
 
-async def test_what_a_pod_waits_for_is_told_since_when_and_watched(bench: Bench) -> None:
+async def test_what_a_pod_waits_for_is_shown_and_watched(bench: Bench) -> None:
     bench.claims.put(claim(allocated=False))
     async with bench.manager() as manager:
         await refused(manager, pod())
@@ -546,7 +544,7 @@ async def test_a_claim_is_unprepared_and_forgotten_when_its_last_pod_ends(bench:
 
 @pytest.mark.spec("DN-10.M17")
 @pytest.mark.spec("DN-9.3.20")
-async def test_a_claim_that_others_use_is_not_unprepared(bench: Bench) -> None:
+async def test_a_claim_that_other_pods_use_is_not_unprepared(bench: Bench) -> None:
     bench.claims.put(claim(pods=("pod-1", "pod-2")))
     async with bench.manager() as manager:
         await manager.prepare(pod("pod-1"))
@@ -568,7 +566,7 @@ async def test_a_pod_that_was_refused_never_unprepares_the_claim_of_another(benc
 
 
 @pytest.mark.spec("DN-11.01")
-async def test_a_second_try_to_unprepare_never_takes_a_shared_claim_from_others(bench: Bench) -> None:
+async def test_a_second_attempt_to_unprepare_never_affects_a_shared_claim(bench: Bench) -> None:
     bench.claims = Claims(claim("shared", pods=("pod-1", "pod-2")), claim("own", drivers=(NIC,)))
     async with bench.manager() as manager:
         await manager.prepare(pod("pod-1", {"a": "shared", "b": "own"}))
@@ -597,8 +595,8 @@ async def test_without_its_driver_a_claim_cannot_be_unprepared(bench: Bench) -> 
 
 @pytest.mark.spec("DN-11.02")
 @pytest.mark.parametrize("how", ["the call", "the claim"])
-async def test_after_an_unprepare_that_failed_the_next_pod_has_the_claim_prepared_again(bench: Bench, how: str) -> None:
-    """Nobody knows whether it was done: the answer may have been lost on its way."""
+async def test_after_a_failed_unprepare_the_next_pod_has_the_claim_prepared_again(bench: Bench, how: str) -> None:
+    """It is not known whether it was done: the answer may have been lost."""
     bench.claims.put(claim(pods=("pod-1", "pod-2")))
     async with bench.manager() as manager:
         await manager.prepare(pod())
@@ -615,7 +613,7 @@ async def test_after_an_unprepare_that_failed_the_next_pod_has_the_claim_prepare
     assert [verb for verb, _ in bench.gpu.calls] == ["prepare", "unprepare", "prepare"]
 
 
-async def test_a_driver_that_has_unprepared_is_not_asked_again(bench: Bench) -> None:
+async def test_a_driver_that_has_unprepared_is_not_called_again(bench: Bench) -> None:
     bench.claims.put(claim(drivers=(GPU, NIC)))
     async with bench.manager() as manager:
         await manager.prepare(pod())
@@ -628,7 +626,7 @@ async def test_a_driver_that_has_unprepared_is_not_asked_again(bench: Bench) -> 
     assert bench.gpu.calls.count(("unprepare", ("claim",))) == 1
 
 
-async def test_a_driver_that_was_asked_to_unprepare_is_asked_again_before_another_pod_starts(bench: Bench) -> None:
+async def test_a_driver_that_was_asked_to_unprepare_prepares_again_before_another_pod_starts(bench: Bench) -> None:
     bench.claims.put(claim(pods=("pod-1", "pod-2")))
     async with bench.manager() as manager:
         await manager.prepare(pod())
@@ -636,13 +634,13 @@ async def test_a_driver_that_was_asked_to_unprepare_is_asked_again_before_anothe
         with pytest.raises(NotPrepared, match="gone in the middle"):
             await manager.unprepare(POD)
         bench.gpu.error = None
-        bench.gpu.prepared.clear()  # it did what it was asked, and nobody heard of it
+        bench.gpu.prepared.clear()  # it did what it was asked, but its answer was lost
         await manager.prepare(pod("pod-2"))
         assert bench.gpu.prepared == {"uid-claim"}
 
 
 @pytest.mark.spec("DN-11.02")
-async def test_a_claim_that_is_being_unprepared_is_prepared_anew_for_the_next_pod(bench: Bench) -> None:
+async def test_a_claim_that_is_being_unprepared_is_prepared_again_for_the_next_pod(bench: Bench) -> None:
     bench.claims.put(claim(pods=("pod-1", "pod-2")))
     async with bench.manager() as manager, anyio.create_task_group() as tasks:
         await manager.prepare(pod())
@@ -658,7 +656,7 @@ async def test_a_claim_that_is_being_unprepared_is_prepared_anew_for_the_next_po
     assert bench.gpu.prepared == {"uid-claim"} and bench.on_disk()["claim"].pods == frozenset({"pod-2"})
 
 
-async def test_a_claim_is_free_for_others_before_the_slowest_driver_of_the_pod_has_answered(bench: Bench) -> None:
+async def test_a_claim_is_unlocked_before_the_slowest_driver_of_the_pod_has_answered(bench: Bench) -> None:
     bench.claims = Claims(claim("a", pods=("pod-1", "pod-2")), claim("b", drivers=(NIC,)))
     bench.nic.block()
     async with bench.manager() as manager, anyio.create_task_group() as tasks:
@@ -670,7 +668,7 @@ async def test_a_claim_is_free_for_others_before_the_slowest_driver_of_the_pod_h
     assert bench.gpu.calls == [("prepare", ("a",))]
 
 
-async def test_two_pods_that_come_at_once_have_their_claim_prepared_once(bench: Bench) -> None:
+async def test_two_pods_at_the_same_time_have_their_claim_prepared_once(bench: Bench) -> None:
     uids = [f"pod-{i}" for i in range(5)]
     bench.claims.put(claim(pods=uids))
     async with bench.manager() as manager, anyio.create_task_group() as tasks:
@@ -680,7 +678,7 @@ async def test_two_pods_that_come_at_once_have_their_claim_prepared_once(bench: 
 
 
 @pytest.mark.spec("DN-10.M23")
-async def test_many_pods_are_prepared_and_unprepared_at_once_with_few_writes(bench: Bench) -> None:
+async def test_many_pods_at_the_same_time_cause_few_writes(bench: Bench) -> None:
     uids = [f"pod-{i}" for i in range(64)]
     bench.claims = Claims(*[claim(f"c-{uid}", pods=(uid,)) for uid in uids])
     async with bench.manager() as manager:
@@ -698,7 +696,7 @@ async def test_many_pods_are_prepared_and_unprepared_at_once_with_few_writes(ben
 # Interruptions
 
 
-async def test_a_call_to_a_driver_is_seen_through_when_its_pod_is_deleted(bench: Bench) -> None:
+async def test_a_call_to_a_driver_is_completed_when_its_pod_is_deleted(bench: Bench) -> None:
     bench.gpu.block()
     async with bench.manager() as manager, anyio.create_task_group() as tasks:
         scope = anyio.CancelScope()
@@ -731,7 +729,7 @@ async def test_a_pod_that_is_deleted_while_it_waits_for_a_claim_leaves_no_trace(
 
 
 @pytest.mark.parametrize("fails", ["before the call", "after the call"])
-async def test_a_full_disk_is_told_and_what_was_not_written_down_is_not_done(bench: Bench, fails: str) -> None:
+async def test_a_full_disk_is_an_error_and_what_was_not_saved_is_not_done(bench: Bench, fails: str) -> None:
     bench.gpu.block()
     problems: list[Unavailable] = []
 
@@ -759,7 +757,7 @@ async def test_a_full_disk_is_told_and_what_was_not_written_down_is_not_done(ben
 
 
 @pytest.mark.spec("DN-3.3")
-async def test_a_pod_does_not_start_before_the_file_has_what_its_drivers_answered(bench: Bench) -> None:
+async def test_a_pod_does_not_start_before_the_answers_of_its_drivers_are_saved(bench: Bench) -> None:
     bench.gpu.block()
     async with bench.manager() as manager:
         with pytest.raises(ExceptionGroup) as caught:
@@ -778,7 +776,7 @@ async def test_a_pod_does_not_start_before_the_file_has_what_its_drivers_answere
 
 
 @pytest.mark.spec("DN-3.3")
-async def test_nor_does_a_pod_whose_claim_was_prepared_by_another_that_still_waits(bench: Bench) -> None:
+async def test_a_pod_does_not_start_before_answers_that_another_pod_got_are_saved(bench: Bench) -> None:
     bench.claims = Claims(claim("a", pods=("pod-1", "pod-2")), claim("b", drivers=(NIC,)))
     first, second = pod("pod-1", {"a": "a", "b": "b"}), pod("pod-2", {"a": "a"})
     bench.gpu.problems["a"] = "no"
@@ -795,7 +793,7 @@ async def test_nor_does_a_pod_whose_claim_was_prepared_by_another_that_still_wai
 
 
 @pytest.mark.spec("DN-3.3")
-async def test_a_driver_that_a_claim_got_later_is_written_down_before_it_is_called(bench: Bench) -> None:
+async def test_a_driver_that_is_added_to_a_claim_is_saved_before_it_is_called(bench: Bench) -> None:
     bench.gpu.problems["claim"] = "no"
     async with bench.manager() as manager:
         await refused(manager, pod())
@@ -816,7 +814,7 @@ async def test_a_driver_that_a_claim_got_later_is_written_down_before_it_is_call
 
 
 @pytest.mark.parametrize("trouble", ["another claim cannot be", "the disk is full"])
-async def test_pods_that_wait_for_a_claim_hear_that_it_was_unprepared_whatever_else_failed(
+async def test_pods_that_wait_for_a_claim_are_woken_when_it_is_unprepared_even_if_something_else_fails(
     bench: Bench, trouble: str
 ) -> None:
     bench.claims = Claims(claim("a"), claim("b", drivers=(NIC,)), claim("c", allocated=False))
@@ -829,10 +827,10 @@ async def test_pods_that_wait_for_a_claim_hear_that_it_was_unprepared_whatever_e
         for _ in range(2):
             with pytest.raises((NotPrepared, Unavailable)):
                 await manager.unprepare(POD)
-        assert bench.woken == ["waits"], "once, and nobody else"
+        assert bench.woken == ["waits"], "once, and no other pod"
 
 
-async def test_a_pod_is_not_done_before_the_file_says_that_its_claims_are_gone(bench: Bench) -> None:
+async def test_a_pod_is_not_done_before_the_deletion_of_its_references_is_saved(bench: Bench) -> None:
     async with bench.manager() as manager:
         await manager.prepare(pod())
         bench.file.full = True
@@ -866,7 +864,7 @@ async def test_what_was_prepared_before_a_restart_is_known_after_it(bench: Bench
 
 
 @pytest.mark.spec("DN-3.9")
-async def test_after_a_restart_a_driver_is_asked_again_before_another_pod_starts(bench: Bench) -> None:
+async def test_after_a_restart_a_driver_is_called_again_before_another_pod_starts(bench: Bench) -> None:
     bench.claims.put(claim(pods=("pod-1", "pod-2")))
 
     async def then(manager: ClaimManager) -> None:
@@ -877,7 +875,7 @@ async def test_after_a_restart_a_driver_is_asked_again_before_another_pod_starts
 
 
 @pytest.mark.spec("DN-3.7")
-async def test_what_pods_that_are_gone_left_behind_is_unprepared(bench: Bench) -> None:
+async def test_claims_of_deleted_pods_are_unprepared(bench: Bench) -> None:
     async def then(manager: ClaimManager) -> None:
         await manager.reconcile([POD])
         assert manager.holds(POD)
@@ -889,7 +887,7 @@ async def test_what_pods_that_are_gone_left_behind_is_unprepared(bench: Bench) -
     assert ("UnprepareResources", False) not in bench.observed
 
 
-async def test_what_cannot_be_cleaned_up_now_is_left_for_the_next_time(bench: Bench) -> None:
+async def test_claims_that_cannot_be_cleaned_up_are_retried_later(bench: Bench) -> None:
     async def then(manager: ClaimManager) -> None:
         del bench.drivers.registered[GPU]
         await manager.reconcile([])
@@ -904,7 +902,7 @@ async def test_what_cannot_be_cleaned_up_now_is_left_for_the_next_time(bench: Be
 
 
 @pytest.mark.spec("DN-11.15")
-async def test_a_damaged_file_is_set_aside_and_what_can_be_read_of_it_is_cleaned_up(bench: Bench) -> None:
+async def test_a_damaged_file_is_set_aside_and_its_legible_claims_are_cleaned_up(bench: Bench) -> None:
     async with bench.manager() as manager:
         await manager.prepare(pod())
     path = bench.root / CHECKPOINT
@@ -930,7 +928,7 @@ async def test_a_damaged_file_is_set_aside_and_what_can_be_read_of_it_is_cleaned
         ("pool", "pond"),
     ],
 )
-async def test_what_a_damaged_file_says_of_a_pod_that_runs_is_corrected_before_anything_is_cleaned_up(
+async def test_claims_of_running_pods_in_a_damaged_file_are_corrected_before_anything_is_cleaned_up(
     bench: Bench, right: str, wrong: str
 ) -> None:
     async with bench.manager() as manager:
@@ -948,7 +946,7 @@ async def test_what_a_damaged_file_says_of_a_pod_that_runs_is_corrected_before_a
     assert bench.gpu.prepared == set() and bench.on_disk() == {}
 
 
-async def test_a_driver_that_hangs_holds_up_the_cleaning_of_its_own_claims_alone(bench: Bench) -> None:
+async def test_a_hanging_driver_delays_only_the_cleanup_of_its_own_claims(bench: Bench) -> None:
     uids = [f"old-{i}" for i in range(40)]
     bench.claims = Claims(*[claim(f"c-{uid}", pods=(uid,)) for uid in uids], claim("n", drivers=(NIC,)))
     async with bench.manager() as manager:
@@ -965,7 +963,7 @@ async def test_a_driver_that_hangs_holds_up_the_cleaning_of_its_own_claims_alone
     assert bench.gpu.prepared == set()
 
 
-async def test_who_waits_for_a_claim_that_is_busy_says_so(bench: Bench) -> None:
+async def test_a_pod_that_waits_for_a_locked_claim_says_so(bench: Bench) -> None:
     bench.claims.put(claim(pods=("pod-1", "pod-2")))
     bench.gpu.block()
     async with bench.manager() as manager, anyio.create_task_group() as tasks:
@@ -975,7 +973,7 @@ async def test_who_waits_for_a_claim_that_is_busy_says_so(bench: Bench) -> None:
         await anyio.wait_all_tasks_blocked()
         waits = [(each.pod, each.message) for each in manager.waits()]
         bench.gpu.gate.set()
-    assert waits == [("pod-2", "another pod's use of claim is being changed")] and manager.waits() == []
+    assert waits == [("pod-2", "claim: being prepared or unprepared for another pod")] and manager.waits() == []
 
 
 # Reading
@@ -983,7 +981,7 @@ async def test_who_waits_for_a_claim_that_is_busy_says_so(bench: Bench) -> None:
 
 @pytest.mark.spec("DN-10.C03")
 @pytest.mark.spec("DN-12.3")
-async def test_prepared_claims_are_counted_by_driver_and_in_all(bench: Bench) -> None:
+async def test_prepared_claims_are_counted_by_driver_and_in_total(bench: Bench) -> None:
     bench.claims = Claims(claim("a", drivers=(GPU, NIC)), claim("b"), claim("c", drivers=(NIC,)))
     bench.nic.problems["c"] = "no"
     async with bench.manager() as manager:
@@ -1000,7 +998,7 @@ async def test_the_users_of_a_device_are_known(bench: Bench) -> None:
 
 
 @pytest.mark.spec("DN-9.3.08")
-async def test_a_device_with_admin_access_is_prepared_as_any_other(bench: Bench) -> None:
+async def test_a_device_with_admin_access_is_prepared_like_any_other(bench: Bench) -> None:
     plain = claim()
     (result,) = plain.results
     devices = DeviceAllocation(results=(replace(result, admin_access=True),))

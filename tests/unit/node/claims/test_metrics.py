@@ -66,7 +66,7 @@ def test_the_bounds_grow_by_the_same_factor() -> None:
 
 @pytest.mark.spec("DN-12.3")
 @pytest.mark.spec("DN-9.2.19")
-def test_claims_in_use_are_read_when_somebody_looks() -> None:
+def test_claims_in_use_are_counted_when_metrics_are_collected() -> None:
     registry = Registry()
     claims: list[ClaimRecord] = []
     ClaimMetrics(registry).show_in_use(lambda: claims_in_use(claims))
@@ -84,7 +84,7 @@ def test_claims_in_use_are_read_when_somebody_looks() -> None:
 
 
 @pytest.mark.spec("DN-11.13")
-def test_a_claim_counts_as_long_as_a_pod_holds_it_and_its_drivers_have_prepared_it() -> None:
+def test_a_claim_counts_while_a_pod_uses_it_and_its_drivers_have_prepared_it() -> None:
     held = record("held", DriverPart(GPU, DEVICES))  # as it is after a restart: known from the checkpoint
     partial = record("partial", DriverPart(GPU, DEVICES), DriverPart(NIC, None))
     left = record("left", DriverPart(GPU, DEVICES), pods=())
@@ -93,7 +93,7 @@ def test_a_claim_counts_as_long_as_a_pod_holds_it_and_its_drivers_have_prepared_
 
 
 @pytest.mark.long
-def test_drivers_without_end_do_not_make_series_without_end() -> None:
+def test_the_number_of_series_is_limited() -> None:
     registry = Registry()
     metrics = ClaimMetrics(registry)
     for number in range(10_050):

@@ -1,47 +1,49 @@
 import pytest
 
-from devlet.node.claims.book import Book
-from devlet.node.claims.checks import Usable, check, results_of
-from devlet.node.claims.overlaps import foreign_cdi, overlaps, to_learn
+from devlet.node.claims.checks import UsableClaim, check, results_of
+from devlet.node.claims.claim_info_cache import ClaimInfoCache
+from devlet.node.claims.overlaps import cdi_overlap, overlaps, unknown_allocations
+from devlet.node.claims.pod_claims import PodClaim
 from devlet.node.claims.records import ClaimKey
-from devlet.node.claims.wanted import Wanted
 from devlet.objects.identifiers import PodUID
 from devlet.objects.types.claim import PreparedDevice, ResourceClaim
 from tests.support.claim_specimens import GPU, NIC, claim, device, key, pod
 
 
-def usable(*claims: ResourceClaim) -> dict[ClaimKey, Usable]:
-    return {key(each.name): check(each, Wanted("gpu", key(each.name), must_be_owned=False), pod()) for each in claims}
+def usable(*claims: ResourceClaim) -> dict[ClaimKey, UsableClaim]:
+    return {key(each.name): check(each, PodClaim("gpu", key(each.name), must_be_owned=False), pod()) for each in claims}
 
 
-def book(*claims: ResourceClaim, restarted: bool = False, **answers: tuple[PreparedDevice, ...] | None) -> Book:
-    """With these claims of pods that have begun to use them, and the answers of the GPU driver."""
-    found = Book()
+def cache(
+    *claims: ResourceClaim, restarted: bool = False, **answers: tuple[PreparedDevice, ...] | None
+) -> ClaimInfoCache:
+    """Return a cache with these claims, each used by a pod, and the answers of the GPU driver."""
+    found = ClaimInfoCache()
     for each in claims:
-        found.refer(key(each.name), each.uid, results_of(each), PodUID("pod"))
+        found.add_reference(key(each.name), each.uid, results_of(each), PodUID("pod"))
         found.allocate(key(each.name), results_of(each))
     for name, answer in answers.items():
         found.confirm(key(name), GPU, answer or (), ())
     if not restarted:
         return found
-    after = Book()
+    after = ClaimInfoCache()
     after.restore([entry for _, entry in found])
     return after
 
 
-def holders(found: Book, *claims: ResourceClaim) -> list[str]:
+def holders(found: ClaimInfoCache, *claims: ResourceClaim) -> list[str]:
     return [other.name for _, _, other in overlaps(usable(*claims), found)]
 
 
 def test_a_device_of_another_claim_overlaps() -> None:
-    found = book(claim("a", device="d"))
+    found = cache(claim("a", device="d"))
     assert list(overlaps(usable(claim("b", device="d")), found)) == [(key("b"), f"{GPU}/pool/d", key("a"))]
     assert not holders(found, claim("a", device="d")) and not holders(found, claim("b"))
     assert not holders(found, claim("b", device="d", drivers=(NIC,)))
 
 
-def test_claims_of_one_pod_overlap_as_others_do() -> None:
-    assert holders(book(), claim("a", device="d"), claim("b", device="d")) == ["a"]
+def test_claims_of_one_pod_can_overlap() -> None:
+    assert holders(cache(), claim("a", device="d"), claim("b", device="d")) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -56,29 +58,29 @@ def test_claims_of_one_pod_overlap_as_others_do() -> None:
     ],
 )
 def test_admin_access_and_shares_do_not_overlap(mine: dict[str, str], theirs: dict[str, str], overlap: bool) -> None:
-    found = book(claim("a", device="d", **theirs))  # type: ignore[arg-type]
+    found = cache(claim("a", device="d", **theirs))  # type: ignore[arg-type]
     assert bool(holders(found, claim("b", device="d", **mine))) is overlap  # type: ignore[arg-type]
 
 
-def test_a_claim_that_is_prepared_keeps_its_devices() -> None:
+def test_a_prepared_claim_keeps_its_devices() -> None:
     both = (claim("a", device="d"), claim("b", device="d"))
-    assert not holders(book(*both, a=(device("d"),), b=(device("d"),), restarted=True), both[1])
+    assert not holders(cache(*both, a=(device("d"),), b=(device("d"),), restarted=True), both[1])
 
 
-def test_what_is_not_known_after_a_restart_is_to_be_learned() -> None:
-    answered = book(claim("a", device="d"), a=(device("d"),), restarted=True)
-    assert to_learn(usable(claim("b", device="d")), answered) == [key("a")] and not to_learn(
+def test_allocations_that_are_unknown_after_a_restart_are_listed() -> None:
+    answered = cache(claim("a", device="d"), a=(device("d"),), restarted=True)
+    assert unknown_allocations(usable(claim("b", device="d")), answered) == [key("a")] and not unknown_allocations(
         usable(claim("b")), answered
     )
-    silent = book(claim("a", device="d"), restarted=True)
-    assert to_learn(usable(claim("b")), silent) == [key("a")] and holders(silent, claim("b")) == ["a"]
+    silent = cache(claim("a", device="d"), restarted=True)
+    assert unknown_allocations(usable(claim("b")), silent) == [key("a")] and holders(silent, claim("b")) == ["a"]
     silent.allocate(key("a"), results_of(claim("a", device="d")))
-    assert not to_learn(usable(claim("b", device="d")), silent)
+    assert not unknown_allocations(usable(claim("b", device="d")), silent)
     assert not holders(silent, claim("b")) and holders(silent, claim("b", device="d")) == ["a"]
 
 
-def test_nobody_waits_for_admin_access() -> None:
-    assert not holders(book(claim("a", device="d"), restarted=True), claim("b", device="d", admin=True))
+def test_admin_access_never_waits() -> None:
+    assert not holders(cache(claim("a", device="d"), restarted=True), claim("b", device="d", admin=True))
 
 
 A, B = device("dev-a", "v.com/c=a"), device("dev-b", "v.com/c=b")
@@ -102,9 +104,9 @@ COMMON = "v.com/c=common"
 def test_a_cdi_device_that_belongs_to_another_claim_is_found(
     theirs: PreparedDevice, mine: PreparedDevice, foreign: str
 ) -> None:
-    found = foreign_cdi(key("b"), GPU, [mine], book(claim("a"), claim("b"), a=(theirs,)))
+    found = cdi_overlap(key("b"), GPU, [mine], cache(claim("a"), claim("b"), a=(theirs,)))
     assert (foreign in found and "which belongs to ResourceClaim default/a" in found) if foreign else not found
 
 
-def test_the_cdi_devices_of_the_claim_itself_are_not_foreign() -> None:
-    assert not foreign_cdi(key("a"), GPU, [A], book(claim("a"), a=(A,)))
+def test_a_claim_does_not_overlap_with_its_own_cdi_devices() -> None:
+    assert not cdi_overlap(key("a"), GPU, [A], cache(claim("a"), a=(A,)))

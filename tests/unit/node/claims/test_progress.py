@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 ENTRY = ClaimEntry("u", "c", "default", frozenset({"b", "a"}), {GPU: (device("d"),)})
 
 
-async def test_a_state_is_told_since_it_began() -> None:
+async def test_a_state_has_the_time_at_which_it_began() -> None:
     clock = FakeClock()
     progress = Progress(clock)
     began = clock.now()
@@ -25,7 +25,7 @@ async def test_a_state_is_told_since_it_began() -> None:
     assert progress.record(key("c"), ENTRY).since == clock.now()
 
 
-async def test_without_a_note_the_entry_says_how_far_it_is() -> None:
+async def test_without_a_recorded_state_the_entry_decides() -> None:
     progress = Progress(FakeClock())
     progress.note(key("c"), ClaimState.FAILED, "x")
     progress.forget(key("c"))
@@ -35,7 +35,7 @@ async def test_without_a_note_the_entry_says_how_far_it_is() -> None:
     assert progress.record(key("c"), half).state is ClaimState.PREPARING
 
 
-async def test_a_pod_waits_since_its_first_failure() -> None:
+async def test_a_wait_begins_with_the_first_failure() -> None:
     clock = FakeClock()
     progress = Progress(clock)
     began = clock.now()

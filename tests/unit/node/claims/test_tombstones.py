@@ -14,7 +14,7 @@ DEVICE = DeviceIdentity(GPU, PoolName("pool"), DeviceName("d"))
 
 
 @pytest.mark.spec("DN-11.23")
-async def test_what_a_pod_had_is_known_for_a_while() -> None:
+async def test_the_claims_of_a_pod_are_kept_for_a_limited_time() -> None:
     clock = FakeClock()
     stones = Tombstones(clock, Settings(keep=60))
     stones.add(A, {key("c"): ENTRY})
@@ -24,14 +24,14 @@ async def test_what_a_pod_had_is_known_for_a_while() -> None:
     assert stones.get(A, key("c")) is None and stones.users([DEVICE]) == frozenset()
 
 
-async def test_what_is_unprepared_later_comes_to_what_was_unprepared_before() -> None:
+async def test_claims_that_are_unprepared_later_are_added() -> None:
     stones = Tombstones(FakeClock())
     stones.add(A, {key("c"): ENTRY})
     stones.add(A, {key("other"): ENTRY})
     assert stones.get(A, key("c")) == ENTRY and stones.get(A, key("other")) == ENTRY
 
 
-async def test_there_is_a_limit_on_pods() -> None:
+async def test_the_number_of_pods_is_limited() -> None:
     stones = Tombstones(FakeClock(), Settings(most=2))
     for name in "abc":
         stones.add(PodUID(name), {key("c"): ENTRY})

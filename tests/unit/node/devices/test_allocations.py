@@ -12,7 +12,7 @@ def allocation(pod: PodUID, *ids: str, container: str = "main", resource: Resour
     return Allocation(pod, ContainerName(container), resource, {NO_NODE: tuple(map(DeviceID, ids))}, Grant())
 
 
-def test_what_is_held_is_taken_and_what_is_removed_is_free() -> None:
+def test_allocated_devices_are_taken_until_they_are_removed() -> None:
     allocations = Allocations()
     held = allocation(A, "d1", "d2")
     allocations.add(held)
@@ -38,7 +38,7 @@ def test_a_device_never_has_two_pods() -> None:
         allocations.reserve(B, GPU, [DeviceID("d1")])
 
 
-def test_two_containers_of_a_pod_may_hold_one_device() -> None:
+def test_two_containers_of_a_pod_may_have_the_same_device() -> None:
     allocations = Allocations()
     init, main = allocation(A, "d1", container="init"), allocation(A, "d1")
     allocations.add(init)
@@ -79,7 +79,7 @@ def test_an_unknown_device_has_no_owner() -> None:
     assert Allocations().owner(GPU, DeviceID("d1")) is None
 
 
-def test_devices_that_are_taken_at_the_start_of_a_list_are_skipped_until_one_is_given_back() -> None:
+def test_taken_devices_at_the_start_of_a_list_are_skipped_until_one_is_freed() -> None:
     allocations = Allocations()
     devices = tuple(DeviceID(f"d{number}") for number in range(4))
     held = [allocation(A, "d0"), allocation(B, "d1")]

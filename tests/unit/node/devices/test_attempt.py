@@ -118,7 +118,7 @@ async def test_each_resource_is_allocated_and_others_are_ignored(node: Node) -> 
 
 @pytest.mark.spec("DP-8.24")
 @pytest.mark.spec("DP-8.25")
-async def test_a_refused_pod_leaves_no_trace_and_other_resources_go_on(node: Node) -> None:
+async def test_a_refused_pod_leaves_no_trace_and_does_not_affect_other_resources(node: Node) -> None:
     await node.admit(pod(container("main", a="2")))
     with pytest.raises(NotAllocated, match="Requested: 1, Available: 0"):
         await node.admit(pod(container("main", b="1"), container("second", a="1"), uid="u2"))
@@ -127,14 +127,14 @@ async def test_a_refused_pod_leaves_no_trace_and_other_resources_go_on(node: Nod
 
 
 @pytest.mark.spec("DP-9.09")
-async def test_a_plugin_that_refuses_gets_its_devices_back(node: Node) -> None:
+async def test_devices_are_freed_if_their_plugin_refuses(node: Node) -> None:
     node.refuse = {B}
     with pytest.raises(PluginRefused):
         await node.admit(pod(container("main", a="1", b="1")))
     assert node.allocations.counts() == {}
 
 
-async def test_what_cannot_be_written_down_is_not_held(node: Node) -> None:
+async def test_devices_are_not_allocated_if_the_checkpoint_cannot_be_written(node: Node) -> None:
     node.full_disk = True
     with pytest.raises(Unavailable):
         await node.admit(pod(container("main", a="1")))
@@ -157,7 +157,7 @@ async def test_an_admitted_pod_is_admitted_again_without_a_call(node: Node) -> N
     assert len(node.calls) == 1 and node.saves == 1
 
 
-async def test_a_changed_request_is_refused_and_what_was_held_stays(node: Node) -> None:
+async def test_a_changed_request_is_refused_and_keeps_the_devices(node: Node) -> None:
     await node.admit(pod(container("main", a="1")))
     with pytest.raises(NotAllocated, match="from 1 to 2"):
         await node.admit(pod(container("main", a="2")))
@@ -165,7 +165,7 @@ async def test_a_changed_request_is_refused_and_what_was_held_stays(node: Node) 
 
 
 @pytest.mark.spec("DP-9.21")
-async def test_a_limit_of_zero_asks_for_nothing(node: Node) -> None:
+async def test_a_limit_of_zero_requests_nothing(node: Node) -> None:
     assert await node.admit(pod(container("main", a="0"))) == {} and not node.calls
 
 
@@ -218,7 +218,7 @@ async def test_a_plugin_that_prefers_unknown_devices_is_not_asked_forever() -> N
     assert await node.admit(pod(container("main", a="2"))) == {"main": {"a0", "a1"}}
 
 
-async def test_a_hundred_pods_at_once_get_a_device_each_or_are_refused() -> None:
+async def test_each_of_a_hundred_concurrent_pods_gets_a_device_or_is_refused() -> None:
     node = Node()
     node.plugin(A, " ".join(f"d{i}" for i in range(64)), prefers=True)
     node.preference = lambda ask: ask.available[:1]
@@ -236,7 +236,7 @@ async def test_a_hundred_pods_at_once_get_a_device_each_or_are_refused() -> None
     assert len(refused) == 36 and node.allocations.counts() == {A: 64} and len(node.allocations) == 64
 
 
-async def test_an_attempt_that_is_given_up_gives_everything_back(node: Node) -> None:
+async def test_a_cancelled_attempt_frees_everything(node: Node) -> None:
     attempt = node.attempt(pod(container("main", a="2")))
     await attempt.allocate(container("main", a="2"), None)
     assert node.allocations.counts() == {A: 2} and not attempt.undo()
@@ -244,7 +244,7 @@ async def test_an_attempt_that_is_given_up_gives_everything_back(node: Node) -> 
 
 
 @pytest.mark.spec("DP-8.47")
-async def test_hints_are_per_resource_and_see_what_others_hold() -> None:
+async def test_hints_are_per_resource_and_exclude_devices_of_other_pods() -> None:
     node = Node()
     node.plugin(A, "a0 a1", a0=(0,), a1=(1,))
     node.plugin(B, "b0 b1", b0=(0,), b1=(1,))
@@ -268,7 +268,7 @@ async def test_hints_of_a_container_include_what_its_pod_can_reuse() -> None:
 
 
 @pytest.mark.spec("DP-8.46")
-async def test_hints_of_a_pod_are_for_the_most_it_holds_at_one_time() -> None:
+async def test_hints_of_a_pod_are_for_its_peak_request() -> None:
     node = Node()
     node.plugin(A, "a0 a1", a0=(0,), a1=(1,))
     whole = pod(container("one", a="1"), init=[container("init", a="2")])
@@ -277,7 +277,7 @@ async def test_hints_of_a_pod_are_for_the_most_it_holds_at_one_time() -> None:
 
 
 @pytest.mark.spec("DP-8.29")
-async def test_pods_that_end_while_a_plugin_is_asked_do_not_disturb_the_choice() -> None:
+async def test_pods_that_end_during_a_call_do_not_affect_the_choice() -> None:
     node = Node()
     node.plugin(A, "a0 a1 a2", prefers=True)
     other = pod(container("main", a="1"), uid="other")
@@ -293,7 +293,7 @@ async def test_pods_that_end_while_a_plugin_is_asked_do_not_disturb_the_choice()
 
 
 @pytest.mark.spec("DP-9.06")
-async def test_pods_that_are_admitted_at_once_do_not_reuse_each_others_devices() -> None:
+async def test_concurrent_pods_do_not_reuse_each_others_devices() -> None:
     node = Node()
     node.plugin(A, "a0 a1 a2 a3")
     pods = [pod(container("main", a="2"), init=[container("init", a="1")], uid=f"u{number}") for number in range(2)]
@@ -305,7 +305,7 @@ async def test_pods_that_are_admitted_at_once_do_not_reuse_each_others_devices()
 
 
 @pytest.mark.spec("DP-9.08")
-async def test_a_failure_gives_back_its_own_reservations_only(node: Node) -> None:
+async def test_a_failure_frees_only_its_own_reservations(node: Node) -> None:
     waiting = node.attempt(pod(container("main", a="1"), uid="waiting"))
     await waiting.allocate(container("main", a="1"), None)
     node.refuse = {B}

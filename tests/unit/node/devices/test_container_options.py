@@ -17,7 +17,7 @@ def test_a_container_without_grants_has_no_options() -> None:
 
 
 @pytest.mark.spec("DP-8.52")
-def test_a_grant_of_nothing_is_options_without_anything() -> None:
+def test_an_empty_grant_gives_empty_options() -> None:
     assert merge([(GPU, Grant())]) == ContainerOptions()
 
 
@@ -40,7 +40,7 @@ def test_everything_a_plugin_grants_is_in_the_options() -> None:
 
 
 @pytest.mark.spec("DP-8.52")
-def test_cdi_devices_of_several_resources_come_once_each() -> None:
+def test_cdi_devices_of_several_resources_are_listed_once() -> None:
     grants = [(NIC, Grant(cdi_devices=("v/c=2", "v/c=1"))), (GPU, Grant(cdi_devices=("v/c=1", "v/c=3", "v/c=1")))]
     options = merge(grants)
     assert options is not None
@@ -66,7 +66,7 @@ def test_equal_values_of_two_plugins_appear_once_and_are_not_a_conflict() -> Non
         (Grant(devices=(DeviceNode("/d", "/x", "r"),)), Grant(devices=(DeviceNode("/d", "/x", "rw"),)), "device", "/d"),
     ],
 )
-def test_of_two_different_values_the_first_resource_wins_and_the_conflict_is_reported(
+def test_the_first_of_two_different_values_counts_and_the_conflict_is_reported(
     first: Grant, second: Grant, kind: str, key: str
 ) -> None:
     options, alone = merge([(NIC, second), (GPU, first)]), merge([(GPU, first)])
@@ -87,7 +87,7 @@ def test_a_plugin_that_contradicts_itself_is_a_conflict() -> None:
     assert options.conflicts == (f"mount /m of {GPU} differs from an earlier one of its own, which is kept",)
 
 
-def test_values_stay_out_of_conflicts() -> None:
+def test_conflicts_do_not_show_values() -> None:
     options = merge([(GPU, Grant(env={"TOKEN": "hunter2"})), (NIC, Grant(env={"TOKEN": "swordfish"}))])
     assert options is not None
     assert "hunter2" not in options.conflicts[0] and "swordfish" not in options.conflicts[0]

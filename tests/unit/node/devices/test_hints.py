@@ -91,7 +91,7 @@ def test_a_device_of_two_nodes_counts_for_both() -> None:
 
 
 @pytest.mark.spec("DP-8.47")
-def test_two_resources_have_hints_of_their_own() -> None:
+def test_two_resources_have_separate_hints() -> None:
     gpus, nics = TWO_EACH, listed(n=(1,))
     hints: Hints = {
         ResourceName("example.com/gpu"): for_request(gpus, ids("a c"), (), None, 2, TWO),
@@ -107,7 +107,7 @@ def test_only_nodes_with_devices_are_combined() -> None:
 
 
 @pytest.mark.spec("DP-8.48")
-def test_the_full_mask_comes_once() -> None:
+def test_the_full_mask_is_included_once() -> None:
     devices = listed(a=(0,), b=(1,))
     assert generate(devices, ids("a b"), (), 2, TWO) == (yes(0, 1),)
 

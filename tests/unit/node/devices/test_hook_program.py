@@ -17,14 +17,14 @@ async def sh(script: str, *words: str, message: bytes = b"", timeout: float = 10
     await hook_program.run(["/bin/sh", "-c", script, "sh", *words], environment, message, timeout)
 
 
-async def test_a_program_gets_its_words_its_environment_and_its_message(root: Path) -> None:
+async def test_a_program_gets_its_arguments_environment_and_message(root: Path) -> None:
     await sh('{ echo "$1 $A"; cat; pwd; env; } >"$2"', "word", f"{root}/out", message=b"said\n", A="1")
     first, said, where, *environment = (root / "out").read_text().splitlines()
     assert (first, said, where) == ("word 1", "said", "/")
     assert {line.split("=")[0] for line in environment} <= {"A", "PATH", "PWD", "_", "SHLVL", "OLDPWD"}
 
 
-async def test_a_program_that_fails_is_shown_with_the_end_of_what_it_said() -> None:
+async def test_a_failed_program_is_reported_with_the_end_of_its_output() -> None:
     with pytest.raises(Unavailable) as error:
         await sh("yes | head -c 1000000; echo the end >&2; exit 3")
     assert str(error.value).startswith("/bin/sh exited with 3: y\ny")
@@ -42,19 +42,19 @@ async def test_a_signal_without_a_name_has_its_number() -> None:
         await sh("kill -40 $$")
 
 
-async def test_a_program_that_is_not_there_is_named() -> None:
+async def test_a_missing_program_is_named() -> None:
     with pytest.raises(Unavailable, match="/absent cannot be started: No such file"):
         await hook_program.run(["/absent"], {}, b"", 1.0)
 
 
-async def test_words_that_the_kernel_cannot_take_are_an_error() -> None:
+async def test_arguments_that_the_kernel_refuses_are_an_error() -> None:
     with pytest.raises(Unavailable, match="cannot be started"):
         await sh("true", A="\0")
     with pytest.raises(Unavailable, match="cannot be started"):
         await sh("true", A="x" * 200_000)
 
 
-async def test_a_program_that_takes_too_long_is_killed_with_all_that_it_started(root: Path) -> None:
+async def test_a_program_that_takes_too_long_is_killed_with_its_children(root: Path) -> None:
     os.mkfifo(root / "alive")
     keeper = os.open(root / "alive", os.O_RDONLY | os.O_NONBLOCK)
     with deadline():
@@ -65,7 +65,7 @@ async def test_a_program_that_takes_too_long_is_killed_with_all_that_it_started(
     os.close(keeper)
 
 
-async def test_being_cancelled_kills_it_too(root: Path) -> None:
+async def test_cancellation_kills_the_program(root: Path) -> None:
     os.mkfifo(root / "alive")
     keeper = os.open(root / "alive", os.O_RDONLY | os.O_NONBLOCK)
     with deadline():
@@ -79,10 +79,10 @@ async def test_being_cancelled_kills_it_too(root: Path) -> None:
     os.close(keeper)
 
 
-async def test_a_program_that_leaves_something_running_is_over_when_it_ends() -> None:
+async def test_a_program_has_ended_even_if_its_children_still_run() -> None:
     with deadline():
         await sh("sleep 90 & exit 0")
 
 
-async def test_a_program_need_not_listen() -> None:
+async def test_a_program_may_ignore_its_input() -> None:
     await sh("exec <&-; exit 0", message=b"x" * 1_000_000)

@@ -98,7 +98,7 @@ def test_a_lost_plugin_keeps_its_capacity_until_the_grace_period_is_over(invento
 
 
 @pytest.mark.spec("DP-8.12")
-def test_a_list_that_fails_at_once_leaves_nothing_to_allocate(inventory: Inventory) -> None:
+def test_a_list_that_fails_at_once_leaves_no_allocatable_devices(inventory: Inventory) -> None:
     inventory.disconnect(register(inventory), "no list", at(0))
     assert counts(inventory) == (0, 0)
 
@@ -211,7 +211,7 @@ def test_a_plugin_that_is_back_but_silent_does_not_expire(inventory: Inventory) 
     assert inventory.expire(at(3 * GRACE)) == [] and inventory.resources()[0].health(DeviceID("d1")) == UNKNOWN
 
 
-def test_what_arrives_late_from_a_forgotten_plugin_changes_nothing(inventory: Inventory) -> None:
+def test_late_events_of_a_forgotten_plugin_change_nothing(inventory: Inventory) -> None:
     plugin = register(inventory)
     inventory.disconnect(plugin, "gone", at(0))
     inventory.expire(at(GRACE + 1))
@@ -239,7 +239,7 @@ def test_an_instance_that_answers_again_is_silent_until_it_lists(inventory: Inve
 
 
 @pytest.mark.spec("DP-8.21")
-def test_only_devices_whose_health_is_another_one_are_changes(inventory: Inventory) -> None:
+def test_only_devices_with_a_different_health_are_changes(inventory: Inventory) -> None:
     plugin = register(inventory)
     assert inventory.report(plugin, devices("d1 d2"), at(0)) == {"d1", "d2"}  # from unknown
     assert inventory.report(plugin, devices("d1 d2"), at(0)) == frozenset()
@@ -257,7 +257,7 @@ def test_a_device_that_no_plugin_lists_has_unknown_health(inventory: Inventory) 
     assert resource.health(DeviceID("d1")) == UNKNOWN
 
 
-def test_devices_are_in_natural_order_whatever_the_plugin_says(inventory: Inventory) -> None:
+def test_devices_are_in_natural_order(inventory: Inventory) -> None:
     inventory.report(register(inventory), devices("d10 d2 d1"), at(0))
     assert inventory.resources()[0].healthy == ("d1", "d2", "d10")
 

@@ -38,7 +38,7 @@ def test_a_limit_is_rounded_up(quantity: str | int | float, number: int) -> None
 
 
 @pytest.mark.parametrize("quantity", ["0", 0, "-1"])
-def test_a_limit_of_nothing_asks_for_nothing(quantity: str | int) -> None:
+def test_limits_of_zero_are_ignored(quantity: str | int) -> None:
     assert limits.of_container(view(Container, {"resources": {"limits": {GPU: quantity}}})) == {}
 
 
@@ -47,7 +47,7 @@ def test_requests_and_native_resources_are_not_devices() -> None:
     assert limits.of_container(view(Container, {"resources": resources})) == {NIC: 1}
 
 
-def test_what_a_claim_provides_is_nothing_for_plugins() -> None:
+def test_resources_that_a_claim_provides_are_not_plugin_resources() -> None:
     asked = pod([container("a", gpu=1, nic=1), container("b", gpu=1)], backed=[("a", GPU)])
     claimed = limits.claimed(asked)
     assert claimed == {("a", GPU)}
@@ -60,7 +60,7 @@ def test_a_pod_without_such_claims_has_none() -> None:
 
 
 @pytest.mark.spec("DP-9.32")
-def test_what_a_claim_provides_does_not_count_for_the_pod() -> None:
+def test_resources_that_a_claim_provides_do_not_count_for_the_pod() -> None:
     assert limits.of_pod(pod([container("a", gpu=1), container("b", gpu=2)], backed=[("a", GPU)])) == {GPU: 2}
 
 
@@ -74,7 +74,7 @@ def test_what_a_claim_provides_does_not_count_for_the_pod() -> None:
         pytest.param([2], [1, 2], 3, id="the others want more"),
     ],
 )
-def test_a_pod_wants_the_most_that_it_needs_at_one_time(init: list[int], regular: list[int], expected: int) -> None:
+def test_a_pod_requests_its_peak(init: list[int], regular: list[int], expected: int) -> None:
     asked = pod(
         [container(f"c{n}", gpu=count) for n, count in enumerate(regular)],
         [container(f"i{n}", gpu=count) for n, count in enumerate(init)],
@@ -82,7 +82,7 @@ def test_a_pod_wants_the_most_that_it_needs_at_one_time(init: list[int], regular
     assert limits.of_pod(asked) == {GPU: expected}
 
 
-def test_resources_are_counted_apart() -> None:
+def test_resources_are_counted_separately() -> None:
     asked = pod([container("a", gpu=1), container("b", nic=1)], [container("i", nic=2)])
     assert limits.of_pod(asked) == {GPU: 1, NIC: 2}
 
@@ -95,12 +95,12 @@ def test_resources_are_counted_apart() -> None:
         pytest.param([container("i", gpu=2), container("s", sidecar=True, gpu=2)], 3, id="but not beside earlier ones"),
     ],
 )
-def test_sidecars_keep_what_they_have(init: list[dict[str, Any]], expected: int) -> None:
+def test_devices_of_sidecars_add_up(init: list[dict[str, Any]], expected: int) -> None:
     assert limits.of_pod(pod([container("c", gpu=1)], init)) == {GPU: expected}
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=5), st.lists(st.integers(0, 5), max_size=4))
-def test_a_pod_wants_enough_for_every_moment(init: list[tuple[bool, int]], regular: list[int]) -> None:
+def test_the_request_of_a_pod_is_enough_at_any_time(init: list[tuple[bool, int]], regular: list[int]) -> None:
     asked = pod(
         [container(f"c{n}", gpu=count) for n, count in enumerate(regular)],
         [container(f"i{n}", sidecar=sidecar, gpu=count) for n, (sidecar, count) in enumerate(init)],
@@ -111,6 +111,6 @@ def test_a_pod_wants_enough_for_every_moment(init: list[tuple[bool, int]], regul
     assert limits.of_pod(asked).get(GPU, 0) == max(moments)
 
 
-def test_only_an_init_container_that_ends_is_a_plain_one() -> None:
+def test_only_an_init_container_that_ends_is_plain() -> None:
     asked = pod([container("c")], [container("i"), container("s", sidecar=True)])
     assert [limits.is_plain_init(asked, each) for each in asked.containers] == [True, False, False]

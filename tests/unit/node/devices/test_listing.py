@@ -38,7 +38,7 @@ def test_devices_are_listed_in_order_with_their_holders() -> None:
     ]
 
 
-def test_a_device_that_is_held_but_not_listed_is_shown() -> None:
+def test_an_allocated_device_that_is_not_listed_is_shown() -> None:
     allocations = Allocations()
     allocations.add(allocation("u1", D1))
     (record,) = device_records(Inventory(300), allocations)
@@ -79,7 +79,7 @@ def test_a_container_status_has_the_health_of_each_device() -> None:
     assert [(each.resource_id, each.health) for each in second.resources] == [("d10", "Unknown")]
 
 
-def test_after_a_restart_the_health_is_left_open_until_the_plugin_says_something() -> None:
+def test_after_a_restart_the_health_is_empty_until_the_plugin_lists() -> None:
     restored = Inventory(300)
     restored.restore([GPU], NOW)
     held = [allocation("u1", D1)]

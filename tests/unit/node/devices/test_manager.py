@@ -139,7 +139,7 @@ async def test_allocated_devices_are_on_disk_when_the_pod_is_admitted(node: Node
         assert options is not None and options.env
 
 
-async def test_sixty_four_pods_at_once_get_different_devices(node: Node) -> None:
+async def test_sixty_four_concurrent_pods_get_different_devices(node: Node) -> None:
     async with plugged(node, 64) as (manager, _):
         async with anyio.create_task_group() as tasks:
             for number in range(64):
@@ -150,7 +150,7 @@ async def test_sixty_four_pods_at_once_get_different_devices(node: Node) -> None
 
 @pytest.mark.spec("DP-8.53")
 @pytest.mark.spec("DP-8.17")
-async def test_allocations_survive_a_restart_and_the_plugin_is_waited_for(node: Node) -> None:
+async def test_allocations_survive_a_restart_and_the_plugin_is_awaited(node: Node) -> None:
     async with plugged(node) as (manager, _):
         await admit(manager, pod())
     async with node.manager() as manager:
@@ -172,7 +172,7 @@ async def test_a_node_without_a_checkpoint_is_recognised(node: Node) -> None:
 
 
 @pytest.mark.spec("DP-9.12")
-async def test_released_devices_are_free_and_leave_the_disk(node: Node) -> None:
+async def test_released_devices_are_free_and_removed_from_the_checkpoint(node: Node) -> None:
     async with plugged(node, 1) as (manager, _):
         await admit(manager, pod())
         with pytest.raises(NotAllocated):
@@ -230,7 +230,7 @@ async def _value(read: Callable[[], object]) -> object:
     return read()
 
 
-async def test_a_release_that_a_crash_interrupted_is_done_after_the_restart(node: Node) -> None:
+async def test_a_release_that_was_interrupted_by_a_crash_is_completed_after_the_restart(node: Node) -> None:
     gate = Gate()
     async with node.manager(hooks=gate) as manager, FakeDevicePlugin(node.directory, GPU, 1) as plugin:
         await manager.register(offer(plugin))
@@ -267,7 +267,7 @@ def _health(manager: DeviceManager) -> str:
 
 
 @pytest.mark.spec("DP-8.14")
-async def test_a_plugin_that_stops_leaves_capacity_and_nothing_allocatable(node: Node) -> None:
+async def test_a_stopped_plugin_has_capacity_but_nothing_allocatable(node: Node) -> None:
     async with plugged(node) as (manager, plugin):
         await plugin.stop()
         await listed(manager, 0, 2)
@@ -276,7 +276,7 @@ async def test_a_plugin_that_stops_leaves_capacity_and_nothing_allocatable(node:
 
 
 @pytest.mark.spec("DP-9.03")
-async def test_a_stream_that_ends_is_opened_again_without_a_registration(node: Node) -> None:
+async def test_a_stream_that_ended_is_reopened_without_a_registration(node: Node) -> None:
     async with plugged(node) as (manager, plugin):
         await plugin.stop()
         await listed(manager, 0, 2)
@@ -300,7 +300,7 @@ async def test_the_health_of_devices_is_unknown_if_their_plugin_is_not_back_soon
         assert _health(manager) == "Unknown" and not manager.capacity().allocatable
 
 
-async def test_after_the_grace_period_a_resource_without_plugin_is_gone(node: Node) -> None:
+async def test_after_the_grace_period_a_resource_without_plugin_is_removed(node: Node) -> None:
     clock = FakeClock()
     async with node.manager(clock) as manager:
         async with FakeDevicePlugin(node.directory, GPU, 2) as plugin:
@@ -368,7 +368,7 @@ async def _refused(manager: DeviceManager, one: Pod) -> None:
 
 
 @pytest.mark.parametrize("method", ["Allocate", "GetPreferredAllocation"])
-async def test_a_plugin_that_registers_again_during_a_call_is_asked_again(node: Node, method: str) -> None:
+async def test_a_plugin_that_registers_again_during_a_call_is_called_again(node: Node, method: str) -> None:
     async with plugged(node, 3, Options(preferred_allocation=True)) as (manager, plugin):
         plugin.hang(method)
         async with anyio.create_task_group() as tasks:
@@ -394,7 +394,7 @@ async def test_pre_start_is_called_with_exactly_the_devices(node: Node) -> None:
 
 
 @pytest.mark.spec("DP-9.17")
-async def test_a_container_does_not_start_before_its_plugin_has_said_whether_it_needs_pre_start(node: Node) -> None:
+async def test_a_container_does_not_start_before_the_options_of_its_plugin_are_known(node: Node) -> None:
     async with plugged(node, 1, Options(pre_start=True)) as (manager, _):
         await admit(manager, pod())
     async with node.manager() as manager:
@@ -465,7 +465,7 @@ async def test_a_container_starts_while_its_plugin_is_disconnected_if_it_needs_n
 
 
 @pytest.mark.parametrize("ids", [{"DeviceIDs": ["dev-0", "dev-1"]}, {"DeviceIDs": ["dev-0", "", "dev-1"]}])
-async def test_devices_of_a_checkpoint_between_1_8_and_1_9_are_held(node: Node, ids: dict[str, list[str]]) -> None:
+async def test_devices_of_a_checkpoint_between_1_8_and_1_9_are_allocated(node: Node, ids: dict[str, list[str]]) -> None:
     entry = {"PodUID": "u1", "ContainerName": "main", "ResourceName": GPU, **ids, "AllocResp": ""}
     node.checkpoint.write_text(json.dumps({"Entries": [entry]}))
     async with plugged(node) as (manager, _):

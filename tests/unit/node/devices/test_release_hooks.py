@@ -62,7 +62,7 @@ async def test_a_command_gets_the_release_in_its_environment_and_on_its_input(
 
 
 @pytest.mark.anyio
-async def test_more_devices_than_a_variable_can_hold_come_in_portions(
+async def test_more_devices_than_fit_into_a_variable_are_passed_in_portions(
     root: Path, program: Callable[[str], list[str]]
 ) -> None:
     ids = [f"{number:060}" for number in range(5000)]
@@ -82,7 +82,7 @@ async def test_a_command_that_fails_is_an_error_that_names_it(program: Callable[
 
 
 @pytest.mark.anyio
-async def test_the_timeout_is_the_hooks_own_or_the_common_one(program: Callable[[str], list[str]]) -> None:
+async def test_the_timeout_is_that_of_the_hook_or_the_default(program: Callable[[str], list[str]]) -> None:
     command = program("sleep 600")
     with deadline():
         with pytest.raises(Unavailable, match=r"killed after 0\.05 s"):
@@ -102,7 +102,7 @@ async def test_a_function_is_called_in_a_thread_with_the_release(module: Module)
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("error", [OSError("no such bus"), SystemExit(3), StopIteration(), TimeoutError("late")])
-async def test_whatever_a_function_raises_is_an_error_that_names_it(module: Module, error: BaseException) -> None:
+async def test_an_exception_of_a_function_is_an_error_that_names_it(module: Module, error: BaseException) -> None:
     def released(given: Release) -> None:
         raise error
 
@@ -114,7 +114,7 @@ async def test_whatever_a_function_raises_is_an_error_that_names_it(module: Modu
 
 
 @pytest.mark.anyio
-async def test_a_function_that_takes_too_long_is_waited_for_again_and_not_called_again(module: Module) -> None:
+async def test_a_slow_function_is_awaited_again_and_not_called_again(module: Module) -> None:
     calls: list[Release] = []
     gate = threading.Event()
 
@@ -161,7 +161,7 @@ async def test_hooks_of_the_resource_and_of_all_run_in_order_until_one_fails(mod
 
 
 @pytest.mark.anyio
-async def test_whatever_goes_wrong_in_a_hook_is_a_failure_of_the_hook(module: Module) -> None:
+async def test_any_exception_in_a_hook_is_a_failure_of_the_hook(module: Module) -> None:
     class Strange(Exception):
         def __str__(self) -> str:
             raise RuntimeError("not even this")
@@ -181,7 +181,7 @@ async def test_without_hooks_nothing_happens() -> None:
 
 
 @pytest.mark.anyio
-async def test_only_so_many_hooks_run_at_once() -> None:
+async def test_the_number_of_concurrent_hooks_is_limited() -> None:
     running: set[str] = set()
     most: list[int] = []
 
@@ -226,7 +226,7 @@ async def test_only_so_many_hooks_run_at_once() -> None:
         ([{"resource": GPU, "command": ["/bin/sh"]}] * 65, "more than 64"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(values: Any, problem: str) -> None:
+def test_invalid_configuration_is_reported_with_its_place(values: Any, problem: str) -> None:
     with pytest.raises(InvalidInput) as error:
         parse(values)
     assert problem in str(error.value)

@@ -8,7 +8,7 @@ from devlet.kit.backoff import Backoff
 from devlet.kit.clock import SystemClock
 from devlet.kit.parts import running
 from devlet.node.devices.allocations import NO_NODE, Allocation, Allocations
-from devlet.node.devices.checkpoint_content import CheckpointContent
+from devlet.node.devices.checkpoint import CheckpointContent
 from devlet.node.devices.inventory import Inventory
 from devlet.node.devices.releases import Hooks, NoHooks, Release, Releaser, releases
 from devlet.node.reports import Report
@@ -69,7 +69,7 @@ def test_a_device_that_two_containers_had_is_released_once_by_the_first() -> Non
     ]
 
 
-async def test_devices_of_a_pod_are_free_and_not_on_disk_when_they_are_released(root: Path) -> None:
+async def test_released_devices_of_a_pod_are_free_and_not_on_disk(root: Path) -> None:
     hooks = Recording()
     node = Node(root, hooks)
     async with running(node.saver.run):
@@ -89,7 +89,7 @@ async def test_hooks_are_retried_and_their_failures_reported(root: Path) -> None
     assert node.reports[0].message == "devices d1 of vendor.com/gpu are not free yet: the wipe failed"
 
 
-async def test_a_pod_is_released_once_at_a_time(root: Path) -> None:
+async def test_a_pod_is_not_released_twice_concurrently(root: Path) -> None:
     hooks = Recording()
     node = Node(root, hooks)
     async with running(node.saver.run), anyio.create_task_group() as tasks:
@@ -98,7 +98,7 @@ async def test_a_pod_is_released_once_at_a_time(root: Path) -> None:
     assert len(hooks.seen) == 1 and not node.allocations.releasing(U2)
 
 
-async def test_a_checkpoint_that_cannot_be_written_does_not_keep_devices(root: Path) -> None:
+async def test_devices_are_released_even_if_the_checkpoint_cannot_be_written(root: Path) -> None:
     node = Node(root, NoHooks())
     node.path.mkdir()
     async with running(node.saver.run):

@@ -9,11 +9,11 @@ def test_hints_are_values() -> None:
     assert len({Hint(0b11, True), Hint(0b11, True), Hint(0b11, False)}) == 2
 
 
-def test_no_mask_is_not_the_empty_mask() -> None:
+def test_no_mask_differs_from_the_empty_mask() -> None:
     assert Hint(None, True) != Hint(0, True)
 
 
-def test_no_preference_is_not_the_same_as_impossible() -> None:
+def test_no_preference_differs_from_impossible() -> None:
     resource = ResourceName("example.com/gpu")
     indifferent: Hints = {resource: None}
     impossible: Hints = {resource: ()}

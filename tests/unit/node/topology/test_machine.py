@@ -25,7 +25,7 @@ def test_nodes_and_distances_are_those_of_the_kernel(tmp_path: Path) -> None:
     assert machine.read(folder) == Machine((0, 1), ((10, 21), (21, 10)))
 
 
-def test_nodes_ascend_by_number_and_may_have_gaps(tmp_path: Path) -> None:
+def test_nodes_are_sorted_by_number_and_may_have_gaps(tmp_path: Path) -> None:
     folder = sysfs(tmp_path, {10: "10 20 20", 2: "20 10 20", 8: "20 20 10"})
     assert machine.read(folder).nodes == (2, 8, 10)
 
@@ -35,7 +35,7 @@ def test_a_machine_without_numa_has_one_node(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", [None, "10", "10 20 30", "near far", ""])
-def test_distances_that_make_no_sense_are_unknown(tmp_path: Path, row: str | None) -> None:
+def test_invalid_distances_count_as_unknown(tmp_path: Path, row: str | None) -> None:
     assert machine.read(sysfs(tmp_path, {0: "10 20", 1: row})) == Machine((0, 1), ())
 
 

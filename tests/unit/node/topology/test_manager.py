@@ -8,7 +8,7 @@ from devlet.errors import DevletError, InvalidInput, NotAllocated, PluginRefused
 from devlet.node.rejection import Rejection
 from devlet.node.topology.hints import Hint, Hints, Mask
 from devlet.node.topology.machine import Machine, simulated
-from devlet.node.topology.manager import NOT_ALIGNED, TopologyManager
+from devlet.node.topology.manager import NOT_ALIGNED, NUMA_NODE, TopologyManager, TopologyMetrics, Uncounted
 from devlet.objects.documents import view
 from devlet.objects.identifiers import ResourceName
 from devlet.objects.types.container import Container
@@ -109,7 +109,7 @@ async def test_policy_none_allocates_for_each_container_in_order_without_asking_
     ]
 
 
-async def test_scope_container_decides_for_a_container_after_the_one_before_it_was_allocated() -> None:
+async def test_scope_container_decides_after_the_previous_container_was_allocated() -> None:
     diary: list[str] = []
     hints = {"fetch": [Hint(0b01, True)], "proxy": [Hint(0b10, True)], "main": [Hint(0b11, False)]}
     assert await manager("best-effort").admit(POD, [Devices(diary, hints)]) is None
@@ -144,7 +144,7 @@ async def test_the_hints_of_all_providers_are_merged() -> None:
     assert await manager("restricted").admit(POD, [near, far]) == NOT_ALIGNED
 
 
-def test_the_rejection_has_the_words_of_kubernetes() -> None:
+def test_the_rejection_has_the_message_of_kubernetes() -> None:
     assert NOT_ALIGNED == Rejection(
         reason="TopologyAffinityError", message="Resources cannot be allocated with Topology locality"
     )
@@ -229,7 +229,7 @@ async def test_single_numa_node_counts_what_it_could_not_align(scope: str) -> No
 
 
 @pytest.mark.parametrize("scope", ["container", "pod"])
-async def test_what_was_not_allocated_is_neither_aligned_nor_not(scope: str) -> None:
+async def test_a_failed_allocation_counts_as_neither_aligned_nor_not(scope: str) -> None:
     counted = Counted()
     devices = Devices([], [Hint(0b01, True)], fails=("fetch", NotAllocated("none left")))
     await manager("single-numa-node", scope, metrics=counted).admit(POD, [devices])
@@ -293,3 +293,13 @@ async def test_closest_nodes_are_preferred_if_the_option_is_set() -> None:
     close = manager("restricted", "pod", {"prefer-closest-numa-nodes": "true"}, ring)
     assert await close.admit(POD, [Devices(diary, [Hint(0b0110, True), Hint(0b1100, True)])]) is None
     assert diary[1] == f"devices: fetch near {0b1100}"
+
+
+def test_metrics_can_be_ignored() -> None:
+    metrics: TopologyMetrics = Uncounted()
+    metrics.admission_requested()
+    metrics.admission_failed()
+    metrics.admission_took(0.1)
+    metrics.aligned("container", NUMA_NODE)
+    metrics.not_aligned("pod", NUMA_NODE)
+    assert vars(metrics) == {}

@@ -22,7 +22,7 @@ def test_a_node_outside_of_0_to_63_cannot_be_in_a_mask(node: int) -> None:
 
 
 @given(node_sets)
-def test_a_mask_gives_its_nodes_back(nodes: set[int]) -> None:
+def test_the_nodes_of_a_mask_are_listed(nodes: set[int]) -> None:
     mask = masks.bits(nodes)
     assert masks.nodes(mask) == tuple(sorted(nodes))
     assert masks.count(mask) == len(nodes)
@@ -45,17 +45,17 @@ def test_narrower_is_fewer_nodes_or_lower_ones(a: list[int], b: list[int], expec
     assert masks.narrower(masks.bits(a), masks.bits(b)) is expected
 
 
-def test_masks_come_by_size_and_then_in_the_order_of_the_list() -> None:
+def test_masks_are_generated_by_size_and_then_in_the_order_of_the_list() -> None:
     found = [masks.nodes(mask) for mask in masks.iterate([2, 0, 5])]
     assert found == [(2,), (0,), (5,), (0, 2), (2, 5), (0, 5), (0, 2, 5)]
 
 
-def test_masks_of_some_sizes_only() -> None:
+def test_masks_of_given_sizes_are_generated() -> None:
     assert [masks.count(mask) for mask in masks.iterate(range(4), sizes=(1, 4))] == [1, 1, 1, 1, 4]
 
 
 @given(st.sets(st.integers(0, 63), max_size=8))
-def test_each_combination_comes_once_and_never_the_empty_one(nodes: set[int]) -> None:
+def test_each_combination_is_generated_once_except_the_empty_one(nodes: set[int]) -> None:
     found = list(masks.iterate(sorted(nodes)))
     assert len(found) == len(set(found)) == 2 ** len(nodes) - 1
     assert 0 not in found

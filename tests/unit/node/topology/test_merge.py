@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from devlet.node.topology import masks
 from devlet.node.topology.hints import Hint, Hints, Mask
 from devlet.node.topology.machine import Machine, simulated
-from devlet.node.topology.merge import Pick, best_count, better, closest, hint_lists, merge, narrowest
+from devlet.node.topology.merge import Pick, best_count, better, closest, hint_lists, intersections, merge, narrowest
 from devlet.objects.identifiers import ResourceName
 
 GPU, NIC = ResourceName("example.com/gpu"), ResourceName("example.com/nic")
@@ -40,7 +40,7 @@ def test_no_preference_and_impossible_become_different_hints() -> None:
     assert [list(each) for each in hint_lists([hints])] == [[ANY], [NEVER]]
 
 
-def test_every_resource_of_every_provider_has_its_list() -> None:
+def test_every_resource_of_every_provider_has_a_list() -> None:
     provided: list[Hints] = [{GPU: [yes(0)], NIC: [yes(1)]}, {GPU: [no(0)]}]
     assert [list(each) for each in hint_lists(provided)] == [[yes(0)], [yes(1)], [no(0)]]
 
@@ -145,7 +145,7 @@ def test_distances_are_found_by_node_where_ids_have_gaps() -> None:
         ([[yes(0)], []], no(0, 1, 2, 3)),
     ],
 )
-def test_hints_merge_into_the_best_that_all_meet_on(lists: list[list[Hint]], expected: Hint) -> None:
+def test_hints_are_merged_into_the_best_common_one(lists: list[list[Hint]], expected: Hint) -> None:
     assert merge(lists, masks.bits(range(4))) == expected
 
 
@@ -162,11 +162,11 @@ def test_equally_narrow_preferred_hints_are_decided_by_lower_nodes() -> None:
 
 
 @pytest.mark.spec("DP-8.71")
-def test_no_lists_at_all_are_met_by_the_whole_machine() -> None:
+def test_without_lists_the_result_is_the_whole_machine() -> None:
     assert merge([], masks.bits([0, 1])) == yes(0, 1)
 
 
-def test_nodes_that_the_machine_does_not_have_are_cut_off() -> None:
+def test_nodes_that_the_machine_does_not_have_are_ignored() -> None:
     assert merge([[yes(1, 7)], [yes(1, 7)]], masks.bits([0, 1])) == yes(1)
     assert merge([[yes(7)]], masks.bits([0, 1])) == no(0, 1)
 
@@ -210,7 +210,7 @@ machines = st.sampled_from([masks.bits(range(4)), masks.bits([1, 3])])
 
 
 @given(st.lists(st.lists(hints_of_four, max_size=6), max_size=4), st.sampled_from([narrowest, closest(RING)]), machines)
-def test_merging_gives_what_the_whole_product_gives(lists: list[list[Hint]], pick: Pick, machine: Mask) -> None:
+def test_merging_equals_comparing_the_whole_product(lists: list[list[Hint]], pick: Pick, machine: Mask) -> None:
     assert merge(lists, machine, pick) == literally(lists, machine, pick)
 
 
@@ -226,6 +226,42 @@ def test_the_better_of_several_does_not_depend_on_their_sequence(a: Hint, b: Hin
 
 
 @pytest.mark.spec("DP-9.29")
-def test_eight_resources_on_eight_nodes_merge_at_once() -> None:
+def test_eight_resources_on_eight_nodes_are_merged_quickly() -> None:
     every = [Hint(mask, False) for mask in range(1, 256)]
     assert merge([every] * 8, 255, closest(simulated(8))) == Hint(1, False)
+
+
+few = st.frozensets(st.integers(0, 2**64 - 1), max_size=20)
+
+
+@st.composite
+def dense(draw: st.DrawFn) -> set[int]:
+    """Return most masks of eight nodes that have at least some number of nodes: counting is then cheaper than pairs."""
+    least, needed = draw(st.integers(0, 5)), draw(st.sampled_from([0, 0b1, 0b1000_0000]))
+    every = {mask for mask in range(256) if masks.count(mask) >= least and mask & needed == needed}
+    return every - draw(st.frozensets(st.integers(0, 255), max_size=2))
+
+
+@given(few, few)
+def test_sparse_masks_are_intersected_like_all_pairs(left: frozenset[int], right: frozenset[int]) -> None:
+    assert intersections(left, right) == {a & b for a in left for b in right}
+
+
+@given(dense(), dense(), st.lists(st.integers(0, 63), min_size=8, max_size=8, unique=True))
+def test_dense_masks_are_intersected_like_all_pairs(left: set[int], right: set[int], places: list[int]) -> None:
+    def moved(every: set[int]) -> set[int]:
+        return {masks.bits(places[node] for node in masks.nodes(mask)) for mask in every}
+
+    left, right = moved(left), moved(right)
+    assert intersections(left, right) == {a & b for a in left for b in right}
+
+
+def test_empty_sets_have_no_intersections() -> None:
+    assert intersections(set(), {1}) == set()
+    assert intersections({1}, {2}) == {0}
+
+
+@pytest.mark.spec("DP-9.29")
+def test_sixteen_nodes_do_not_take_four_thousand_million_pairs() -> None:
+    every = set(range(1, 2**16))
+    assert intersections(every, every) == every | {0}

@@ -11,7 +11,7 @@ def test_without_options_distances_do_not_matter_and_eight_nodes_are_allowed() -
 
 
 @pytest.mark.parametrize(("text", "truth"), [("true", True), ("1", True), ("T", True), ("false", False), ("0", False)])
-def test_truth_is_written_as_in_kubernetes(text: str, truth: bool) -> None:
+def test_booleans_are_written_as_in_kubernetes(text: str, truth: bool) -> None:
     assert parse({"prefer-closest-numa-nodes": text}).prefer_closest is truth
 
 
@@ -29,7 +29,7 @@ def test_what_is_neither_true_nor_false_is_refused(text: str) -> None:
 
 @pytest.mark.spec("DP-8.67")
 @pytest.mark.parametrize("text", ["7", "-8", "", "eight", "8.0", "1_0", " 9", "٩", "9" * 5000])
-def test_fewer_than_eight_nodes_cannot_be_demanded(text: str) -> None:
+def test_fewer_than_eight_nodes_cannot_be_configured(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"max-allowable-numa-nodes: .* at least 8"):
         parse({"max-allowable-numa-nodes": text})
 

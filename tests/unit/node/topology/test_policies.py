@@ -35,9 +35,7 @@ def test_policy_none_admits_all_pods_without_affinity() -> None:
 
 @pytest.mark.spec("DP-8.70")
 @pytest.mark.parametrize(("policy", "admitted"), [(Policy.BEST_EFFORT, True), (Policy.RESTRICTED, False)])
-def test_what_is_not_preferred_is_taken_by_best_effort_and_rejected_by_restricted(
-    policy: Policy, admitted: bool
-) -> None:
+def test_best_effort_accepts_what_restricted_rejects(policy: Policy, admitted: bool) -> None:
     assert decided(policy, {GPU: [yes(0)]}, {GPU: [yes(1)]}) == Decision(0b11, admitted)
     assert decided(policy, {GPU: []}) == Decision(0b11, admitted)
     assert decided(policy, {GPU: [no(0)]}) == Decision(0b01, admitted)
@@ -67,7 +65,7 @@ def test_single_numa_node_keeps_preferred_hints_of_one_node_or_none(
     assert decided(Policy.SINGLE_NUMA_NODE, {GPU: hints}) == expected
 
 
-def test_on_a_machine_of_one_node_a_single_node_is_no_restriction() -> None:
+def test_on_a_machine_with_one_node_a_single_node_is_not_a_restriction() -> None:
     assert decided(Policy.SINGLE_NUMA_NODE, {GPU: [yes(0)]}, machine=simulated(1)) == Decision(None, True)
 
 
@@ -81,7 +79,7 @@ def test_without_any_hints_every_policy_admits(policy: Policy) -> None:
 @pytest.mark.spec("DP-8.49")
 @pytest.mark.parametrize("policy", [Policy.BEST_EFFORT, Policy.RESTRICTED])
 @pytest.mark.parametrize(("nodes", "node"), [((0, 1), 0), ((0, 1), 1), ((1, 7), 7)])
-def test_devices_processors_and_memory_of_one_node_meet_there(
+def test_devices_processors_and_memory_of_one_node_are_aligned_there(
     policy: Policy, nodes: tuple[int, int], node: int
 ) -> None:
     both: list[Hint] = [yes(nodes[0]), yes(nodes[1]), no(*nodes)]

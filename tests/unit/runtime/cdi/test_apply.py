@@ -36,7 +36,7 @@ def lay_out(top: Path, directories: list[dict[str, str]]) -> list[Path]:
 
 @pytest.mark.spec("DN-7.3.9", "DN-7.3.10", "DN-7.3.11", "DN-7.3.12")
 @pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: str(case["name"]))
-def test_a_container_gets_what_the_reference_library_gives_it(case: dict[str, Any], tmp_path: Path) -> None:
+def test_edits_are_applied_as_by_the_reference_library(case: dict[str, Any], tmp_path: Path) -> None:
     registry = Cache(lay_out(tmp_path, case["directories"])).refresh()
     assert list(registry.devices) == case["known"]
     assert sorted(str(path.relative_to(tmp_path)) for path in registry.errors) == case["errors"]
@@ -56,7 +56,7 @@ def test_nothing_to_apply_changes_nothing() -> None:
 
 
 @pytest.mark.spec("DN-7.3.10")
-def test_permissions_none_give_a_node_that_nobody_may_open() -> None:
+def test_permissions_none_create_a_node_that_cannot_be_opened() -> None:
     node = DeviceNode("/dev/null", permissions="none")
     linux = apply({}, ContainerEdits(device_nodes=(node,)), look=look)["linux"]
     assert linux["resources"]["devices"] == [{"allow": True, "type": "c", "major": 1, "minor": 3}]
@@ -72,12 +72,12 @@ def test_a_missing_host_node_is_named_with_the_reason() -> None:
         completed(DeviceNode("/dev/x", host_path="/dev/null", type="b"), look)
 
 
-def test_the_real_host_is_asked_unless_told_otherwise() -> None:
+def test_the_real_host_is_used_by_default() -> None:
     (device,) = apply({}, ContainerEdits(device_nodes=(DeviceNode("/dev/null"),)))["linux"]["devices"]
     assert (device["type"], device["major"], device["minor"]) == ("c", 1, 3)
 
 
-def test_switches_of_older_versions_reach_the_document() -> None:
+def test_fields_of_older_versions_are_applied() -> None:
     applied = apply({}, ContainerEdits(intel_rdt=IntelRdt("x", enable_cmt=True, enable_mbm=False)), look=look)
     assert applied == {"linux": {"intelRdt": {"closID": "x", "enableCMT": True}}}
 
@@ -85,7 +85,7 @@ def test_switches_of_older_versions_reach_the_document() -> None:
 @pytest.mark.parametrize(
     "document", [{"process": []}, {"process": {"env": {}}}, {"mounts": {}}, {"linux": 1}, {"process": 1}]
 )
-def test_a_document_that_is_no_oci_spec_is_refused(document: dict[str, Any]) -> None:
+def test_a_document_that_is_not_an_oci_spec_is_refused(document: dict[str, Any]) -> None:
     everything = ContainerEdits(
         env=("A=1",), mounts=(Mount("/a", "/b"),), device_nodes=(DeviceNode("/dev/null"),), additional_gids=(5,)
     )
@@ -93,7 +93,7 @@ def test_a_document_that_is_no_oci_spec_is_refused(document: dict[str, Any]) -> 
         apply(document, everything, look=look)
 
 
-def test_null_in_a_document_is_nothing() -> None:
+def test_null_in_a_document_counts_as_missing() -> None:
     edits = ContainerEdits(env=("A=1",), mounts=(Mount("/a", "/b"),), device_nodes=(DeviceNode("/dev/null"),))
     empty = {"process": None, "mounts": None, "linux": None}
     assert apply(empty, edits, look=look) == apply({}, edits, look=look)
@@ -103,7 +103,7 @@ ENVS = st.lists(st.builds("{}={}".format, st.sampled_from("ABC"), st.sampled_fro
 
 
 @given(ENVS, ENVS)
-def test_variables_are_those_of_a_mapping_that_is_updated(present: list[str], added: list[str]) -> None:
+def test_variables_are_replaced_by_name(present: list[str], added: list[str]) -> None:
     unique = [f"{k}={v}" for k, v in dict(each.split("=") for each in present).items()]
     result = apply({"process": {"env": unique}}, ContainerEdits(env=tuple(added)), look=look)
     assert result["process"]["env"] == [f"{k}={v}" for k, v in dict(e.split("=") for e in unique + added).items()]
@@ -113,7 +113,7 @@ PATHS = st.lists(st.sampled_from("ab"), max_size=4).map(lambda parts: "/" + "/".
 
 
 @given(st.lists(PATHS, max_size=5, unique=True), st.lists(PATHS, min_size=1, max_size=5))
-def test_no_mount_hides_another_and_none_is_lost(present: list[str], added: list[str]) -> None:
+def test_mounts_neither_hide_nor_replace_each_other(present: list[str], added: list[str]) -> None:
     document = {"mounts": [{"destination": path} for path in present]}
     mounts = apply(document, ContainerEdits(mounts=tuple(Mount("/h", path) for path in added)), look=look)["mounts"]
     paths = [mount["destination"] for mount in mounts]

@@ -1,12 +1,15 @@
 import json
 import os
+import threading
 from pathlib import Path
 
+import anyio
 import pytest
 
-from devlet.runtime.cdi.cache import Cache
+from devlet.runtime.cdi.cache import Cache, CurrentSpecs
 from devlet.runtime.cdi.registry import Registry
 from devlet.runtime.cdi.spec_dir import Settings
+from devlet.testing.waiting import until
 
 SECOND = 1_000_000_000
 
@@ -33,7 +36,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.spec("DN-7.3.2")
-def test_devices_of_all_directories_are_there_and_the_later_one_wins(folders: tuple[Path, Path]) -> None:
+def test_devices_of_all_directories_are_known_and_the_later_one_takes_precedence(folders: tuple[Path, Path]) -> None:
     low, high = folders
     (low / "x.json").write_text(text("low"))
     (low / "y.yaml").write_text(text("low", "b"))
@@ -43,7 +46,7 @@ def test_devices_of_all_directories_are_there_and_the_later_one_wins(folders: tu
 
 
 @pytest.mark.spec("DN-7.3.4")
-def test_a_broken_file_or_directory_leaves_the_others_alone(folders: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_broken_file_or_directory_does_not_affect_the_others(folders: tuple[Path, Path], tmp_path: Path) -> None:
     low, high = folders
     (low / "x.json").write_text(text())
     (low / "bad.json").write_text("{")
@@ -67,7 +70,7 @@ def test_a_broken_file_or_directory_leaves_the_others_alone(folders: tuple[Path,
         assert all(str(path) in texts[0] for path, texts in registry.errors.items())
 
 
-def test_files_that_come_change_and_go_are_seen(folders: tuple[Path, Path]) -> None:
+def test_created_changed_and_removed_files_are_noticed(folders: tuple[Path, Path]) -> None:
     low, _ = folders
     cache = Cache(folders)
     assert cache.refresh() == Registry()
@@ -81,11 +84,11 @@ def test_files_that_come_change_and_go_are_seen(folders: tuple[Path, Path]) -> N
     assert cache.refresh() == Registry()
 
 
-def test_it_tells_where_it_looks(folders: tuple[Path, Path]) -> None:
+def test_the_directories_are_listed(folders: tuple[Path, Path]) -> None:
     assert Cache(list(folders)).directories == folders
 
 
-def test_a_file_that_is_replaced_by_a_rename_is_seen(folders: tuple[Path, Path]) -> None:
+def test_a_file_that_is_replaced_by_a_rename_is_noticed(folders: tuple[Path, Path]) -> None:
     low, _ = folders
     (low / "x.json").write_text(text("1"))
     cache = Cache(folders)
@@ -133,10 +136,84 @@ def test_a_settled_file_is_not_read_again(written: Path) -> None:
     assert again is specs[written]
 
 
-def test_a_file_that_changed_just_now_is_read_again_even_if_it_looks_the_same(written: Path) -> None:
+def test_a_recently_changed_file_is_read_again_even_with_the_same_stamp(written: Path) -> None:
     soon = written.stat().st_ctime_ns + SECOND
     cache = Cache([written.parent], now=lambda: soon)
     first = cache.refresh().devices["v/c=a"].file.spec
     written.parent.joinpath("y.json").write_text(text("1", "b"))
     again = cache.refresh().devices["v/c=a"].file.spec
     assert again == first and again is not first
+
+
+pytestmark = pytest.mark.anyio
+
+
+def write(folder: Path, name: str) -> None:
+    device = {"name": name, "containerEdits": {"env": ["A=1"]}}
+    spec = {"cdiVersion": "0.5.0", "kind": "v/c", "devices": [device]}
+    (folder / f"{name}.json").write_text(json.dumps(spec))
+
+
+class HeldCache(Cache):
+    """A cache whose refresh waits for the test, and that counts refreshes and how many ran at the same time."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__([folder])
+        self.let = threading.Semaphore(0)
+        self.looks = 0
+        self.looking = 0
+        self.most = 0
+
+    async def is_looking(self) -> bool:
+        return self.looking == 1
+
+    def refresh(self) -> Registry:
+        self.looks += 1
+        self.looking += 1
+        self.most = max(self.most, self.looking)
+        assert self.let.acquire(timeout=60)
+        found = super().refresh()
+        self.looking -= 1
+        return found
+
+
+async def test_a_spec_that_was_written_before_the_call_is_in_the_result(tmp_path: Path) -> None:
+    specs = CurrentSpecs(Cache([tmp_path]))
+    assert (await specs.registry()).devices == {}
+    write(tmp_path, "a")
+    assert list((await specs.registry()).devices) == ["v/c=a"]
+
+
+async def test_calls_during_a_refresh_share_the_next_one(tmp_path: Path) -> None:
+    cache = HeldCache(tmp_path)
+    specs = CurrentSpecs(cache)
+    answers: list[list[str]] = []
+
+    async def ask() -> None:
+        answers.append(list((await specs.registry()).devices))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        await until(cache.is_looking)
+        for _ in range(20):
+            tasks.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        write(tmp_path, "late")
+        cache.let.release()
+        cache.let.release()
+    assert len(answers) == 21
+    assert all(answer == ["v/c=late"] for answer in answers[1:])
+    assert (cache.looks, cache.most) == (2, 1)
+
+
+async def test_a_cancelled_call_does_no_harm(tmp_path: Path) -> None:
+    cache = HeldCache(tmp_path)
+    specs = CurrentSpecs(cache)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(specs.registry)
+        await until(cache.is_looking)
+        tasks.cancel_scope.cancel()
+        cache.let.release()
+    write(tmp_path, "a")
+    cache.let.release()
+    assert list((await specs.registry()).devices) == ["v/c=a"]

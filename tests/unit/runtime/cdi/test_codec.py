@@ -24,7 +24,7 @@ def yaml_of(edits: str, name: str = "a") -> Spec:
 
 @pytest.mark.spec("DN-7.3.5", "DN-7.3.6")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
-def test_a_spec_is_taken_exactly_if_runtimes_take_it(case: dict[str, Any]) -> None:
+def test_a_spec_is_accepted_exactly_if_runtimes_accept_it(case: dict[str, Any]) -> None:
     if case["accepted"]:
         assert minimum(decode(case["text"].encode())) == case["minimum"]
     else:
@@ -40,11 +40,11 @@ def test_a_spec_is_taken_exactly_if_runtimes_take_it(case: dict[str, Any]) -> No
         ({"devices": [{"name": "a", "containerEdits": {"evn": []}}]}, r"`evn` - at `devices\[0\]\.containerEdits`"),
         ({"devices": [{"name": "a", "containerEdits": {"env": ["A"]}}]}, r"devices\[0\].containerEdits.env\[0\]: "),
         ({"cdiVersion": "9"}, "cdiVersion: unknown version '9'"),
-        ({"kind": "v\0/c"}, "has a NUL character"),
+        ({"kind": "v\0/c"}, "contains a NUL character"),
         ({"kind": "\ud800/c"}, "is not valid Unicode"),
     ],
 )
-def test_an_error_says_where(change: dict[str, Any], text: str) -> None:
+def test_an_error_names_the_place(change: dict[str, Any], text: str) -> None:
     with pytest.raises(InvalidInput, match=text):
         decode(json.dumps(DOCUMENT | change).encode())
 
@@ -65,12 +65,12 @@ def test_an_error_says_where(change: dict[str, Any], text: str) -> None:
         (b'{"kind": 1, "kind": 2}', "'kind' occurs twice"),
     ],
 )
-def test_what_is_no_spec_at_all_is_refused(content: bytes, text: str) -> None:
+def test_something_that_is_not_a_spec_is_refused(content: bytes, text: str) -> None:
     with pytest.raises(InvalidInput, match=text):
         decode(content)
 
 
-def test_of_many_problems_the_first_ones_are_told() -> None:
+def test_only_the_first_of_many_problems_are_listed() -> None:
     edits = {"env": [str(i) for i in range(1000)]}
     with pytest.raises(InvalidInput, match=r"env\[9\]: must be NAME=value; and more$"):
         decode(json.dumps(DOCUMENT | {"containerEdits": edits}).encode())
@@ -90,13 +90,13 @@ def test_of_many_problems_the_first_ones_are_told() -> None:
         ("1e2", 100),
     ],
 )
-def test_numbers_in_yaml_are_read_as_go_reads_them(text: str, mode: int) -> None:
+def test_numbers_in_yaml_are_parsed_as_in_go(text: str, mode: int) -> None:
     (device,) = yaml_of(f"{{deviceNodes: [{{path: /dev/x, fileMode: {text}}}]}}").devices
     assert device.container_edits.device_nodes == (DeviceNode("/dev/x", file_mode=mode),)
 
 
 @pytest.mark.parametrize("name", ["7", "1:30", "2024-01-01", "true", "1.5"])
-def test_a_text_in_yaml_needs_no_quotes(name: str) -> None:
+def test_a_string_in_yaml_needs_no_quotes(name: str) -> None:
     assert yaml_of("{env: [A=1]}", name).devices[0].name == name
 
 
@@ -113,12 +113,12 @@ def test_a_text_in_yaml_needs_no_quotes(name: str) -> None:
         ("'010'", "010"),
     ],
 )
-def test_a_text_without_quotes_that_looks_like_something_else_is_that_as_for_runtimes(text: str, name: str) -> None:
+def test_an_unquoted_string_that_looks_like_another_type_is_that_type(text: str, name: str) -> None:
     assert yaml_of("{env: [A=1]}", text).devices[0].name == name
 
 
 @pytest.mark.parametrize("number", ["1" * 400, "9" * 5000, "1e400", "1.5", "0x" + "f" * 5000, "-1e30", "NaN"])
-def test_a_number_that_is_none_of_the_format_is_refused(number: str) -> None:
+def test_a_number_outside_of_the_format_is_refused(number: str) -> None:
     for major in (number, f'"{number}"'):
         with pytest.raises(InvalidInput):
             yaml_of(f"{{deviceNodes: [{{path: /dev/x, major: {major}}}]}}")
@@ -130,12 +130,12 @@ def test_a_number_that_is_none_of_the_format_is_refused(number: str) -> None:
             )
 
 
-def test_a_whole_number_may_be_written_with_a_point() -> None:
+def test_an_integer_may_be_written_with_a_decimal_point() -> None:
     spec = decode(json.dumps(DOCUMENT | {"containerEdits": {"deviceNodes": [{"path": "/x", "major": 7.0}]}}).encode())
     assert spec.container_edits.device_nodes == (DeviceNode("/x", major=7),)
 
 
-def test_parts_may_be_repeated_in_yaml() -> None:
+def test_aliases_in_yaml_are_supported() -> None:
     content = (
         b"cdiVersion: 0.3.0\nkind: v/c\ncontainerEdits: &e {env: [A=1]}\ndevices: [{name: a, containerEdits: *e}]\n"
     )
@@ -143,12 +143,12 @@ def test_parts_may_be_repeated_in_yaml() -> None:
     assert spec.devices[0].container_edits == spec.container_edits == ContainerEdits(env=("A=1",))
 
 
-def test_members_of_older_versions_are_read() -> None:
+def test_fields_of_older_versions_are_decoded() -> None:
     spec = yaml_of("{intelRdt: {enableCMT: true, enableMBM: false}}")
     assert spec.devices[0].container_edits.intel_rdt == IntelRdt(enable_cmt=True, enable_mbm=False)
 
 
-def test_a_bad_spec_is_not_written() -> None:
+def test_an_invalid_spec_is_not_encoded() -> None:
     with pytest.raises(InvalidInput, match="devices: must have at least one"):
         encode(Spec("0.3.0", "v/c", ()))
 
@@ -187,12 +187,12 @@ SPECS = st.builds(
 
 @pytest.mark.spec("DN-7.3.7")
 @given(SPECS)
-def test_what_is_written_with_its_lowest_version_is_read_back(spec: Spec) -> None:
+def test_a_spec_with_its_lowest_version_is_decoded_again(spec: Spec) -> None:
     spec = structs.replace(spec, cdi_version=minimum(spec))
     assert decode(encode(spec)) == spec
 
 
 @given(st.binary(max_size=64) | st.text(alphabet="{}[]:,-\n \"'&*!a0", max_size=40).map(str.encode))
-def test_no_text_does_worse_than_being_refused(content: bytes) -> None:
+def test_any_input_is_decoded_or_refused(content: bytes) -> None:
     with pytest.raises(InvalidInput):
         decode(content)

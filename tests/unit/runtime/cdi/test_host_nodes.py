@@ -23,12 +23,12 @@ def test_a_pipe_has_a_mode(tmp_path: Path) -> None:
     ("path", "text"),
     [("/dev", "not a device node"), ("/dev/gone", "No such file"), ("/dev/nu\0ll", "embedded null"), ("", "No such")],
 )
-def test_what_is_no_device_node_is_not_found(path: str, text: str) -> None:
+def test_something_that_is_not_a_device_node_is_not_found(path: str, text: str) -> None:
     with pytest.raises(NotFound, match=text):
         look(path)
 
 
-def test_a_link_is_no_device_node_but_is_found_as_one(tmp_path: Path) -> None:
+def test_a_link_is_not_a_device_node_but_is_followed_by_find(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/dev/null")
     (tmp_path / "dead").symlink_to("gone")
     with pytest.raises(NotFound, match="not a device node"):
@@ -46,14 +46,14 @@ def test_a_directory_without_device_nodes_has_none(tmp_path: Path) -> None:
     assert find(str(tmp_path)) == []
 
 
-def test_a_directory_stands_for_the_device_nodes_in_it() -> None:
+def test_a_directory_stands_for_the_device_nodes_below_it() -> None:
     found = dict(find("/dev"))
     assert found["null"] == "/dev/null"
     assert not any(name.split("/")[0] in ("pts", "shm", "fd", "mqueue", "console") for name in found)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes device nodes")
-def test_device_nodes_are_found_however_deep(tmp_path: Path) -> None:
+def test_device_nodes_are_found_at_any_depth(tmp_path: Path) -> None:
     (tmp_path / "b" / "pts").mkdir(parents=True)
     try:
         for name in ("a", "b/c", "b/console", "b/pts/0"):

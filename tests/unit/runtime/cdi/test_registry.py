@@ -25,38 +25,38 @@ def test_devices_are_known_by_qualified_name_in_order() -> None:
 
 
 @pytest.mark.spec("DN-7.3.2")
-def test_the_file_of_the_later_directory_wins_in_any_order() -> None:
+def test_the_file_of_the_later_directory_takes_precedence_in_any_order() -> None:
     low, high = file("low", "a", "b"), file("high", "a", priority=1)
     for files in ([low, high], [high, low]):
         assert sources(build(files)) == {"v/c=a": "high", "v/c=b": "low"}
 
 
 @pytest.mark.spec("DN-7.3.3")
-def test_a_device_in_two_files_of_one_directory_is_in_neither() -> None:
+def test_a_device_in_two_files_of_one_directory_is_in_conflict() -> None:
     registry = build([file("x", "a", "b"), file("y", "a"), file("low", "a", priority=-1)])
     assert sources(registry) == {"v/c=b": "x"}
     assert registry.conflicts == {"v/c=a": (Path("x"), Path("y"))}
     assert registry.errors == {
-        Path("x"): ("x: device v/c=a is in conflict, it is also in y",),
-        Path("y"): ("y: device v/c=a is in conflict, it is also in x",),
+        Path("x"): ("x: device v/c=a is in conflict, it is also defined in y",),
+        Path("y"): ("y: device v/c=a is in conflict, it is also defined in x",),
     }
 
 
 @pytest.mark.spec("DN-7.3.2")
-def test_a_conflict_below_does_not_hide_the_device_above() -> None:
+def test_a_conflict_in_an_earlier_directory_does_not_hide_the_device_of_a_later_one() -> None:
     registry = build([file("x", "a"), file("y", "a"), file("high", "a", priority=1)])
     assert (sources(registry), registry.conflicts, registry.errors) == ({"v/c=a": "high"}, {}, {})
 
 
 @pytest.mark.spec("DN-7.3.4")
-def test_all_unresolvable_names_are_told_together_with_reasons() -> None:
+def test_all_unresolvable_names_are_reported_with_reasons() -> None:
     registry = build([file("x", "a", "b"), file("y", "a")], {Path("z"): ["z: not JSON"]})
     found = registry.resolve(["v/c=a", "v/c=b", "v/c=x", "nonsense"])
     assert [str(known.name) for known in found.devices] == ["v/c=b"]
     with pytest.raises(NotFound) as raised:
         found.complete()
     assert str(raised.value) == (
-        "unresolvable CDI devices v/c=a, v/c=x, nonsense (v/c=a: in conflict, it is in x and y; "
+        "unresolvable CDI devices v/c=a, v/c=x, nonsense (v/c=a: in conflict, it is defined in x and y; "
         "v/c=x: no such device; with errors: x, y, z; nonsense: not of the form vendor/class=device)"
     )
 
@@ -68,7 +68,7 @@ def test_a_name_is_resolved_once_in_its_order() -> None:
 
 
 @pytest.mark.spec("DN-7.3.9")
-def test_edits_of_a_file_come_once_before_those_of_its_first_device() -> None:
+def test_edits_of_a_file_are_included_once_before_those_of_its_first_device() -> None:
     registry = build([file("x", "a", "b"), file("y", "a", kind="u/c")])
     found = registry.resolve(["v/c=b", "u/c=a", "v/c=a"]).complete()
     assert edits(found).env == ("FILE=x", "DEVICE=x:b", "FILE=y", "DEVICE=y:a", "DEVICE=x:a")
@@ -87,7 +87,7 @@ FILES = st.lists(
 
 
 @given(FILES, st.randoms())
-def test_a_device_is_that_of_the_only_file_at_the_top_whatever_the_order(
+def test_the_only_file_of_the_last_directory_defines_a_device_in_any_order(
     given: list[tuple[int, list[str], int]], random: Random
 ) -> None:
     files = [file(f"{i:02}", *names, priority=priority) for i, names, priority in given]

@@ -10,7 +10,7 @@ SPEC = b'{"cdiVersion":"0.3.0","kind":"v/c","devices":[{"name":"a","containerEdi
 
 
 @pytest.mark.spec("DN-7.3.1")
-def test_directories_are_those_that_runtimes_read() -> None:
+def test_the_default_directories_are_those_of_runtimes() -> None:
     assert DEFAULT_DIRECTORIES == (Path("/etc/cdi"), Path("/var/run/cdi"))
 
 
@@ -66,7 +66,7 @@ def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
         read(path, Settings(max_bytes=len(SPEC) - 1))
 
 
-def test_a_pipe_or_directory_is_no_file_and_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_pipe_or_directory_is_refused_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.json")
     (tmp_path / "real").mkdir()
     (tmp_path / "b.json").symlink_to("real")
@@ -75,13 +75,13 @@ def test_a_pipe_or_directory_is_no_file_and_holds_nobody_up(tmp_path: Path) -> N
             read(tmp_path / name)
 
 
-def test_a_file_that_went_is_not_found(tmp_path: Path) -> None:
+def test_a_removed_file_is_not_found(tmp_path: Path) -> None:
     for ask in (read, stamp):
         with pytest.raises(NotFound):
             ask(tmp_path / "gone.json")
 
 
-def test_a_file_that_cannot_be_looked_at_is_an_error(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_accessed_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.json").symlink_to("a.json")
     for ask in (read, stamp):
         with pytest.raises(InvalidInput, match="symbolic links"):

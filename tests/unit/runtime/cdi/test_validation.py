@@ -43,7 +43,7 @@ def found(edits: ContainerEdits = EDITS, **members: object) -> list[str]:
         ),
         (
             ContainerEdits(intel_rdt=IntelRdt("a/b")),
-            "containerEdits.intelRdt.closID: must be the name of a folder, or /",
+            "containerEdits.intelRdt.closID: must be the name of a directory, or /",
         ),
         (
             ContainerEdits(net_devices=(NetDevice("", "n"),)),
@@ -55,7 +55,7 @@ def found(edits: ContainerEdits = EDITS, **members: object) -> list[str]:
         ),
     ],
 )
-def test_a_broken_rule_is_told_with_its_place(edits: ContainerEdits, expected: str) -> None:
+def test_a_violation_is_reported_with_its_place(edits: ContainerEdits, expected: str) -> None:
     assert found(edits) == [f"devices[0].{expected}"]
 
 
@@ -64,7 +64,7 @@ def test_permissions_are_some_of_three_letters_or_none(permissions: str) -> None
     assert found(ContainerEdits(device_nodes=(DeviceNode("/a", permissions=permissions),))) == []
 
 
-def test_names_of_one_letter_are_names() -> None:
+def test_names_of_one_letter_are_valid() -> None:
     assert found(kind="v/c") == []
 
 
@@ -76,11 +76,11 @@ def test_names_of_one_letter_are_names() -> None:
         ((Device("a", EDITS), Device("a", EDITS)), ["devices[1].name: 'a' is also the name of devices[0]"]),
     ],
 )
-def test_devices_are_there_and_have_names_of_their_own(devices: Sequence[Device], expected: list[str]) -> None:
+def test_a_spec_has_devices_with_unique_names(devices: Sequence[Device], expected: list[str]) -> None:
     assert found(devices=devices) == expected
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     broken = found(
         cdi_version="0.3.0",
         kind="v",

@@ -51,7 +51,7 @@ def test_every_feature_has_a_case() -> None:
 
 @pytest.mark.spec("DN-7.3.7")
 @pytest.mark.parametrize("name", SPECS)
-def test_a_feature_needs_the_version_it_came_with(name: str) -> None:
+def test_a_feature_needs_the_version_that_added_it(name: str) -> None:
     since = SINCE[name.removesuffix(" (of a device)")]
     before = KNOWN[KNOWN.index(since) - 1]
     assert minimum(SPECS[name]) == since
@@ -67,13 +67,13 @@ def test_a_spec_without_features_needs_0_3_0() -> None:
 
 @pytest.mark.spec("DN-7.3.6")
 @pytest.mark.parametrize("name", ["enableCMT", "enableMBM"])
-def test_what_was_dropped_is_refused_in_newer_versions(name: str) -> None:
+def test_removed_features_are_refused_in_newer_versions(name: str) -> None:
     assert [version for version in KNOWN if not at(SPECS[name], version)] == ["0.7.0", "0.8.0", "1.0.0"]
     assert at(SPECS[name], "1.1.0") == [f"must be lower than 1.1.0, because of: {name}"]
 
 
 @given(st.lists(st.sampled_from(sorted(EDITS)), max_size=4))
-def test_the_minimum_is_that_of_the_newest_feature_and_suffices(names: list[str]) -> None:
+def test_the_minimum_version_is_that_of_the_newest_feature(names: list[str]) -> None:
     total = sum((EDITS[name] for name in names), ContainerEdits())
     spec = structs.replace(PLAIN, container_edits=total)
     lowest = minimum(spec)

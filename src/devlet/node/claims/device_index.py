@@ -1,10 +1,13 @@
-"""Which claims on this node hold each device, and which name each CDI device: an index of the book. Pure.
+"""An index of the claim info cache: which claims have each device, and which use each CDI device. Pure.
 
-What a claim holds is what its drivers answered, as the file has it, and what was allocated to it, as far as that is
-known: from the moment before a driver is called, so two claims cannot be prepared with one device side by side.
+The devices of a claim are those that its drivers answered, as in the checkpoint, and those that were allocated to it,
+as far as that is known. Allocations are recorded before a driver is called, so two claims cannot be prepared with the
+same device at the same time.
 
-The file does not say which devices were allocated, nor whether for admin access. After a restart that is learned from
-the cluster when it matters; until then a driver that has not answered with any device may have prepared every one."""
+The checkpoint does not contain which devices were allocated, nor whether for admin access. After a restart, that is
+read from the cluster when it matters. Until then, a driver that has not answered with any device may have prepared any
+of its devices.
+"""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
@@ -17,7 +20,7 @@ from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, P
 from devlet.objects.types.claim import DeviceResult
 from devlet.state.claim_entry import ClaimEntry
 
-__all__ = ["Allocated", "Holdings"]
+__all__ = ["Allocated", "DeviceIndex"]
 
 Allocated = Mapping[DriverName, tuple[DeviceResult, ...]]
 
@@ -30,7 +33,9 @@ class _Held(Struct, frozen=True):
     cdi: Mapping[str, frozenset[DeviceIdentity]]
 
 
-class Holdings:
+class DeviceIndex:
+    """Claims by device, by driver and by CDI device."""
+
     def __init__(self) -> None:
         self._held: dict[ClaimKey, _Held] = {}
         self._by_device: dict[DeviceIdentity, set[ClaimKey]] = {}
@@ -51,20 +56,20 @@ class Holdings:
             _discard(self._by_cdi, held.cdi, key)
 
     def unclear(self, driver: DriverName) -> frozenset[ClaimKey]:
-        """Claims that may hold any device of the driver."""
+        """Return the claims that may have any device of the driver."""
         return frozenset(self._by_driver.get(driver, ()))
 
     def holders(self, wanted: Holding) -> frozenset[ClaimKey]:
-        """Claims that exclude it."""
+        """Return the claims whose devices exclude this one."""
         keys = self._by_device.get(wanted.device, ())
         return frozenset(key for key in keys if any(map(wanted.excludes, self._held[key].devices[wanted.device])))
 
     def users_of(self, cdi: str) -> frozenset[ClaimKey]:
-        """Claims with the CDI device of this name."""
+        """Return the claims that use the CDI device of this name."""
         return frozenset(self._by_cdi.get(cdi, ()))
 
     def cdi(self, key: ClaimKey) -> Mapping[str, frozenset[DeviceIdentity]]:
-        """The CDI devices of a claim, each with the devices that it stands for."""
+        """Return the CDI devices of a claim, each with the devices that it stands for."""
         return self._held[key].cdi
 
 

@@ -1,38 +1,43 @@
-"""The claims on this node: who uses each, and what its drivers answered. Kept in memory as it stands in the file.
+"""The claim info cache: which pods use each claim on this node, and what its drivers answered. As in the checkpoint.
 
-A driver's devices are None until it has answered, and a list afterwards, be it an empty one: that is how the file tells
-after a crash what still has to be asked. Entries are values that are replaced, so each is encoded once. Drivers keep
-their own books, and a boot of the machine may empty them: what a driver did before the last start of devlet counts for
-containers that run, and is asked for again before others start. Whoever was asked since then is `confirmed`."""
+A driver's devices are None until it has answered, and a list afterwards, which may be empty. That is how the file shows
+after a crash which drivers still have to be called. Entries are immutable and are replaced, so each is encoded once.
+
+Drivers keep state of their own, which a reboot may erase. So an answer from before the last start of devlet is good
+enough for containers that run, but the driver is called again before other containers start. A driver that was called
+since then is `confirmed`.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import structs
 
-from devlet.node.claims.holdings import Allocated, Holdings
+from devlet.node.claims.device_index import Allocated, DeviceIndex
 from devlet.node.claims.records import ClaimKey, DriverPart
 from devlet.objects.identifiers import ClaimName, ClaimUID, DeviceIdentity, DeviceName, DriverName, PodUID, PoolName
 from devlet.objects.types.claim import DeviceResult, PreparedDevice
-from devlet.state.claim_encoder import Encoder
-from devlet.state.claim_entry import ClaimEntry, by_name
+from devlet.state.claim_entry import ClaimEntry, Encoder, by_name
 
-__all__ = ["Book", "identities", "parts"]
+__all__ = ["ClaimInfoCache", "identities", "parts"]
 
 Devices = tuple[PreparedDevice, ...]
 Results = tuple[DeviceResult, ...]
 
-# A file may have a claim without pods. It is kept as that of a pod which does not exist, and goes with those.
-_NOBODY = frozenset({""})
+# A file may contain a claim without pods. It is treated as if a pod that does not exist used it, and cleaned up with
+# it.
+_NO_PODS = frozenset({""})
 
 
-class Book:
+class ClaimInfoCache:
+    """`devices` is an index of the devices that the claims have."""
+
     def __init__(self) -> None:
+        self.devices = DeviceIndex()
         self._entries: dict[ClaimKey, ClaimEntry] = {}
         self._pods: dict[PodUID, set[ClaimKey]] = {}
         self._confirmed: dict[ClaimKey, dict[DriverName, Results]] = {}
-        self._doubtful: set[ClaimKey] = set()
+        self._unverified: set[ClaimKey] = set()  # from a damaged file
         self._allocated: dict[ClaimKey, Allocated] = {}
-        self.holdings = Holdings()
         self._encoder = Encoder()
         self._is_new = True
 
@@ -55,9 +60,9 @@ class Book:
         return frozenset(self._pods.get(pod, ()))
 
     def is_prepared(self, key: ClaimKey, pod: PodUID) -> bool:
-        """Whether the pod refers to the claim and all of its drivers have answered, be it before a restart."""
+        """Return True if the pod refers to the claim and all of its drivers have answered, even before a restart."""
         entry = self._entries.get(key)
-        if entry is None or pod not in (entry.pods or ()) or key in self._doubtful:
+        if entry is None or pod not in (entry.pods or ()) or key in self._unverified:
             return False
         return all(devices is not None for devices in (entry.drivers or {}).values())
 
@@ -65,19 +70,19 @@ class Book:
         return driver in self._confirmed.get(key, {})
 
     def is_outdated(self, key: ClaimKey, results: Mapping[DriverName, Results]) -> bool:
-        """Whether a driver has prepared other devices than the claim has now, be it before a restart."""
+        """Return True if a driver has prepared other devices than these, which the claim has now."""
         confirmed = self._confirmed.get(key, {})
         if any(known != results.get(driver) for driver, known in confirmed.items()):
             return True
         now = {result.identity for driver in results.values() for result in driver}
         return any(each.device and each not in now for each in identities(self._entries[key]))
 
-    def knows_allocation(self, key: ClaimKey) -> bool:
-        """Whether it is known what was allocated to the claim when it was prepared."""
+    def has_allocation(self, key: ClaimKey) -> bool:
+        """Return True if it is known what was allocated to the claim when it was prepared."""
         return key in self._allocated
 
     def users(self, devices: Iterable[DeviceIdentity]) -> frozenset[PodUID]:
-        """Pods that have one of these devices, or a share of it."""
+        """Return the pods that have one of these devices, or a share of it."""
         wanted = frozenset(devices)
         found: set[str] = set()
         for entry in self._entries.values():
@@ -87,8 +92,8 @@ class Book:
 
     # Changes
 
-    def refer(self, key: ClaimKey, uid: ClaimUID, drivers: Iterable[DriverName], pod: PodUID) -> bool:
-        """The pod is about to use the claim, with these drivers. Whether that is new."""
+    def add_reference(self, key: ClaimKey, uid: ClaimUID, drivers: Iterable[DriverName], pod: PodUID) -> bool:
+        """Record that the pod is about to use the claim with these drivers. Return True if that is new."""
         before = self._entries.get(key)
         known: Mapping[str, Devices | None] = before.drivers or {} if before else {}
         missing = {str(name): None for name in drivers if name not in known}
@@ -99,12 +104,12 @@ class Book:
         return True
 
     def allocate(self, key: ClaimKey, results: Mapping[DriverName, Results]) -> None:
-        """These devices are about to be prepared for the claim, or were before a restart."""
+        """Record which devices are about to be prepared for the claim, or were prepared before a restart."""
         self._allocated[key] = dict(results)
-        self.holdings.put(key, self._entries[key], self._allocated[key])
+        self.devices.put(key, self._entries[key], self._allocated[key])
 
-    def unrefer(self, key: ClaimKey, pod: PodUID) -> None:
-        """Without its last pod the entry is gone as well."""
+    def delete_reference(self, key: ClaimKey, pod: PodUID) -> None:
+        """Record that the pod no longer uses the claim. Remove the entry with its last pod."""
         entry = self._entries[key]
         left = (entry.pods or frozenset()) - {pod}
         if left:
@@ -112,44 +117,44 @@ class Book:
         else:
             self.remove(key)
 
-    def put_back(self, key: ClaimKey, before: ClaimEntry | None) -> None:
-        """As it was, if what was to come could not be written down."""
+    def roll_back(self, key: ClaimKey, before: ClaimEntry | None) -> None:
+        """Restore an earlier entry, because its successor could not be saved."""
         if before is None:
             self.remove(key)
         else:
             self._put(key, before)
 
     def confirm(self, key: ClaimKey, driver: DriverName, devices: Devices, results: Results) -> None:
-        """What the driver has prepared, in the place of what it answered before, for these devices of the claim."""
+        """Record that the driver has prepared these devices for these results. Replace its earlier answer."""
         entry = self._entries[key]
         self._put(key, structs.replace(entry, drivers={**(entry.drivers or {}), driver: devices}))
         self._confirmed.setdefault(key, {})[driver] = results
 
-    def doubt(self, key: ClaimKey, driver: DriverName) -> None:
-        """It is asked to unprepare the claim, and may do so without saying it: before a container starts with the
-        claim it has to be asked again."""
+    def unconfirm(self, key: ClaimKey, driver: DriverName) -> None:
+        """Record that the driver is asked to unprepare the claim. It may do so without answering, so it has to prepare
+        the claim again before a container can start with it."""
         self._confirmed.get(key, {}).pop(driver, None)
 
-    def forget_driver(self, key: ClaimKey, driver: DriverName) -> None:
-        """It has unprepared the claim."""
+    def delete_driver(self, key: ClaimKey, driver: DriverName) -> None:
+        """Record that the driver has unprepared the claim."""
         entry = self._entries[key]
         left = {name: devices for name, devices in (entry.drivers or {}).items() if name != driver}
         self._put(key, structs.replace(entry, drivers=left))
-        self.doubt(key, driver)
+        self.unconfirm(key, driver)
 
     def remove(self, key: ClaimKey) -> None:
         entry = self._entries.pop(key)
         self._confirmed.pop(key, None)
-        self._doubtful.discard(key)
+        self._unverified.discard(key)
         self._allocated.pop(key, None)
-        self.holdings.remove(key)
-        self._index(key, entry.pods or _NOBODY, frozenset())
+        self.devices.remove(key)
+        self._index(key, entry.pods or _NO_PODS, frozenset())
 
     def _put(self, key: ClaimKey, entry: ClaimEntry) -> None:
         before = self._entries.get(key)
         self._entries[key] = entry
-        self.holdings.put(key, entry, self._allocated.get(key, {}))
-        self._index(key, (before.pods or _NOBODY) if before else frozenset(), entry.pods or _NOBODY)
+        self.devices.put(key, entry, self._allocated.get(key, {}))
+        self._index(key, (before.pods or _NO_PODS) if before else frozenset(), entry.pods or _NO_PODS)
         self._is_new = False
 
     def _index(self, key: ClaimKey, before: frozenset[str], after: frozenset[str]) -> None:
@@ -166,24 +171,24 @@ class Book:
         return self._encoder.encode(None if self._is_new else tuple(self._entries.values()))
 
     def restore(self, claims: Iterable[ClaimEntry] | None, *, damaged: bool = False) -> None:
-        """The claims of a file, into an empty book. What a damaged one says may be wrong in every word: it is good for
-        cleaning up, and a pod that uses such a claim has it corrected and prepared again."""
+        """Fill an empty cache with the claims of a file. Anything in a damaged file may be wrong: its entries are good
+        enough to clean up with, and `correct` replaces them when a pod uses the claim."""
         for (namespace, name), entry in by_name(claims or ()).items():
             key = ClaimKey(namespace, ClaimName(name))
             self._put(key, _without_devices(entry) if damaged else entry)
             if damaged:
-                self._doubtful.add(key)
+                self._unverified.add(key)
         self._is_new = claims is None
 
     def correct(self, key: ClaimKey, uid: ClaimUID, drivers: Iterable[DriverName]) -> None:
-        """If a damaged file said it: the claim is this one, with these drivers."""
-        if key in self._doubtful:
-            self._doubtful.remove(key)
+        """Replace what a damaged file says about the claim. Do nothing if the entry is not from a damaged file."""
+        if key in self._unverified:
+            self._unverified.remove(key)
             self._put(key, structs.replace(self._entries[key], uid=uid, drivers={str(name): None for name in drivers}))
 
 
 def parts(entry: ClaimEntry) -> tuple[DriverPart, ...]:
-    """By driver name."""
+    """Return the part of each driver, sorted by name."""
     drivers = entry.drivers or {}
     return tuple(DriverPart(DriverName(name), drivers[name]) for name in sorted(drivers))
 
@@ -193,6 +198,7 @@ def _without_devices(entry: ClaimEntry) -> ClaimEntry:
 
 
 def identities(entry: ClaimEntry) -> Iterator[DeviceIdentity]:
+    """Yield the devices that the drivers have prepared for the claim."""
     for driver, devices in (entry.drivers or {}).items():
         for device in devices or ():
             yield DeviceIdentity(DriverName(driver), PoolName(device.pool), DeviceName(device.device))

@@ -1,4 +1,4 @@
-from devlet.node.claims.holdings import Holdings
+from devlet.node.claims.device_index import DeviceIndex
 from devlet.objects.claims.overlaps import Holding
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
 from devlet.objects.types.claim import PreparedDevice
@@ -15,8 +15,8 @@ def entry(**drivers: tuple[PreparedDevice, ...] | None) -> ClaimEntry:
     return ClaimEntry("uid", "c", "default", frozenset({"p"}), {by_driver[name]: it for name, it in drivers.items()})
 
 
-def test_a_device_is_held_from_the_allocation_or_from_the_answer() -> None:
-    found = Holdings()
+def test_a_claim_has_the_devices_of_its_allocation_and_of_its_answers() -> None:
+    found = DeviceIndex()
     found.put(key("a"), entry(gpu=None), {GPU: claim(device="d").results})
     found.put(key("b"), entry(gpu=(device("e"),)), {})
     assert found.holders(Holding(identity())) == {key("a")} and found.holders(Holding(identity("e"))) == {key("b")}
@@ -27,14 +27,14 @@ def test_a_device_is_held_from_the_allocation_or_from_the_answer() -> None:
     assert not found.holders(Holding(identity())) and found.holders(Holding(identity("d", NIC))) == {key("a")}
 
 
-def test_what_the_allocation_says_of_a_device_counts_more_than_the_answer() -> None:
-    found = Holdings()
+def test_the_allocation_of_a_device_takes_precedence_over_the_answer() -> None:
+    found = DeviceIndex()
     found.put(key("a"), entry(gpu=(device("d"),)), {GPU: claim(device="d", share="s").results})
     assert not found.holders(Holding(identity(), "t"))
 
 
-def test_a_driver_that_named_no_device_may_have_prepared_every_one() -> None:
-    found = Holdings()
+def test_a_driver_that_named_no_device_may_have_prepared_any() -> None:
+    found = DeviceIndex()
     for answer in (None, (), (PreparedDevice("", "", cdi_devices=("v.com/c=a",)),)):
         found.put(key("a"), entry(gpu=answer), {})
         assert found.unclear(GPU) == {key("a")} and not found.unclear(NIC)
@@ -43,7 +43,7 @@ def test_a_driver_that_named_no_device_may_have_prepared_every_one() -> None:
 
 
 def test_the_users_of_a_cdi_device_are_known() -> None:
-    found = Holdings()
+    found = DeviceIndex()
     found.put(key("a"), entry(gpu=(device("d", "v.com/c=a"), device("e", "v.com/c=a"))), {})
     assert found.users_of("v.com/c=a") == {key("a")} and not found.users_of("v.com/c=b")
     assert found.cdi(key("a")) == {"v.com/c=a": {identity("d"), identity("e")}}

@@ -1,7 +1,6 @@
-"""A plugin in the registry directory introduces itself: what it says it is, and telling it how that ended.
+"""Call a plugin on its socket in the registry directory: ask for its info, and report whether it was registered.
 
-The plugin is the server here: we call it on its registration socket. Nothing that it says is checked beyond its size;
-the names are the business of the handler for its type.
+Here the plugin is the server. Only the size of its answer is checked; the handler for its type checks the names.
 """
 
 import os
@@ -19,13 +18,13 @@ from devlet.plugins import endpoints
 from devlet.plugins.channels import Connection, connection
 from devlet.wire.pluginregistration import api_pb2 as pb
 
-__all__ = ["Greeting", "Introduction", "Settings", "greeted"]
+__all__ = ["PluginInfo", "RegistrationClient", "Settings", "connected_client"]
 
 _SERVICE = "/pluginregistration.Registration"
 _MAX_MESSAGE = 64 << 10  # bytes, either way
 _MAX_TEXT = 1024  # characters of a type, a name, an endpoint, a version
 _MAX_VERSIONS = 64
-_MAX_ERROR = 4096  # characters of what a plugin is told
+_MAX_ERROR = 4096  # characters of an error that a plugin gets
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +34,11 @@ class Settings:
     dial: float = 10.0
     get_info: float = 1.0
     notify: float = 5.0
-    below: Path | None = None  # the only directory in which sockets are called; None: everywhere
+    below: Path | None = None  # the only directory whose sockets are called; None: no restriction
 
 
-class Introduction(Struct, frozen=True):
-    """What a plugin says of itself. An empty endpoint means the socket it was asked on."""
+class PluginInfo(Struct, frozen=True):
+    """The answer of a plugin to GetInfo. An empty endpoint means the socket on which it was called."""
 
     type: str
     name: str
@@ -47,7 +46,8 @@ class Introduction(Struct, frozen=True):
     versions: tuple[str, ...] = ()
 
     def served_on(self, socket: Path) -> Path:
-        """`InvalidInput` if the endpoint cannot be one. `socket` is where it introduced itself."""
+        """Return the announced path of the endpoint. `socket` is the one on which the plugin was called. Raise
+        `InvalidInput` if the path is invalid."""
         if not self.endpoint:
             return socket
         if not self.endpoint.startswith("/") or "\0" in self.endpoint:
@@ -57,15 +57,15 @@ class Introduction(Struct, frozen=True):
         return Path(self.endpoint)
 
 
-class Greeting:
-    """Made by `greeted`, inside its block."""
+class RegistrationClient:
+    """A connected plugin. Created by `connected_client`, for its block."""
 
     def __init__(self, connection: Connection, settings: Settings) -> None:
         self._connection = connection
         self._settings = settings
 
-    async def introduction(self) -> Introduction:
-        """Ask who it is. `PluginUnavailable`, or `PluginRefused` for an answer that makes no sense."""
+    async def info(self) -> PluginInfo:
+        """Call GetInfo. Raise `PluginUnavailable`, or `PluginRefused` if the answer is invalid."""
         answer = await self._connection.call(f"{_SERVICE}/GetInfo", b"", timeout=self._settings.get_info)
         try:
             info = pb.PluginInfo.FromString(answer)
@@ -75,11 +75,12 @@ class Greeting:
         if len(texts) > _MAX_VERSIONS + 3 or max(map(len, texts)) > _MAX_TEXT:
             limits = f"{_MAX_VERSIONS} versions and {_MAX_TEXT} characters"
             raise PluginRefused(self._connection.plugin, f"its answer to GetInfo has more than {limits} in a field")
-        return Introduction(info.type, info.name, info.endpoint, tuple(info.supported_versions))
+        return PluginInfo(info.type, info.name, info.endpoint, tuple(info.supported_versions))
 
-    def served_on(self, said: Introduction) -> Path:
-        """Return where it serves, as a path for us. `InvalidInput` if that cannot be, or must not be called."""
-        announced, below = said.served_on(self._connection.path), self._settings.below
+    def served_on(self, info: PluginInfo) -> Path:
+        """Return the path of the plugin's endpoint for us. Raise `InvalidInput` if it is invalid or outside of our
+        root."""
+        announced, below = info.served_on(self._connection.path), self._settings.below
         return announced if below is None else endpoints.locate(announced, below, self._connection.pid)
 
     async def accept(self) -> None:
@@ -94,9 +95,9 @@ class Greeting:
 
 
 @asynccontextmanager
-async def greeted(socket: Path, settings: Settings = Settings()) -> AsyncIterator[Greeting]:
-    """Connected for the block. `PluginUnavailable` if nobody listens who speaks gRPC."""
+async def connected_client(socket: Path, settings: Settings = Settings()) -> AsyncIterator[RegistrationClient]:
+    """Connect to the plugin for the block. Raise `PluginUnavailable` if no gRPC server listens on the socket."""
     async with connection(
         os.fspath(socket), socket, within=settings.dial, max_message=_MAX_MESSAGE, below=settings.below
     ) as dialled:
-        yield Greeting(dialled, settings)
+        yield RegistrationClient(dialled, settings)

@@ -8,7 +8,7 @@ from devlet.errors import NotFound, NotPrepared, PluginUnavailable
 from devlet.kit import request_ids
 from devlet.kit.parts import running
 from devlet.node.claims.manager import CHECKPOINT, ClaimManager
-from devlet.node.claims.releasing import RELEASED
+from devlet.node.claims.unpreparing import RELEASED
 from devlet.node.reports import Report
 from devlet.objects.identifiers import PodUID
 from devlet.state import claim_checkpoint
@@ -41,7 +41,7 @@ class Bench:
         self.second = pod("pod-2", claims={"gpu": "b"})
 
     async def end_pod(self) -> None:
-        """Its driver does not unprepare the claim."""
+        """Make the driver fail to unprepare the claim."""
         self.gpu.error = GONE
         with pytest.raises(NotPrepared):
             await self.manager.unprepare(PodUID("pod-1"))
@@ -60,7 +60,7 @@ async def bench(root: Path) -> AsyncIterator[Bench]:
         yield made
 
 
-async def test_a_claim_is_forgotten_by_force_after_its_driver_was_asked_once_more(
+async def test_a_claim_is_released_by_force_after_its_driver_was_called_once_more(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     await bench.end_pod()
