@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from devlet.serve.kube_api import kubeconfigs
+from devlet.auth import kubeconfigs
 
 JSON = "application/json"
 PROTOBUF = "application/vnd.kubernetes.protobuf"

@@ -8,6 +8,7 @@ from functools import partial
 from aiohttp import web
 from msgspec.structs import replace
 
+from devlet.auth.rules import Attributes
 from devlet.cluster.store.store import Store
 from devlet.errors import DevletError
 from devlet.kit.clock import Clock
@@ -24,7 +25,6 @@ from devlet.serve.kube_api.handlers import Handlers, method_not_allowed
 from devlet.serve.kube_api.negotiation import Format
 from devlet.serve.kube_api.node_views import NodeViews
 from devlet.serve.kube_api.paths import Target, WithViews
-from devlet.serve.kube_api.requests import Attributes
 from devlet.serve.kube_api.virtual import Virtual
 
 log = logging.getLogger(__name__)

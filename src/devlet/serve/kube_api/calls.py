@@ -9,6 +9,7 @@ from typing import TypeVar
 import anyio
 from aiohttp import web
 
+from devlet.auth.users import User
 from devlet.cluster.client import WriteOptions
 from devlet.cluster.store import guards
 from devlet.kit.heavy_work import HeavyWork
@@ -18,7 +19,6 @@ from devlet.serve.kube_api import bodies, negotiation, options
 from devlet.serve.kube_api.answers import Rejected
 from devlet.serve.kube_api.negotiation import Format
 from devlet.serve.kube_api.paths import Target
-from devlet.serve.kube_api.requests import User
 
 __all__ = ["BODY_TIMEOUT", "MAX_WARNINGS", "Call", "read_body"]
 

@@ -7,6 +7,7 @@ from functools import partial
 import msgspec
 from aiohttp import web
 
+from devlet.auth.users import User
 from devlet.cluster.client import (
     ApplyPatch,
     DeleteOptions,
@@ -35,7 +36,6 @@ from devlet.serve.kube_api.definitions import Definitions
 from devlet.serve.kube_api.partial_metadata import partial_metadata, partial_metadata_list
 from devlet.serve.kube_api.paths import Target
 from devlet.serve.kube_api.reader_limits import ReaderLimits
-from devlet.serve.kube_api.requests import User
 from devlet.serve.kube_api.tables import include_object, printer, table
 from devlet.serve.kube_api.watches import stream
 

@@ -10,6 +10,8 @@ import socket
 
 from aiohttp import web
 
+from devlet.auth.authentication import peer_user
+from devlet.auth.users import User
 from devlet.errors import DevletError
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
@@ -19,13 +21,12 @@ from devlet.objects.statuses import failure
 from devlet.serve.kube_api import answers, health, paths
 from devlet.serve.kube_api.answers import Rejected
 from devlet.serve.kube_api.api import check_subresource, format_of, verb_of
-from devlet.serve.kube_api.authentication import peer_uid, peer_user
 from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.endpoints import Endpoints
 from devlet.serve.kube_api.forwarding import Forwarder
+from devlet.serve.kube_api.gate import peer_uid
 from devlet.serve.kube_api.node_views import NodeViews
 from devlet.serve.kube_api.paths import VIEWS, Target
-from devlet.serve.kube_api.requests import User
 
 __all__ = ["JoinedApi"]
 

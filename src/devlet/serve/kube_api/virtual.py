@@ -4,17 +4,19 @@ from functools import partial
 
 from aiohttp import web
 
+from devlet.auth import reviews, token_requests
+from devlet.auth.rules import Attributes
+from devlet.auth.tokens import TokenIssuer
+from devlet.auth.users import node_name
 from devlet.cluster.store.store import Store
 from devlet.errors import BadRequest, Forbidden
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, PODS
 from devlet.objects.schema.shape import conform_kind
-from devlet.serve.kube_api import answers, bodies, node_rules, reviews, token_requests
+from devlet.serve.kube_api import answers, bodies
 from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.gate import Gate
 from devlet.serve.kube_api.handlers import method_not_allowed
-from devlet.serve.kube_api.requests import Attributes
-from devlet.serve.kube_api.tokens import TokenIssuer
 
 
 class Virtual:
@@ -79,7 +81,7 @@ class Virtual:
             node = record.document() if record else None
         wanted = Attributes("create", "", "", "v1", "serviceaccounts", "token", namespace, call.target.name)
         self._gate.admission.admit(call.user, wanted, body, account)
-        own = node_rules.node_name(call.user)
+        own = node_name(call.user)
         if own is not None and (bound or {}).get("spec", {}).get("nodeName") != own:
             refusal = "node requested token bound to a pod scheduled on a different node"
             raise Forbidden(f'serviceaccounts "{call.target.name}" is forbidden: {refusal}', resource="serviceaccounts")

@@ -11,13 +11,13 @@ from typing import Any
 import aiohttp
 import pytest
 
+from devlet.auth import kubeconfigs
 from devlet.cluster.store.store import Store, open_store
 from devlet.daemon.config import Config
 from devlet.daemon.kube_api import SOCKET, serving
 from devlet.kit.clock import SystemClock
 from devlet.objects.custom_resources import DEFINITION
 from devlet.objects.kinds import BUILT_IN
-from devlet.serve.kube_api import kubeconfigs
 
 
 @dataclass

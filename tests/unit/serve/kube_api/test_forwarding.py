@@ -17,7 +17,7 @@ from devlet.cluster.remote.http import open_transport
 from devlet.cluster.remote.settings import Settings
 from devlet.errors import DevletError
 from devlet.serve.kube_api import answers, server
-from devlet.serve.kube_api.forwarding import Forwarder
+from devlet.serve.kube_api.forwarding import Forwarder, narrowed
 from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
@@ -167,7 +167,7 @@ async def test_a_list_that_the_node_may_not_see_is_narrowed_with_a_warning(root:
     upstream.forbid = True
     async with forwarding(root, upstream) as session, session.get(f"{LIST}?limit=5") as answer:
         assert (await answer.json())["path"] == f"{LIST}?limit=5&fieldSelector=spec.nodeName%3Dn1"
-        assert "only what is on node n1" in answer.headers.getall("Warning")[1]
+        assert "only objects of node n1" in answer.headers.getall("Warning")[1]
 
 
 async def test_a_refusal_of_anything_else_is_passed_on(root: Path, upstream: Upstream) -> None:
@@ -186,3 +186,37 @@ async def test_a_server_that_is_away_is_said_to_be(root: Path, upstream: Upstrea
     ):
         assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
         assert (await answer.json())["message"].startswith("http://127.0.0.1:1: ")
+
+
+@pytest.mark.parametrize(
+    ("target", "own"),
+    [
+        ("/api/v1/pods", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1"),
+        ("/api/v1/namespaces/a/pods?limit=5", "/api/v1/namespaces/a/pods?limit=5&fieldSelector=spec.nodeName%3Dn1"),
+        (
+            "/api/v1/pods?fieldSelector=status.phase%3DRunning&watch=true",
+            "/api/v1/pods?watch=true&fieldSelector=status.phase%3DRunning%2Cspec.nodeName%3Dn1",
+        ),
+        ("/api/v1/nodes", "/api/v1/nodes?fieldSelector=metadata.name%3Dn1"),
+        (
+            "/apis/resource.k8s.io/v1/resourceslices",
+            "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName%3Dn1",
+        ),
+    ],
+)
+def test_a_list_is_narrowed_to_the_nodes_own_objects(target: str, own: str) -> None:
+    assert narrowed(target, "n1") == own
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/api/v1/secrets",
+        "/api/v1/namespaces/a/pods/p",
+        "/api/v1/pods?fieldSelector=spec.nodeName%3Dn2",
+        "/apis/resource.k8s.io/v1/resourceclaims",
+        "/api/v1/nodes/n2",
+    ],
+)
+def test_other_requests_are_not_narrowed(target: str) -> None:
+    assert narrowed(target, "n1") is None

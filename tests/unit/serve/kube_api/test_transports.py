@@ -12,9 +12,10 @@ import uvloop
 from aiohttp import web
 from anyio import to_thread
 
-from devlet.serve.kube_api import certificates, long_answers
+from devlet.auth import certificates
+from devlet.auth.credentials import open_credentials
+from devlet.serve.kube_api import long_answers
 from devlet.serve.kube_api.connections import Handle, Server
-from devlet.serve.kube_api.credentials import open_credentials
 from devlet.serve.kube_api.server import bind_tcp
 from devlet.serve.kube_api.transports import TlsListener, most_connections
 from devlet.testing.waiting import DEADLINE, deadline, until
