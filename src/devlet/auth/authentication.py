@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from devlet.auth import service_accounts
-from devlet.auth.tokens import Binding, Claims, InvalidToken, Reference, StaticTokens, TokenIssuer
+from devlet.auth.jws import InvalidToken
+from devlet.auth.tokens import Binding, Claims, Reference, StaticTokens, TokenIssuer
 from devlet.auth.users import ADMINISTRATOR, ANONYMOUS, AUTHENTICATED, User
 from devlet.errors import DevletError, Forbidden
 

@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 
 from devlet.auth import kubeconfigs
 from devlet.auth.certificates import Pki, key_pem, new_key, open_pki, read_key
-from devlet.auth.tokens import Binding, InvalidToken, Reference, StaticTokens, TokenIssuer
+from devlet.auth.jws import InvalidToken
+from devlet.auth.tokens import Binding, Reference, StaticTokens, TokenIssuer
 from devlet.auth.users import ADMINISTRATOR, NODE_PREFIX, NODES_GROUP
 from devlet.errors import InvalidInput, StateCorrupt
 from devlet.kit import atomic_file
