@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 from aiohttp import web
 
-from devlet.cluster.store.lists import Page
-from devlet.cluster.store.records import Record
+from devlet.cluster.served_store import StoredObject, StoredPage
 from devlet.errors import DevletError, Unavailable
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
@@ -38,7 +37,7 @@ def document(
     return web.Response(body=encode(value, pretty=pretty), status=code, content_type=JSON, headers=headers)
 
 
-def stored(record: Record, *, code: int = 200) -> web.Response:
+def stored(record: StoredObject, *, code: int = 200) -> web.Response:
     """An object in its storage version, without decoding and encoding it."""
     return web.Response(body=record.body + b"\n", status=code, content_type=JSON)
 
@@ -74,7 +73,7 @@ def warning(message: str) -> str:
     return f'299 - "{escaped}"'
 
 
-def list_metadata(page: Page) -> Document:
+def list_metadata(page: StoredPage) -> Document:
     metadata: Document = {"resourceVersion": str(page.version)}
     if page.continue_:
         metadata["continue"] = page.continue_
@@ -83,11 +82,11 @@ def list_metadata(page: Page) -> Document:
     return metadata
 
 
-def list_body(resource: Resource, page: Page) -> bytes:
+def list_body(resource: Resource, page: StoredPage) -> bytes:
     return b"".join(list_pieces(resource, page))
 
 
-def list_pieces(resource: Resource, page: Page) -> Iterator[bytes]:
+def list_pieces(resource: Resource, page: StoredPage) -> Iterator[bytes]:
     """A list out of stored bytes: nothing is decoded unless the version is another one. Each piece is large enough
     to be worth a write."""
     head = {
@@ -104,7 +103,7 @@ def list_pieces(resource: Resource, page: Page) -> Iterator[bytes]:
     yield bytes(piece + b"]}\n")
 
 
-def _items(resource: Resource, records: Iterable[Record]) -> Iterable[bytes]:
+def _items(resource: Resource, records: Iterable[StoredObject]) -> Iterable[bytes]:
     # Items of a list do not repeat kind and apiVersion; both come first in what is stored.
     kind, stored = resource.kind.kind, resource.kind.storage_version
     prefix = _encoder.encode({"kind": kind, "apiVersion": stored})[:-1] + b","

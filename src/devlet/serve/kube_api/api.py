@@ -9,7 +9,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from devlet.auth.rules import Attributes
-from devlet.cluster.store.store import Store
+from devlet.cluster.served_store import ServedStore
 from devlet.errors import DevletError
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
@@ -38,7 +38,7 @@ _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollectio
 class KubeApi:
     def __init__(
         self,
-        store: Store,
+        store: ServedStore,
         gate: Gate,
         handlers: Handlers,
         virtual: Virtual,

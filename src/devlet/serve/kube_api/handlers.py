@@ -19,10 +19,7 @@ from devlet.cluster.client import (
     StrategicMergePatch,
     WriteOptions,
 )
-from devlet.cluster.store.guards import GuardedDelete, GuardedWrite
-from devlet.cluster.store.lists import Page
-from devlet.cluster.store.records import Documents
-from devlet.cluster.store.store import Store
+from devlet.cluster.served_store import GuardedDelete, GuardedWrite, ServedStore, StoredPage
 from devlet.errors import BadRequest, DevletError, UnsupportedPatch
 from devlet.kit.chance import random
 from devlet.objects.conversion import warning_for
@@ -48,7 +45,7 @@ Admit = Callable[[User, str, Target, Document | None, Document | None], None]
 class Handlers:
     """`admit` is for rules that need to look into the object."""
 
-    def __init__(self, store: Store, admit: Admit, limits: ReaderLimits | None = None) -> None:
+    def __init__(self, store: ServedStore, admit: Admit, limits: ReaderLimits | None = None) -> None:
         self._store = store
         self._limits = limits or ReaderLimits()
         self._admit = admit
@@ -90,9 +87,9 @@ class Handlers:
         size = sum(len(record.body) for record in page.records)
         return await call.computed(size, partial(self._transformed, call, page))
 
-    def _transformed(self, call: Call, page: Page) -> web.Response:
+    def _transformed(self, call: Call, page: StoredPage) -> web.Response:
         """Return a list as a table, or with the metadata only."""
-        documents = Documents(page.records, call.resource.api_version)
+        documents = page.documents(call.resource.api_version)
         if call.format.as_kind == "Table":
             shown = table(
                 call.resource,

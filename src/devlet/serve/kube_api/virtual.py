@@ -8,7 +8,7 @@ from devlet.auth import reviews, token_requests
 from devlet.auth.rules import Attributes
 from devlet.auth.tokens import TokenIssuer
 from devlet.auth.users import node_name
-from devlet.cluster.store.store import Store
+from devlet.cluster.served_store import ServedStore
 from devlet.errors import BadRequest, Forbidden
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, PODS
@@ -20,7 +20,7 @@ from devlet.serve.kube_api.handlers import method_not_allowed
 
 
 class Virtual:
-    def __init__(self, store: Store, gate: Gate, issuer: TokenIssuer) -> None:
+    def __init__(self, store: ServedStore, gate: Gate, issuer: TokenIssuer) -> None:
         self._store = store
         self._gate = gate
         self._issuer = issuer
