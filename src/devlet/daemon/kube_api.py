@@ -37,7 +37,7 @@ from devlet.serve.kube_api.gate import Gate
 from devlet.serve.kube_api.handlers import Handlers
 from devlet.serve.kube_api.health import HEALTHY, Check
 from devlet.serve.kube_api.node_views import NodeViews, Views
-from devlet.serve.kube_api.openapi_views import with_views
+from devlet.serve.kube_api.openapi_custom import with_views
 from devlet.serve.kube_api.paths import Target, WithViews
 from devlet.serve.kube_api.reader_limits import ReaderLimits
 from devlet.serve.kube_api.virtual import Virtual

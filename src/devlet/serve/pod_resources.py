@@ -1,7 +1,7 @@
-"""The PodResources service on `pod-resources/kubelet.sock`: which pod has which devices, for those who watch over them.
+"""The PodResources service on `pod-resources/kubelet.sock`: which pod has which devices, for monitoring programs.
 
-gRPC does not say which process is at the other end of a unix socket. Clients are told apart by what they call
-themselves, so that one program that asks too often does not use up the calls of the others.
+gRPC does not reveal which process is at the other end of a unix socket. Clients are distinguished by their user agent,
+so that a program that asks too often does not use up the calls of the others.
 """
 
 import logging
@@ -57,18 +57,18 @@ class Settings:
 
     rate: float = 100.0  # calls per second, of each client
     burst: int = 10
-    max_clients: int = 64  # more share one limit
+    max_clients: int = 64  # beyond these, clients share one limit
     max_message: int = 64 << 10  # of a request
     max_requests: int = 256  # at one time
-    idle: float = 600.0  # after which a connection without request is closed
-    stop: float = 0.5  # for requests that are under way
+    idle: float = 600.0  # after which a connection without requests is closed
+    stop: float = 0.5  # for requests in progress
 
 
 class Pods(Protocol):
     def active(self) -> Sequence[Pod]: ...
 
     def find(self, namespace: str, name: str) -> Pod | None:
-        """Among the active ones."""
+        """Return the active pod of this name, or None."""
         ...
 
 
@@ -108,7 +108,7 @@ class PodResourcesServer:
         self.socket = ServedSocket(self.path, self._serving)
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled. Ready when clients can ask."""
+        """Serve until cancelled. Ready when clients can connect."""
         try:
             self.path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
             self.path.parent.chmod(DIRECTORY_MODE)
@@ -188,7 +188,7 @@ class PodResourcesServer:
         return pod_resources(pod, self._devices.container_devices, self._dynamic)
 
     def _dynamic(self, pod: Pod, container: Container) -> Sequence[DynamicResource]:
-        """None rather than no answer at all if they cannot be found out."""
+        """Return the devices from claims; none if they cannot be determined, so that the rest of the answer is sent."""
         try:
             return self._lookup(pod, container)
         except DevletError as e:
@@ -198,7 +198,7 @@ class PodResourcesServer:
 
 
 def _client(context: _Context) -> str:
-    """What can be known of who asks: an address if it has one, and what it calls itself."""
+    """Return what identifies a client: its address, if it has one, and its user agent."""
     agent = next((value for key, value in context.invocation_metadata() or () if key == "user-agent"), "")
     return f"{context.peer()} {agent if isinstance(agent, str) else ''}"[:512]
 
@@ -213,7 +213,7 @@ def _decoded(kind: type[M], blob: bytes) -> M:
 async def _abort(context: _Context, error: Exception) -> NoReturn:
     match error:
         case NotFound():
-            await context.abort(grpc.StatusCode.UNKNOWN, str(error))  # as clients know it
+            await context.abort(grpc.StatusCode.UNKNOWN, str(error))  # as a kubelet answers
         case InvalidInput():
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         case Unavailable():

@@ -1,6 +1,6 @@
-"""One request after the other: who asks, for what, may they, and the answer.
+"""Handling a request: authenticate the user, parse the path, authorize, and call the handler.
 
-Nothing here knows about sockets; `server` listens and hands requests in."""
+Nothing here knows about sockets: `server` listens and passes requests to `KubeApi.handle`."""
 
 import logging
 from functools import partial

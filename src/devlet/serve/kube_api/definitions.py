@@ -1,4 +1,4 @@
-"""What the definitions of custom resources say about how these are shown: schemas and printer columns."""
+"""The parts of custom resource definitions that describe how objects are shown: schemas and printer columns."""
 
 from devlet.cluster.served_store import ServedStore, StoredObject
 from devlet.objects.custom_resources import DEFINITION, kind_of, version_of
@@ -14,7 +14,7 @@ class Definitions:
         self._store = store
 
     def schema(self, api_version: str, kind: str) -> Document | None:
-        """Return the openAPIV3Schema of a custom kind; None if it has none that clients could read."""
+        """Return the openAPIV3Schema of a custom kind; None if it has no schema that clients can read."""
         # A copy: this may run in a thread.
         for record in [*self._store.table(_DEFINITIONS).records.values()]:
             definition = _readable(record)

@@ -1,7 +1,7 @@
-"""What the socket of a node answers that is one of another cluster: about the node itself, here; the rest, there.
+"""The API on the socket of a node that has joined another cluster.
 
-The views of the node, its health and its metrics are its own. Everything else goes on to the cluster's API server with
-the node's credentials, for the user who runs devlet and for root.
+The node answers requests for its own views, health and metrics. It forwards all other requests to the cluster's API
+server with the node's credentials. Only the user who runs devlet, and root, may use the socket.
 """
 
 import logging
@@ -71,7 +71,7 @@ class JoinedApi:
 
 
 def _owner(request: web.BaseRequest) -> User:
-    """Forbidden for everybody else than the user who runs devlet, and root."""
+    """Return the user of the connection. Raise Forbidden for all users but root and the one who runs devlet."""
     connection = request.transport.get_extra_info("socket") if request.transport else None
     if connection is None or connection.family != socket.AF_UNIX:
         raise Rejected(failure(401, "Unauthorized", "Unauthorized"))

@@ -22,7 +22,7 @@ from devlet.serve.kube_api import (
     tables_storage,
     tables_workload,
 )
-from devlet.serve.kube_api.partial_metadata import partial_metadata
+from devlet.serve.kube_api.answers import partial_metadata
 from devlet.serve.kube_api.tables_custom import custom_printer
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Resources that are answered and never stored: reviews, tokens, and the old way to bind a pod."""
+"""Resources that are answered and never stored: reviews, tokens, and the legacy way to bind a pod."""
 
 from functools import partial
 
@@ -35,7 +35,7 @@ class Virtual:
         body = (await call.decoded(blob, api_version, kind)).document
         if body.get("kind", kind) != kind:
             raise BadRequest(f"{body.get('kind')} cannot be handled as a {kind}")
-        # What is of the wrong type or too deep is refused here.
+        # This refuses values of the wrong type, and documents that are nested too deeply.
         await call.computed(len(blob), partial(conform_kind, body, api_version, kind))
         answer = await (self._token(call, body) if token else self._answer(call, body))
         return answers.document(answer, code=201, pretty=call.pretty)

@@ -1,7 +1,7 @@
 """A watch over HTTP: one JSON object per line, sent as soon as it happens.
 
-A client that does not read fills its socket and is then cut off. Until then it holds the events that are being sent to
-it, which are few and count in its user's budget; later events wait in the store, where they are shared.
+A client that does not read fills its socket and is then cut off. Until then, the few events that are being sent to it
+count in its user's budget; later events wait in the store, where all watches share them.
 """
 
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource
 from devlet.objects.statuses import status_of
 from devlet.serve.kube_api import bodies
+from devlet.serve.kube_api.answers import partial_metadata
 from devlet.serve.kube_api.long_answers import Hold, cut_off, write
-from devlet.serve.kube_api.partial_metadata import partial_metadata
 from devlet.serve.kube_api.reader_limits import ReaderLimits
 from devlet.serve.kube_api.tables import Printer, include_object, table_for_watch
 
@@ -55,7 +55,7 @@ async def _send(
             first = True
             async for batch in batches:
                 pieces = [piece for i, event in enumerate(batch) for piece in _line(call, event, how, first and not i)]
-                batch.clear()  # it holds more than what is sent
+                batch.clear()  # it holds more than the pieces do
                 await write(call.http, response, *_joined(pieces), hold=hold)
                 first = False
     except (Expired, Unavailable) as e:

@@ -6,11 +6,12 @@ from devlet.errors import NotFound, Unavailable
 from devlet.objects.kinds import CONFIG_MAPS
 from devlet.objects.statuses import failure
 from devlet.serve.kube_api import answers
+from devlet.serve.kube_api.answers import partial_metadata, partial_metadata_list
 
 BODY = b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"}}'
 
 
-def test_a_list_is_made_of_the_bytes_that_are_stored() -> None:
+def test_a_list_is_built_from_the_stored_bytes() -> None:
     page = Page([Record(("", "a"), 7, BODY), Record(("", "b"), 8, BODY)], 9, "token", 3)
     assert json.loads(answers.list_body(CONFIG_MAPS, page)) == {
         "kind": "ConfigMapList",
@@ -54,3 +55,18 @@ def test_warnings_are_one_quoted_line() -> None:
 def test_people_get_indented_json() -> None:
     assert answers.encode({"a": 1}) == b'{"a":1}\n'
     assert answers.encode({"a": 1}, pretty=True) == b'{\n  "a": 1\n}\n'
+
+
+POD = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "spec": {"nodeName": "n"}}
+
+
+def test_partial_metadata_has_only_the_metadata() -> None:
+    wanted = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "p"}}
+    assert partial_metadata(POD) == wanted
+
+
+def test_the_items_of_a_partial_list_have_a_kind() -> None:
+    found = partial_metadata_list([POD], {"resourceVersion": "7"}, version="v1beta1")
+    assert (found["kind"], found["apiVersion"]) == ("PartialObjectMetadataList", "meta.k8s.io/v1beta1")
+    assert found["metadata"] == {"resourceVersion": "7"}
+    assert found["items"] == [partial_metadata(POD, version="v1beta1")]

@@ -1,13 +1,16 @@
-"""Schemas of custom resources."""
+"""Schemas of custom resources and of the node's views."""
 
 import json
 from typing import Any
 
 import pytest
 
-from devlet.objects.kinds import Kind, Resource
-from devlet.serve.kube_api.openapi_custom import custom_components
+from devlet.objects.documents import Document
+from devlet.objects.kinds import Catalogue, Kind, Resource
+from devlet.serve.kube_api.openapi_custom import custom_components, with_views
 from devlet.serve.kube_api.openapi_schemas import V2, V3
+from devlet.serve.kube_api.openapi_v3 import OpenAPIV3
+from devlet.serve.kube_api.paths import VIEWS, WithViews
 
 ROBOTS = Resource(Kind("Robot", "robots", ("example.com/v1",)), "example.com/v1")
 DECLARED: dict[str, Any] = {
@@ -19,7 +22,7 @@ DECLARED: dict[str, Any] = {
 }
 
 
-def test_a_definition_is_taken_over_with_what_all_objects_have() -> None:
+def test_the_schema_of_a_definition_is_extended_by_the_common_fields() -> None:
     found = custom_components(V3, ROBOTS, DECLARED)["com.example.v1.Robot"]
     assert found["description"] == "A machine."
     assert found["properties"]["spec"] == DECLARED["properties"]["spec"]
@@ -92,3 +95,36 @@ def test_a_definition_that_is_nested_too_deeply_is_cut_off() -> None:
 def test_odd_properties_do_no_harm() -> None:
     found = custom_components(V3, ROBOTS, {"properties": 7})["com.example.v1.Robot"]
     assert found["properties"].keys() == {"apiVersion", "kind", "metadata"}
+
+
+def nothing(api_version: str, kind: str) -> Document | None:
+    return None
+
+
+def test_every_view_and_each_of_its_fields_has_a_description() -> None:
+    def check(schema: dict[str, Any], where: str) -> None:
+        for name, field in schema.get("properties", {}).items():
+            assert field["description"], f"{where}.{name}"
+            check(field, f"{where}.{name}")
+            check(field.get("items", {}), f"{where}.{name}")
+
+    for kind in VIEWS:
+        schema = with_views(nothing)(kind.api_versions[0], kind.kind)
+        assert schema and schema["description"].endswith(("Read only.", "Deleting it releases it."))
+        check(schema, kind.kind)
+
+
+def test_other_groups_get_the_other_schemas() -> None:
+    schema = with_views(lambda api_version, kind: {"title": f"{api_version} {kind}"})
+    assert schema("x.io/v1", "Device") == {"title": "x.io/v1 Device"}
+
+
+def test_the_document_of_the_views_lists_only_the_supported_verbs() -> None:
+    openapi = OpenAPIV3(WithViews(Catalogue(())), with_views(nothing))
+    rendered = openapi.document("apis/devlet.dev/v1alpha1")
+    assert rendered is not None
+    assert b'"dev.devlet.v1alpha1.Device"' in rendered.body
+    paths = json.loads(rendered.body)["paths"]
+    methods = {path: set(item) - {"get", "parameters"} for path, item in paths.items()}
+    releasing = "/apis/devlet.dev/v1alpha1/namespaces/{namespace}/preparedclaims/{name}"
+    assert {path: rest for path, rest in methods.items() if rest} == {releasing: {"delete"}}

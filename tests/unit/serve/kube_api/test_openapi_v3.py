@@ -81,7 +81,7 @@ def test_a_document_is_made_again_only_when_its_kinds_change() -> None:
     assert "apis/example.com/v1" not in json.loads(openapi.index().body)["paths"]
 
 
-def test_fields_are_described_in_our_words() -> None:
+def test_fields_have_descriptions() -> None:
     found = document(OpenAPIV3(Catalogue(BUILT_IN)), "apis/resource.k8s.io/v1beta1")
     spec = found["components"]["schemas"]["io.k8s.api.resource.v1beta1.ResourceSliceSpec"]
     assert spec["properties"]["driver"]["description"]
