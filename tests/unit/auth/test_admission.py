@@ -91,7 +91,7 @@ def refusal(user: User, wanted: Attributes, new: Document | None, old: Document 
         ("delete", None, "", DELETE),
     ],
 )
-def test_with_a_nodes_credentials_only_its_slices_are_written(
+def test_a_nodes_credentials_can_only_write_its_own_slices(
     user: User, verb: str, new: str | None, old: str | None, text: str | None
 ) -> None:
     documents = [slice_of(node) if node is not None else None for node in (new, old)]
@@ -99,7 +99,7 @@ def test_with_a_nodes_credentials_only_its_slices_are_written(
 
 
 @pytest.mark.parametrize("user", [ADMIN, CONTROLLER, JANE], ids=["admin", "controller", "jane"])
-def test_others_are_not_bound_to_a_node(user: User) -> None:
+def test_other_users_are_not_restricted_to_a_node(user: User) -> None:
     assert refusal(user, slices("create"), slice_of("n2"), None) is None
     assert refusal(user, slices("delete", "s"), None, slice_of(None)) is None
 
@@ -193,7 +193,7 @@ def test_a_node_creates_only_mirrors_of_its_own_pods() -> None:
         ADMISSION.admit(User("system:node:n3", groups=NODE.groups), wanted, mirror("n3"), None)
 
 
-def test_a_node_has_one_lease() -> None:
+def test_a_node_writes_only_its_own_lease() -> None:
     wanted = Attributes("create", group="coordination.k8s.io", resource="leases", namespace="kube-node-lease")
     assert refusal(NODE, wanted, node_object("n1"), None) is None
     assert refusal(NODE, wanted, node_object("n2"), None) == (
@@ -216,7 +216,7 @@ def test_a_node_gets_tokens_for_pods_only(bound: Document | None, text: str | No
 
 
 @pytest.mark.parametrize("verb", ["update", "patch"])
-def test_making_what_an_update_or_a_patch_did_not_find_takes_the_right_to_create(verb: str) -> None:
+def test_an_update_or_patch_that_creates_requires_the_right_to_create(verb: str) -> None:
     rule = {"verbs": ["update", "patch"], "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
     lease = Attributes(verb, "", "coordination.k8s.io", "v1", "leases", "", "ns", "l")
     new, may = node_object("l"), granted(JANE, rule)
@@ -239,7 +239,7 @@ RULES: Document = {"verbs": ["escalate"], "apiGroups": ["rbac.authorization.k8s.
 BINDS: Document = RULES | {"verbs": ["bind"], "resourceNames": ["view"]}
 
 
-def test_nobody_gives_away_rights_without_the_right_to_do_so() -> None:
+def test_granting_rights_requires_the_verbs_escalate_or_bind() -> None:
     role = {"metadata": {"name": "all"}, "rules": [{"verbs": ["*"]}]}
     binding = {"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "view"}}
     strong = binding | {"roleRef": {"kind": "ClusterRole", "name": "cluster-admin"}}
@@ -309,7 +309,7 @@ def test_a_report_for_another_driver_is_refused() -> None:
 
 
 @pytest.mark.parametrize("elsewhere", ["n2", "any"])
-def test_a_claim_of_another_node_needs_the_right_for_arbitrary_nodes(elsewhere: str) -> None:
+def test_a_claim_of_another_node_requires_the_right_for_arbitrary_nodes(elsewhere: str) -> None:
     new, old = claim(elsewhere, [report()]), claim(elsewhere)
     if elsewhere == "any":
         for document in (new, old):
@@ -326,7 +326,7 @@ def test_a_claim_of_another_node_needs_the_right_for_arbitrary_nodes(elsewhere: 
 
 
 @pytest.mark.parametrize("fields", [2, 0])
-def test_a_selector_that_says_more_is_of_no_single_node(fields: int) -> None:
+def test_a_selector_with_other_conditions_is_not_for_a_single_node(fields: int) -> None:
     new = claim("n1", [report()])
     term = new["status"]["allocation"]["nodeSelector"]["nodeSelectorTerms"][0]
     if fields:
@@ -339,14 +339,14 @@ def test_a_selector_that_says_more_is_of_no_single_node(fields: int) -> None:
     assert 'verb="[arbitrary-node:patch]"' in text
 
 
-def test_every_driver_that_is_touched_is_named() -> None:
+def test_a_refusal_names_every_driver_whose_report_changes() -> None:
     before = claim("n1", [report("a.example.com"), report("b.example.com"), report("c.example.com", "x")])
     after = claim("n1", [report("a.example.com"), report("b.example.com", data={"x": 1}), report("d.example.com")])
     named = [text.partition('.k8s.io "')[2].partition('"')[0] for _, text in causes(DRIVER, after, before)]
     assert named == ["b.example.com", "c.example.com", "d.example.com"]
 
 
-def test_allocating_and_reserving_need_the_right_to_bind() -> None:
+def test_allocating_and_reserving_require_the_right_to_bind() -> None:
     expected = (
         "status.allocation",
         'Forbidden: changing status.allocation or status.reservedFor requires resource="resourceclaims/binding",'
@@ -359,10 +359,10 @@ def test_allocating_and_reserving_need_the_right_to_bind() -> None:
     assert causes(JANE, claim("n1", reserved=True), claim(), granted(JANE, rule)) == []
 
 
-def test_reports_that_go_with_the_allocation_need_no_right_of_their_own() -> None:
+def test_reports_that_are_removed_with_the_allocation_require_no_other_right() -> None:
     assert [field for field, _ in causes(JANE, claim(), claim("n1", [report()]))] == ["status.allocation"]
 
 
-def test_nothing_changed_needs_no_right() -> None:
+def test_an_update_without_a_change_requires_no_other_right() -> None:
     assert causes(JANE, claim("n1", [report()]), claim("n1", [report()])) == []
     assert causes(JANE, {"metadata": {"name": "c1"}}, claim()) == []

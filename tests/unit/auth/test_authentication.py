@@ -82,13 +82,13 @@ ACCOUNT: Uids = {("serviceaccounts", "ns", "sa"): "u-1"}
         (Binding("ns", Reference("sa", "u-1"), node=Reference("n", "u-3")), ACCOUNT),
     ],
 )
-def test_a_token_ends_with_what_it_is_bound_to(binding: Binding, uids: Uids) -> None:
+def test_a_token_becomes_invalid_with_the_object_it_is_bound_to(binding: Binding, uids: Uids) -> None:
     token = TOKENS.issue(binding, NOW, HOUR)
     with pytest.raises(Unauthorized):
         ask(token, authenticator(uids))
 
 
-def test_a_token_that_only_names_a_node_survives_the_node_object() -> None:
+def test_a_token_that_only_names_a_node_outlives_the_node_object() -> None:
     token = TOKENS.issue(Binding("ns", Reference("sa", "u-1"), node=Reference("n")), NOW, HOUR)
     assert ask(token).extra["authentication.kubernetes.io/node-name"] == ("n",)
 

@@ -144,7 +144,7 @@ def test_rbac_does_not_let_a_token_for_a_node_reach_other_nodes() -> None:
     assert authorizer.authorize(READER, everything).allowed
 
 
-def test_rbac_adds_to_what_a_node_may() -> None:
+def test_rbac_adds_to_the_rights_of_a_node() -> None:
     authorizer = bound({"kind": "Group", "name": "system:nodes"}, "view")
     assert authorizer.authorize(NODE, on("get", "configmaps", "c", namespace="ns")).allowed
     refused = AUTHORIZER.authorize(NODE, on("get", "configmaps", "c", namespace="ns"))

@@ -39,7 +39,7 @@ def held_names(pair: KeyPair) -> set[str]:
     return {str(name.value) for name in held}
 
 
-def test_keys_are_for_their_owner_alone_whatever_the_umask_is(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_keys_whatever_the_umask_is(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         pki = open_pki(tmp_path / "pki", NAMES, NOW)
@@ -53,28 +53,28 @@ def test_keys_are_for_their_owner_alone_whatever_the_umask_is(tmp_path: Path) ->
     }
 
 
-def test_a_restart_finds_the_same_certificates(pki: Pki) -> None:
+def test_a_restart_keeps_the_certificates(pki: Pki) -> None:
     before = contents(pki.directory)
     again = open_pki(pki.directory, NAMES, NOW + timedelta(days=100))
     assert contents(pki.directory) == before
     assert again.server.certificate == pki.server.certificate
 
 
-def test_the_certificate_names_loopback_this_host_the_service_and_what_is_asked_for(pki: Pki) -> None:
+def test_the_certificate_names_loopback_this_host_the_service_and_the_requested_names(pki: Pki) -> None:
     expected = {"127.0.0.1", "::1", "localhost", "kubernetes.default.svc", "10.1.2.3", "node.example.com"}
     assert expected <= held_names(pki.server)
     host = socket.gethostname().lower()
     assert host in held_names(pki.server) or host not in certificates.server_names()
 
 
-def test_near_its_end_the_server_certificate_is_renewed_and_the_authority_stays(pki: Pki) -> None:
+def test_the_server_certificate_is_renewed_before_it_expires_and_the_authority_stays(pki: Pki) -> None:
     later = NOW + YEAR - timedelta(days=30)
     again = open_pki(pki.directory, NAMES, later)
     assert again.server.certificate.not_valid_after_utc == later + YEAR
     assert again.authority.certificate == pki.authority.certificate
 
 
-def test_other_names_make_another_server_certificate(pki: Pki) -> None:
+def test_other_names_cause_another_server_certificate(pki: Pki) -> None:
     again = open_pki(pki.directory, ["127.0.0.1"], NOW)
     assert held_names(again.server) == {"127.0.0.1"}
     assert again.authority.certificate == pki.authority.certificate
@@ -85,7 +85,7 @@ def test_no_certificate_outlives_the_authority(pki: Pki) -> None:
     assert client.certificate.not_valid_after_utc == pki.authority.certificate.not_valid_after_utc
 
 
-def test_a_first_start_that_was_cut_off_after_the_key_is_completed(pki: Pki) -> None:
+def test_a_first_start_that_was_interrupted_after_the_key_is_completed(pki: Pki) -> None:
     (pki.directory / "ca.crt").unlink()
     (pki.directory / "server.pem").unlink()
     (pki.directory / ".ca.crt.x.tmp").touch()
@@ -134,7 +134,7 @@ DAMAGES: dict[str, tuple[Callable[[Pki], object], str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_what_is_damaged_or_foreign_is_refused_and_left_alone(pki: Pki, damage: str) -> None:
+def test_damaged_and_foreign_files_are_refused_and_left_alone(pki: Pki, damage: str) -> None:
     harm, text = DAMAGES[damage]
     harm(pki)
     before = contents(pki.directory)
@@ -143,7 +143,7 @@ def test_what_is_damaged_or_foreign_is_refused_and_left_alone(pki: Pki, damage: 
     assert contents(pki.directory) == before
 
 
-def test_an_authority_that_has_expired_is_refused_with_what_to_do(pki: Pki) -> None:
+def test_the_refusal_of_an_expired_authority_says_what_to_do(pki: Pki) -> None:
     with pytest.raises(StateCorrupt, match=r"expired on .*move .*pki away"):
         open_pki(pki.directory, NAMES, NOW + 11 * YEAR)
 
@@ -155,7 +155,7 @@ def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-x", "10.0.0.256.", "a" * 300])
-def test_what_is_no_name_of_a_host_cannot_be_in_a_certificate(name: str) -> None:
+def test_other_strings_than_host_names_cannot_be_in_a_certificate(name: str) -> None:
     with pytest.raises(InvalidInput, match="cannot be in a certificate"):
         certificates.server_names([name])
 
@@ -242,7 +242,7 @@ def test_certificates_of_another_authority_and_server_certificates_do_not_identi
         assert isinstance(seen[0], ssl.SSLError)
 
 
-def test_nothing_older_than_tls_1_2_is_spoken(pki: Pki, tmp_path: Path) -> None:
+def test_versions_before_tls_1_2_are_refused(pki: Pki, tmp_path: Path) -> None:
     assert certificates.server_context(pki).minimum_version == ssl.TLSVersion.TLSv1_2
     client = client_context(pki.authority, None, tmp_path)
     client.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -251,7 +251,7 @@ def test_nothing_older_than_tls_1_2_is_spoken(pki: Pki, tmp_path: Path) -> None:
     assert seen[0][1] == "TLSv1.2"
 
 
-def test_a_context_in_use_shows_the_renewed_certificate(pki: Pki, tmp_path: Path) -> None:
+def test_a_context_in_use_presents_the_renewed_certificate(pki: Pki, tmp_path: Path) -> None:
     context = certificates.server_context(pki)
     renewed = open_pki(pki.directory, ["127.0.0.1"], NOW)
     certificates.load_server_certificate(context, renewed)

@@ -50,7 +50,7 @@ def authenticator(credentials: Credentials, uid: str = "u-1") -> Authenticator:
     return Authenticator(credentials.static_tokens(), credentials.tokens, lambda *_: uid, lambda: NOW)
 
 
-def test_all_files_are_where_people_look_for_them_and_only_certificates_may_be_read_by_others(
+def test_all_files_are_in_place_and_other_users_can_read_only_certificates(
     credentials: Credentials,
 ) -> None:
     write_all(credentials, NOW)
@@ -81,7 +81,7 @@ def test_a_restart_changes_nothing(credentials: Credentials) -> None:
     assert again.admin_token == credentials.admin_token
 
 
-def test_another_port_changes_the_address_and_no_token(credentials: Credentials) -> None:
+def test_another_port_changes_the_address_but_no_token(credentials: Credentials) -> None:
     write_all(credentials, NOW)
     before = yaml.safe_load((credentials.root / "kubeconfig").read_bytes())
     write_all(credentials, NOW, "https://127.0.0.1:7777")
@@ -101,7 +101,7 @@ def driver_user(credentials: Credentials, path: Path) -> User:
     return authenticator(credentials).authenticate(token)
 
 
-def test_a_drivers_token_says_which_driver_on_which_node(credentials: Credentials) -> None:
+def test_a_drivers_token_names_the_driver_and_the_node(credentials: Credentials) -> None:
     path = credentials.write_driver_kubeconfig(DRIVER, "n1", ACCOUNT, SERVER, NOW)
     user = driver_user(credentials, path)
     assert driver_of(user) == DRIVER
@@ -122,7 +122,7 @@ def test_a_driver_gets_another_token_for_another_node_or_a_new_account(credentia
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", "a b", ".", "x" * 64])
-def test_a_driver_name_that_is_none_makes_no_file(credentials: Credentials, name: str) -> None:
+def test_an_invalid_driver_name_creates_no_file(credentials: Credentials, name: str) -> None:
     with pytest.raises(InvalidInput, match="driver"):
         credentials.write_driver_kubeconfig(name, "n1", ACCOUNT, SERVER, NOW)
     assert not (credentials.root / "drivers").exists()
@@ -204,7 +204,7 @@ async def test_a_node_joins_with_its_kubeconfig(credentials: Credentials) -> Non
 
 
 @pytest.mark.anyio
-async def test_without_credentials_one_is_anonymous(credentials: Credentials) -> None:
+async def test_a_client_without_credentials_is_anonymous(credentials: Credentials) -> None:
     context = ssl.create_default_context(cadata=credentials.authority_pem.decode())
     async with api(credentials) as server, aiohttp.ClientSession() as session:
         async with session.get(server, ssl=context) as reply:

@@ -12,7 +12,7 @@ from devlet.auth import kubeconfigs
 CONFIG = kubeconfigs.document("https://127.0.0.1:6443", b"PEM", "admin", kubeconfigs.token_user("t"))
 
 
-def test_a_kubeconfig_has_everything_inside() -> None:
+def test_a_kubeconfig_contains_certificates_and_tokens() -> None:
     assert CONFIG == {
         "apiVersion": "v1",
         "kind": "Config",
@@ -37,7 +37,7 @@ def test_a_default_namespace_is_in_the_context() -> None:
     assert config["contexts"][0]["context"]["namespace"] == "team"
 
 
-def test_a_written_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_a_written_file(tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     before = os.umask(0)
     try:
@@ -48,7 +48,7 @@ def test_a_written_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert kubeconfigs.read(file) == CONFIG
 
 
-def test_what_people_add_survives(tmp_path: Path) -> None:
+def test_additions_of_users_are_kept(tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     mine: dict[str, Any] = {**CONFIG, "contexts": [{"name": "x", "context": {"namespace": "team"}}]}
     kubeconfigs.write(file, mine)
@@ -58,7 +58,7 @@ def test_what_people_add_survives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"\xff\xfe", b"a: [", b"{}", b"clusters: 1", b"[" * 5000])
-def test_what_is_no_kubeconfig_is_replaced(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_kubeconfig_is_replaced(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "kubeconfig"
     file.write_bytes(content)
     file.chmod(0o600)
@@ -66,7 +66,7 @@ def test_what_is_no_kubeconfig_is_replaced(tmp_path: Path, content: bytes) -> No
     assert kubeconfigs.read(file) == CONFIG
 
 
-def test_another_server_another_token_and_an_open_file_are_replaced(tmp_path: Path) -> None:
+def test_a_file_with_another_server_or_token_or_with_open_permissions_is_replaced(tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     kubeconfigs.write(file, CONFIG)
     other = kubeconfigs.document("https://127.0.0.1:7443", b"PEM", "admin", kubeconfigs.token_user("t"))
@@ -77,5 +77,5 @@ def test_another_server_another_token_and_an_open_file_are_replaced(tmp_path: Pa
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_a_missing_file_says_nothing(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_empty_document(tmp_path: Path) -> None:
     assert kubeconfigs.read(tmp_path / "none") == {}

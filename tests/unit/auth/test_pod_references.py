@@ -53,5 +53,5 @@ def test_a_pod_refers_to_what_it_uses(plural: str, names: set[str]) -> None:
 @pytest.mark.parametrize(
     "pod", [{}, {"spec": None}, {"spec": {"volumes": 1, "containers": [None], "resourceClaims": [1]}}]
 )
-def test_a_pod_that_says_nothing_refers_to_nothing(pod: dict[str, Any], plural: str) -> None:
+def test_an_empty_pod_refers_to_nothing(pod: dict[str, Any], plural: str) -> None:
     assert referenced(pod, plural) == set()

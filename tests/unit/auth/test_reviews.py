@@ -37,7 +37,7 @@ def ask_for(verb: str, resource: str, **more: Any) -> Document:
     return {"resourceAttributes": {"verb": verb, "resource": resource, **more}}
 
 
-def test_whoami_says_everything_about_the_user() -> None:
+def test_a_self_subject_review_shows_all_facts_about_the_user() -> None:
     assert reviews.self_subject_review({}, READER, NOW) == {
         "kind": "SelfSubjectReview",
         "apiVersion": "authentication.k8s.io/v1",
@@ -54,7 +54,7 @@ def test_whoami_says_everything_about_the_user() -> None:
     assert reviews.self_subject_review({}, User("x"), NOW)["status"] == {"userInfo": {"username": "x"}}
 
 
-def test_a_good_token_is_its_owners() -> None:
+def test_the_review_of_a_valid_token_names_its_user() -> None:
     token = TOKENS.issue(Binding("ns", Reference("sa", "u")), NOW, timedelta(hours=1), ("vault", ISSUER))
     reply = reviews.token_review({"spec": {"token": token, "audiences": ["x", "vault"]}}, AUTHENTICATOR)
     assert (reply["kind"], reply["spec"]["token"]) == ("TokenReview", token)
@@ -64,12 +64,12 @@ def test_a_good_token_is_its_owners() -> None:
 
 
 @pytest.mark.parametrize("spec", [{"token": "wrong"}, {"token": "t", "audiences": ["vault"]}])
-def test_a_wrong_token_is_an_answer(spec: Document) -> None:
+def test_the_review_of_a_wrong_token_is_an_answer(spec: Document) -> None:
     status = reviews.token_review({"spec": spec}, AUTHENTICATOR)["status"]
     assert status == {"error": "invalid bearer token", "user": {}}
 
 
-def test_i_may_or_may_not() -> None:
+def test_a_self_subject_access_review_allows_or_denies() -> None:
     spec = ask_for("create", "pods", namespace="ns")
     yes = reviews.self_subject_access_review({"spec": spec}, ADMIN, AUTHORIZER)
     assert yes == {
@@ -82,19 +82,19 @@ def test_i_may_or_may_not() -> None:
     assert reviews.self_subject_access_review({"spec": spec}, JANE, AUTHORIZER)["status"] == {"allowed": False}
 
 
-def test_paths_can_be_asked_for() -> None:
+def test_an_access_review_can_be_about_a_path() -> None:
     spec = {"nonResourceAttributes": {"path": "/healthz", "verb": "GET"}}
     assert reviews.self_subject_access_review({"spec": spec}, JANE, AUTHORIZER)["status"] == {"allowed": True}
 
 
-def test_others_are_asked_about_with_exactly_the_groups_given() -> None:
+def test_an_access_review_uses_exactly_the_given_groups() -> None:
     spec = ask_for("get", "pods") | {"user": "x", "groups": ["system:masters"]}
     assert reviews.subject_access_review({"spec": spec}, AUTHORIZER)["status"] == {"allowed": True}
     spec = {"nonResourceAttributes": {"path": "/api", "verb": "get"}, "user": "jane"}
     assert reviews.subject_access_review({"spec": spec}, AUTHORIZER)["status"] == {"allowed": False}
 
 
-def test_extra_values_count_and_their_keys_have_no_case() -> None:
+def test_extra_values_count_and_their_keys_are_case_insensitive() -> None:
     driver = username("kube-system", "devlet-driver-gpu.example.com")
     spec = ask_for("create", "resourceslices", group="resource.k8s.io") | {"user": driver}
     assert not reviews.subject_access_review({"spec": spec}, AUTHORIZER)["status"]["allowed"]
@@ -109,7 +109,7 @@ def test_extra_values_count_and_their_keys_have_no_case() -> None:
         {"requirements": [{"key": "spec.nodeName", "operator": "In", "values": ["n1"]}]},
     ],
 )
-def test_a_field_selector_is_part_of_the_question(selector: Document) -> None:
+def test_a_field_selector_is_part_of_an_access_review(selector: Document) -> None:
     spec = ask_for("list", "pods") | {"user": "system:node:n1", "groups": ["system:nodes"]}
     refused = reviews.subject_access_review({"spec": spec}, AUTHORIZER)["status"]
     assert refused["reason"] == "can only list/watch pods with spec.nodeName field selector"
@@ -138,7 +138,7 @@ def test_the_administrator_may_do_everything() -> None:
     }
 
 
-def test_a_list_of_rules_says_when_it_is_not_the_whole_truth() -> None:
+def test_an_incomplete_list_of_rules_is_marked() -> None:
     document = {"spec": {"namespace": "ns"}}
     assert not reviews.self_subject_rules_review(document, JANE, AUTHORIZER)["status"]["incomplete"]
     status = reviews.self_subject_rules_review(document, READER, AUTHORIZER)["status"]
@@ -164,20 +164,20 @@ BOTH = SPEC | {"nonResourceAttributes": {"path": "/"}}
         ({"spec": SPEC, "metadata": {"name": "x"}}, "metadata"),
     ],
 )
-def test_a_question_that_is_none_is_refused(document: Document, field: str) -> None:
+def test_a_malformed_review_is_refused(document: Document, field: str) -> None:
     with pytest.raises(InvalidObject) as caught:
         reviews.self_subject_access_review(document, JANE, AUTHORIZER)
     assert [cause.field for cause in caught.value.causes] == [field]
 
 
-def test_a_question_about_nobody_is_refused() -> None:
+def test_a_review_without_a_subject_is_refused() -> None:
     with pytest.raises(InvalidObject, match="at least one of user or group must be specified"):
         reviews.subject_access_review({"spec": SPEC}, AUTHORIZER)
     with pytest.raises(BadRequest, match="token is required for TokenReview in authentication"):
         reviews.token_review({"spec": {}}, AUTHENTICATOR)
 
 
-def test_what_clients_send_along_in_metadata_is_accepted() -> None:
+def test_metadata_that_clients_send_is_accepted() -> None:
     metadata: Document = {"creationTimestamp": None, "managedFields": []}
     reply = reviews.self_subject_access_review({"metadata": metadata, "spec": SPEC}, ADMIN, AUTHORIZER)
     assert reply["status"]["allowed"]

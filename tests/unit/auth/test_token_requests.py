@@ -43,7 +43,7 @@ def test_the_request_itself_is_not_changed() -> None:
     assert request == {"metadata": {}, "spec": {}}
 
 
-def test_audiences_and_duration_are_as_asked() -> None:
+def test_audiences_and_duration_are_as_requested() -> None:
     request = {"spec": {"audiences": ["vault"], "expirationSeconds": 600}}
     claims = TOKENS.verify(answer(request, ACCOUNT, TOKENS, NOW)["status"]["token"], NOW, ("vault",))
     assert (claims.aud, claims.exp - claims.iat) == (("vault",), 600)
@@ -66,7 +66,7 @@ def test_a_duration_out_of_bounds_is_refused(seconds: object, text: str) -> None
 
 
 @pytest.mark.parametrize("audiences", [[1], ["a"] * 65])
-def test_audiences_are_a_few_texts(audiences: list[Any]) -> None:
+def test_audiences_are_a_limited_number_of_strings(audiences: list[Any]) -> None:
     with pytest.raises(InvalidObject, match=r"spec\.audiences"):
         answer({"spec": {"audiences": audiences}}, ACCOUNT, TOKENS, NOW)
 
@@ -82,7 +82,7 @@ def test_a_node_that_does_not_exist_is_still_named() -> None:
     assert TOKENS.verify(reply["status"]["token"], NOW).kubernetes.node == Reference("n")
 
 
-def test_a_pod_that_is_not_placed_has_no_node() -> None:
+def test_the_token_of_an_unbound_pod_names_no_node() -> None:
     pod = POD | {"spec": {"serviceAccountName": "sa"}}
     reply = answer(bound(), ACCOUNT, TOKENS, NOW, bound=pod)
     assert TOKENS.verify(reply["status"]["token"], NOW).kubernetes.node is None
@@ -96,7 +96,7 @@ def test_tokens_can_be_bound_to_nodes_and_secrets() -> None:
     assert TOKENS.verify(to_secret["status"]["token"], NOW).kubernetes.secret == Reference("s", "u-4")
 
 
-def test_what_must_be_looked_up_is_said() -> None:
+def test_the_object_to_read_is_returned() -> None:
     assert bound_reference({}) is None
     assert bound_reference(bound(uid="u")) == BoundReference(PODS, "p", "u")
     assert bound_reference(bound("Node", "n")) == BoundReference(NODES, "n")
@@ -104,7 +104,7 @@ def test_what_must_be_looked_up_is_said() -> None:
 
 
 @pytest.mark.parametrize(("kind", "version"), [("ConfigMap", "/v1"), ("Pod", "apps/v1"), ("", "/")])
-def test_other_objects_cannot_be_bound_to(kind: str, version: str) -> None:
+def test_tokens_cannot_be_bound_to_other_objects(kind: str, version: str) -> None:
     with pytest.raises(BadRequest, match=f"cannot bind token to object of type {version}, Kind={kind}"):
         bound_reference(bound(kind, api_version=version.removeprefix("/")))
 

@@ -237,7 +237,7 @@ def test_a_huge_token_is_refused_before_it_is_read() -> None:
         TOKENS.verify("a" * (MAX_TOKEN + 1), NOW)
 
 
-def test_fixed_tokens_are_found_whole_and_not_kept_in_clear() -> None:
+def test_fixed_tokens_are_matched_completely_and_stored_as_digests() -> None:
     table = StaticTokens({"secret-one": User("one"), "secret-two": User("two")})
     assert table.find("secret-two") == User("two")
     assert [table.find(text) for text in ("secret-tw", "secret-two ", "", "\udc80")] == [None] * 4

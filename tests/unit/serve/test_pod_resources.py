@@ -39,7 +39,7 @@ def pod(name: str, namespace: str = "default") -> Pod:
 
 @dataclass
 class Node:
-    """The two sources, and the service between them and a client."""
+    """The sources of pods and devices, and the service between them and a client."""
 
     directory: Path
     pods: list[Pod] = field(default_factory=list)
@@ -177,7 +177,7 @@ async def test_pods_that_are_no_longer_active_are_neither_listed_nor_found(node:
 
 
 @pytest.mark.spec("DP-8.74")
-async def test_a_pod_that_is_not_there_is_not_found(node: Node) -> None:
+async def test_an_absent_pod_is_not_found(node: Node) -> None:
     node.pods = [pod("train", "ns")]
     node.held = {("uid-train", "main"): {DeviceID("g0"): ()}}
     async with asking(node.server()) as client:
@@ -202,7 +202,7 @@ async def test_allocatable_are_the_devices_that_are_healthy_held_or_not(node: No
     assert node.counted("requests_get_allocatable") == "2"
 
 
-async def test_the_first_version_of_the_api_is_served_too(node: Node) -> None:
+async def test_the_first_version_of_the_api_is_served(node: Node) -> None:
     node.pods, node.held = [pod("train")], {("uid-train", "main"): {DeviceID("g0"): (0, 1)}}
     async with asking(node.server()) as client:
         [listed] = (await client.list_v1alpha1()).pod_resources
@@ -239,7 +239,7 @@ async def test_a_client_that_asks_too_often_does_not_starve_another(node: Node) 
         (StateCorrupt("the node is in two minds"), grpc.StatusCode.INTERNAL),
     ],
 )
-async def test_what_fails_is_counted_and_said(node: Node, error: Exception, code: grpc.StatusCode) -> None:
+async def test_errors_are_counted_and_reported(node: Node, error: Exception, code: grpc.StatusCode) -> None:
     async with asking(node.server()) as client:
         node.broken = error
         for call in (client.list, client.allocatable):
@@ -249,7 +249,7 @@ async def test_what_fails_is_counted_and_said(node: Node, error: Exception, code
     assert (node.counted("errors_list"), node.counted("errors_get_allocatable")) == ("1", "1")
 
 
-async def test_claims_that_cannot_be_found_out_do_not_hide_the_devices(node: Node) -> None:
+async def test_an_error_about_claims_does_not_hide_the_devices(node: Node) -> None:
     def fails(pod: Pod, container: Container) -> tuple[DynamicResource, ...]:
         raise Unavailable("no claims now")
 
@@ -259,7 +259,7 @@ async def test_claims_that_cannot_be_found_out_do_not_hide_the_devices(node: Nod
     assert [len(each.devices) for each in listed.containers] == [0, 1]
 
 
-async def test_what_is_no_message_is_refused(node: Node) -> None:
+async def test_a_malformed_message_is_refused(node: Node) -> None:
     async with asking(node.server()) as client:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await client.call("/v1.PodResourcesLister/Get", b"\xff\xff")

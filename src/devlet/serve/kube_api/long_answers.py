@@ -8,14 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from devlet.serve.kube_api import answers, bodies
-
-if TYPE_CHECKING:
-    from devlet.serve.kube_api.handlers import Call
+from devlet.serve.kube_api.calls import Call
 
 WRITE_TIMEOUT = 60.0  # seconds for which a client may leave its socket full
 _SLICE = 16 << 10  # bytes, one TLS record: if more were sent at a time, the rest would wait without being counted
@@ -29,7 +26,7 @@ def free(pieces: Sequence[bytes], cut_off: Callable[[], None]) -> AbstractContex
     return nullcontext()
 
 
-async def send(call: "Call", pieces: Iterable[bytes], hold: Hold = free) -> web.StreamResponse:
+async def send(call: Call, pieces: Iterable[bytes], hold: Hold = free) -> web.StreamResponse:
     """Send a single piece as an ordinary answer. Stream several pieces as they are made."""
     left = iter(pieces)
     first, second = next(left, b""), next(left, None)

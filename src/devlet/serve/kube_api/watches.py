@@ -6,7 +6,6 @@ count in its user's budget; later events wait in the store, where all watches sh
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 from aiohttp import web
@@ -19,19 +18,17 @@ from devlet.objects.kinds import Resource
 from devlet.objects.statuses import status_of
 from devlet.serve.kube_api import bodies
 from devlet.serve.kube_api.answers import partial_metadata
+from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.long_answers import Hold, cut_off, write
 from devlet.serve.kube_api.reader_limits import ReaderLimits
 from devlet.serve.kube_api.tables import Printer, include_object, table_for_watch
-
-if TYPE_CHECKING:
-    from devlet.serve.kube_api.handlers import Call
 
 _LARGE = 16 << 10  # bytes of an object that is sent in a write of its own
 _encoder = msgspec.json.Encoder()
 
 
 async def stream(
-    store: ServedStore, call: "Call", wanted: WatchOptions, warnings: list[str], how: Printer, limits: ReaderLimits
+    store: ServedStore, call: Call, wanted: WatchOptions, warnings: list[str], how: Printer, limits: ReaderLimits
 ) -> web.StreamResponse:
     """Send the whole watch. Raise errors of the request before anything is sent."""
     response = web.StreamResponse(headers={"Content-Type": bodies.JSON, "Cache-Control": "no-cache, private"})
@@ -47,7 +44,7 @@ async def stream(
 
 
 async def _send(
-    store: ServedStore, call: "Call", wanted: WatchOptions, how: Printer, response: web.StreamResponse, hold: Hold
+    store: ServedStore, call: Call, wanted: WatchOptions, how: Printer, response: web.StreamResponse, hold: Hold
 ) -> None:
     try:
         async with store.watch_batches(call.resource, call.target.namespace, wanted) as batches:
@@ -66,7 +63,7 @@ async def _send(
         await write(call.http, response, _encoder.encode({"type": "ERROR", "object": status_of(e)}) + b"\n")
 
 
-def _line(call: "Call", event: StoredEvent, how: Printer, first: bool) -> tuple[bytes, ...]:
+def _line(call: Call, event: StoredEvent, how: Printer, first: bool) -> tuple[bytes, ...]:
     """Return the line of one event. An object that is sent as it is stored is a separate piece: the store's bytes."""
     resource: Resource = call.resource
     if not call.format.as_kind and event.body is not None and resource.api_version == resource.kind.storage_version:
@@ -87,7 +84,7 @@ def _joined(pieces: list[bytes]) -> Iterator[bytes]:
     yield b"".join(small)
 
 
-def _shown(call: "Call", event: StoredEvent, how: Printer, first: bool) -> Document:
+def _shown(call: Call, event: StoredEvent, how: Printer, first: bool) -> Document:
     document = event.document(call.resource.api_version)
     form = call.format
     if form.as_kind == "Table":

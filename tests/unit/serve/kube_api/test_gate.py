@@ -142,7 +142,7 @@ async def test_a_node_writes_only_its_own_slices(served: "Served") -> None:
     assert (await served.request("POST", path, json=own, headers=headers))[0] == 201
 
 
-async def test_a_node_cannot_have_itself_collected_or_relabelled(served: "Served") -> None:
+async def test_a_node_cannot_change_its_owners_or_restricted_labels(served: "Served") -> None:
     headers = {
         "Impersonate-User": "system:node:node1",
         "Impersonate-Group": "system:nodes",
