@@ -1,21 +1,22 @@
 """TokenRequest: a token for a service account, on request.
 
-There are two steps, because the token may be bound to an object that must be read in between: `bound_reference` says
-which object, and `answer` issues the token.
+There are several steps, because the token may be bound to an object that must be read in between: `bound_reference`
+says which object, `check_node` refuses nodes that ask for the pods of others, and `answer` issues the token.
 """
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from devlet.auth.tokens import Binding, Reference, TokenIssuer
-from devlet.errors import BadRequest, Cause, Conflict, InvalidObject
+from devlet.auth.users import User, node_name
+from devlet.errors import BadRequest, Cause, Conflict, Forbidden, InvalidObject
 from devlet.objects.documents import Document, copy
 from devlet.objects.kinds import NODES, PODS, SECRETS, Resource, group_of
 from devlet.objects.subdocuments import ensure, fill, mapping
 from devlet.objects.validation.field_errors import invalid
 from devlet.objects.values.timestamps import format_time
 
-__all__ = ["BoundReference", "answer", "bound_reference"]
+__all__ = ["BoundReference", "answer", "bound_reference", "check_node"]
 
 DEFAULT_SECONDS = 3600
 MIN_SECONDS = 600
@@ -45,6 +46,15 @@ def bound_reference(request: Document) -> BoundReference | None:
         shown = api_version if group_of(api_version) else f"/{api_version}"
         raise BadRequest(f"cannot bind token to object of type {shown}, Kind={kind}")
     return BoundReference(_BINDABLE[kind], _text(reference, "name"), _text(reference, "uid"))
+
+
+def check_node(user: User, account: Document, bound: Document | None) -> None:
+    """Raise Forbidden if the user is a node and the token is not bound to one of its pods."""
+    own = node_name(user)
+    if own is not None and (mapping(bound or {}, "spec") or {}).get("nodeName") != own:
+        refusal = "node requested token bound to a pod scheduled on a different node"
+        name = account["metadata"]["name"]
+        raise Forbidden(f'serviceaccounts "{name}" is forbidden: {refusal}', resource="serviceaccounts")
 
 
 def answer(

@@ -114,10 +114,10 @@ def test_a_driver_gets_another_token_for_another_node_or_a_new_account(credentia
         path = credentials.write_driver_kubeconfig(DRIVER, node, account, SERVER, now)
         return str(yaml.safe_load(path.read_bytes())["users"][0]["user"]["token"])
 
-    anew = {"metadata": ACCOUNT["metadata"] | {"uid": "u-2"}}
+    recreated = {"metadata": ACCOUNT["metadata"] | {"uid": "u-2"}}
     first = token("n1", ACCOUNT)
     assert token("n1", ACCOUNT) == first
-    changed = [token("n2", ACCOUNT), token("n2", anew), token("n2", anew, NOW + timedelta(days=3600))]
+    changed = [token("n2", ACCOUNT), token("n2", recreated), token("n2", recreated, NOW + timedelta(days=3600))]
     assert len({first, *changed}) == 4
 
 

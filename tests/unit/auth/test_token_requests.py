@@ -4,9 +4,10 @@ from typing import Any
 import pytest
 
 from devlet.auth.certificates import new_key
-from devlet.auth.token_requests import BoundReference, answer, bound_reference
+from devlet.auth.token_requests import BoundReference, answer, bound_reference, check_node
 from devlet.auth.tokens import ISSUER, Reference, TokenIssuer
-from devlet.errors import BadRequest, Conflict, InvalidObject
+from devlet.auth.users import User
+from devlet.errors import BadRequest, Conflict, Forbidden, InvalidObject
 from devlet.objects.kinds import NODES, PODS, SECRETS
 
 TOKENS = TokenIssuer(new_key())
@@ -126,3 +127,12 @@ def test_another_uid_is_a_conflict() -> None:
 def test_the_body_must_name_the_same_account(key: str) -> None:
     with pytest.raises(InvalidObject, match=f"must match the service account {key} if specified"):
         answer({"metadata": {key: "other"}}, ACCOUNT, TOKENS, NOW)
+
+
+def test_a_node_gets_tokens_only_for_its_own_pods() -> None:
+    node = User("system:node:n", groups=("system:nodes",))
+    check_node(node, ACCOUNT, POD)
+    check_node(User("admin"), ACCOUNT, None)
+    for bound_to in ({**POD, "spec": {"nodeName": "other"}}, {"metadata": POD["metadata"]}, None):
+        with pytest.raises(Forbidden, match='"sa" is forbidden: node requested token bound to a pod scheduled on a'):
+            check_node(node, ACCOUNT, bound_to)

@@ -183,7 +183,7 @@ def test_every_claim_is_required_and_may_appear_only_once(claim: str) -> None:
 
 
 def test_a_keyed_hash_with_the_public_key_is_not_a_signature() -> None:
-    """The public key is no secret: a verifier that let the token choose HS256 would accept this token."""
+    """The public key is not secret: a verifier that let the token choose HS256 would accept this token."""
     public = KEY.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     for algorithm in ("HS256", "ES256"):
         header = {"alg": algorithm, "kid": TOKENS.key_id}

@@ -7,9 +7,8 @@ from aiohttp import web
 from devlet.auth import reviews, token_requests
 from devlet.auth.rules import Attributes
 from devlet.auth.tokens import TokenIssuer
-from devlet.auth.users import node_name
 from devlet.cluster.served_store import ServedStore
-from devlet.errors import BadRequest, Forbidden
+from devlet.errors import BadRequest
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, PODS
 from devlet.objects.schema.shape import conform_kind
@@ -81,10 +80,7 @@ class Virtual:
             node = record.document() if record else None
         wanted = Attributes("create", "", "", "v1", "serviceaccounts", "token", namespace, call.target.name)
         self._gate.admission.admit(call.user, wanted, body, account)
-        own = node_name(call.user)
-        if own is not None and (bound or {}).get("spec", {}).get("nodeName") != own:
-            refusal = "node requested token bound to a pod scheduled on a different node"
-            raise Forbidden(f'serviceaccounts "{call.target.name}" is forbidden: {refusal}', resource="serviceaccounts")
+        token_requests.check_node(call.user, account, bound)
         return token_requests.answer(body, account, self._issuer, call.now, bound=bound, node=node)
 
 
