@@ -28,7 +28,7 @@ NOW = datetime.now(UTC)
 SERVER = "https://127.0.0.1:6443"
 DRIVER = "gpu.example.com"
 ACCOUNT: Document = {"metadata": {"name": driver_account(DRIVER), "namespace": DRIVER_NAMESPACE, "uid": "u-1"}}
-KUBECTL = Path(__file__).parents[4] / ".cache" / "peers" / "bin" / "kubectl"
+KUBECTL = Path(__file__).parents[3] / ".cache" / "peers" / "bin" / "kubectl"
 
 
 @pytest.fixture
