@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError, Message
 from devlet.errors import DevletError, InvalidInput, NotFound, Unavailable
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
+from devlet.kit.metrics import Registry
 from devlet.kit.served_socket import ServedSocket
 from devlet.kit.token_bucket import TokenBuckets
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
@@ -35,16 +36,27 @@ from devlet.serve.pod_resources_messages import (
     pod_resources,
     pod_resources_v1alpha1,
 )
-from devlet.serve.pod_resources_metrics import PodResourcesMetrics
 from devlet.wire.podresources_v1 import api_pb2 as v1
 from devlet.wire.podresources_v1alpha1 import api_pb2 as v1alpha1
 
-__all__ = ["SOCKET", "ClaimDevice", "Devices", "DynamicResource", "PodResourcesServer", "Pods", "Settings"]
+__all__ = [
+    "SOCKET",
+    "ClaimDevice",
+    "Devices",
+    "DynamicResource",
+    "PodResourcesMetrics",
+    "PodResourcesServer",
+    "Pods",
+    "Settings",
+]
 
 log = logging.getLogger(__name__)
 
 SOCKET = "kubelet.sock"
 DIRECTORY_MODE = 0o750
+_METRIC_PREFIX = "kubelet_pod_resources_endpoint"
+_METRIC_LABELS = ("server_api_version",)
+_METRIC_METHODS = {"List": "list", "GetAllocatableResources": "get_allocatable", "Get": "get"}
 
 _Context = grpc.aio.ServicerContext[bytes, bytes]
 _Answer = Callable[[bytes], Message]
@@ -78,6 +90,36 @@ class Devices(Protocol):
     ) -> Mapping[ResourceName, Mapping[DeviceID, Sequence[int]]]: ...
 
     def allocatable_devices(self) -> Mapping[ResourceName, Sequence[Device]]: ...
+
+
+class PodResourcesMetrics:
+    """The metrics of the service, under the names that a kubelet uses.
+
+    Calls that the rate limit rejects are not counted. The first version of the API has one number for all its calls."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._total = registry.counter(
+            f"{_METRIC_PREFIX}_requests_total", "Requests to the PodResources service.", _METRIC_LABELS
+        )
+        self._requests = {
+            method: registry.counter(f"{_METRIC_PREFIX}_requests_{name}", f"Requests for {method}.", _METRIC_LABELS)
+            for method, name in _METRIC_METHODS.items()
+        }
+        self._errors = {
+            method: registry.counter(
+                f"{_METRIC_PREFIX}_errors_{name}", f"Requests for {method} that failed.", _METRIC_LABELS
+            )
+            for method, name in _METRIC_METHODS.items()
+        }
+
+    def requested(self, version: str, method: str) -> None:
+        self._total.add(version)
+        if version == "v1":
+            self._requests[method].add(version)
+
+    def failed(self, version: str, method: str) -> None:
+        if version == "v1":
+            self._errors[method].add(version)
 
 
 def _no_claims(pod: Pod, container: Container) -> tuple[DynamicResource, ...]:

@@ -20,8 +20,7 @@ from devlet.objects.types.container import Container
 from devlet.objects.types.meta import ObjectMeta
 from devlet.objects.types.pod import Pod, PodSpec
 from devlet.plugins.devices import Device
-from devlet.serve.pod_resources import ClaimDevice, DynamicResource, PodResourcesServer
-from devlet.serve.pod_resources_metrics import PodResourcesMetrics
+from devlet.serve.pod_resources import ClaimDevice, DynamicResource, PodResourcesMetrics, PodResourcesServer
 from devlet.testing.fake_clock import FakeClock
 from devlet.wire.podresources_v1 import api_pb2 as v1
 from devlet.wire.podresources_v1alpha1 import api_pb2 as v1alpha1
@@ -290,3 +289,30 @@ async def test_a_file_in_the_place_of_the_socket_is_left_alone(node: Node) -> No
             pass
     assert caught.group_contains(Unavailable, match="something else is there")
     assert (node.directory / "kubelet.sock").read_text() == "precious"
+
+
+def shown(registry: Registry) -> list[str]:
+    return [line for line in registry.text().splitlines() if not line.startswith("#")]
+
+
+def test_requests_are_counted_in_all_and_by_method() -> None:
+    registry = Registry()
+    metrics = PodResourcesMetrics(registry)
+    for method in ("List", "Get", "Get", "GetAllocatableResources"):
+        metrics.requested("v1", method)
+    metrics.failed("v1", "Get")
+    assert shown(registry) == [
+        'kubelet_pod_resources_endpoint_errors_get{server_api_version="v1"} 1',
+        'kubelet_pod_resources_endpoint_requests_get{server_api_version="v1"} 2',
+        'kubelet_pod_resources_endpoint_requests_get_allocatable{server_api_version="v1"} 1',
+        'kubelet_pod_resources_endpoint_requests_list{server_api_version="v1"} 1',
+        'kubelet_pod_resources_endpoint_requests_total{server_api_version="v1"} 4',
+    ]
+
+
+def test_the_first_version_has_one_number_for_all() -> None:
+    registry = Registry()
+    metrics = PodResourcesMetrics(registry)
+    metrics.requested("v1alpha1", "List")
+    metrics.failed("v1alpha1", "List")
+    assert shown(registry) == ['kubelet_pod_resources_endpoint_requests_total{server_api_version="v1alpha1"} 1']
