@@ -1,8 +1,8 @@
 """Signing and verifying compact JSON Web Signatures with one algorithm, ES256, and one key at a time.
 
-PyJWT computes the signatures. What it would tolerate is refused here first: other headers, repeated keys, padding. So
-a token has exactly one accepted form. The claims in the payload, including the times, are checked by `tokens`, because
-PyJWT compares them with the clock of the system and not with ours.
+PyJWT computes the signatures. This module first refuses what PyJWT tolerates: other headers, repeated keys, padding. So
+a token has exactly one accepted form. `tokens` checks the claims in the payload, because PyJWT can only compare times
+with the system clock.
 """
 
 import json
