@@ -28,8 +28,8 @@ import anyio
 from tools import upgrade_life
 from tools.upgrade_life import Life, Old
 
+from devlet.auth import kubeconfigs
 from devlet.objects.documents import Document
-from devlet.serve.kube_api import kubeconfigs
 from devlet.testing.node_api import NodeApi
 
 PROJECT = Path(__file__).resolve().parents[1]

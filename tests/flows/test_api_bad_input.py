@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from devlet.serve.kube_api import kubeconfigs
+from devlet.auth import kubeconfigs
 
 JSON = "application/json"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -246,7 +246,7 @@ PATCHES = {
     "a truncated strategic patch": patch(b"{", STRATEGIC_PATCH, 400, "BadRequest", "truncated"),
     "a truncated list": patch(b"[", JSON_PATCH, 400, "BadRequest", "truncated"),
     "an object for a list": patch({}, JSON_PATCH, 400, "BadRequest", "list of operations"),
-    "a list for an object": patch([], MERGE_PATCH, 400, "BadRequest", "no object"),
+    "a list for an object": patch([], MERGE_PATCH, 400, "BadRequest", "is not an object"),
     "a path that leads nowhere": patch(
         [{"op": "remove", "path": "/data/zz"}], JSON_PATCH, 422, "Invalid", '"/data/zz" does not exist'
     ),

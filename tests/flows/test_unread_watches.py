@@ -18,8 +18,8 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from devlet.auth import kubeconfigs
 from devlet.kit.processes import RunningProcess, process
-from devlet.serve.kube_api import kubeconfigs
 from devlet.testing.embedded import EmbeddedApi, embedded_api
 from devlet.testing.waiting import DEADLINE, deadline, until
 

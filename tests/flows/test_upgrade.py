@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from devlet.auth import kubeconfigs
 from devlet.cluster.client import Cluster, WatchOptions
 from devlet.cluster.remote import kubeconfig
 from devlet.cluster.remote.client import connected
@@ -19,7 +20,6 @@ from devlet.daemon.root_format import FILE, FORMAT
 from devlet.errors import Expired, Forbidden
 from devlet.objects.documents import Document
 from devlet.objects.kinds import CONFIG_MAPS, NODES, SECRETS, Kind, Resource
-from devlet.serve.kube_api import kubeconfigs
 from devlet.testing import warm_start
 from devlet.testing.dra_script import PREPARE, UNPREPARE
 from devlet.testing.fake_device_plugin import FakeDevicePlugin

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
+from devlet.auth import kubeconfigs
+from devlet.auth.service_accounts import DRIVER_NAMESPACE, driver_account
 from devlet.cluster.client import ListOptions
 from devlet.cluster.remote import kubeconfig
 from devlet.cluster.remote.client import RemoteCluster, connected
@@ -18,8 +20,6 @@ from devlet.cluster.remote.settings import Settings
 from devlet.kit.processes import RunningProcess, line
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, RESOURCE_SLICES, SERVICE_ACCOUNTS
-from devlet.serve.kube_api import kubeconfigs
-from devlet.serve.kube_api.service_accounts import DRIVER_NAMESPACE, driver_account
 from devlet.testing.embedded import EmbeddedApi, embedded_api
 from devlet.testing.waiting import until
 from tests.support.cluster_contract.specimens import named, resource_slice

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 from aiohttp import ClientSession, web
 
+from devlet.auth import certificates, kubeconfigs
 from devlet.cluster.remote import kubeconfig
 from devlet.cluster.remote.client import connected
 from devlet.objects.kinds import PODS
-from devlet.serve.kube_api import certificates, kubeconfigs, server
+from devlet.serve.kube_api import server
 from devlet.testing.embedded import EmbeddedApi, embedded_api
 from devlet.testing.waiting import until
 from tests.support.cluster_contract.specimens import pod

@@ -190,7 +190,7 @@ async def test_the_cli_sees_the_node_and_what_the_node_may_see(cluster: ControlP
         assert [each["status"]["holder"]["pod"] for each in json.loads(devices.stdout)["items"]] == ["train"]
         pods = await devlet(node.root, "get", "pods")
         assert b"train" in pods.stdout and b"elsewhere" not in pods.stdout
-        assert b"only what is on node n1" in pods.stderr
+        assert b"only objects of node n1" in pods.stderr
         secrets = await devlet(node.root, "get", "secrets")
         assert (secrets.returncode, b"forbidden" in secrets.stderr) == (1, True)
 

@@ -22,8 +22,7 @@ from devlet.objects.types.container import Container, ResourceRequirements
 from devlet.objects.types.meta import ObjectMeta
 from devlet.objects.types.pod import Pod, PodSpec
 from devlet.plugins.registration_server import RegistrationServer
-from devlet.serve.pod_resources import PodResourcesServer
-from devlet.serve.pod_resources_metrics import PodResourcesMetrics
+from devlet.serve.pod_resources import PodResourcesMetrics, PodResourcesServer
 from devlet.testing.embedded import embedded_api
 from devlet.testing.waiting import deadline, until
 from tests.support.peers.drivers import generic_device_plugin

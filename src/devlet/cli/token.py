@@ -72,8 +72,8 @@ class _Root:
     """The credentials of a root that has been started before."""
 
     def __init__(self, config: "Config") -> None:
-        from devlet.serve.kube_api import certificates, kubeconfigs
-        from devlet.serve.kube_api.credentials import open_credentials
+        from devlet.auth import certificates, kubeconfigs
+        from devlet.auth.credentials import open_credentials
 
         self._path, self._node = config.root, config.node_name
         clusters = kubeconfigs.read(config.root / "kubeconfig").get("clusters") or ()
@@ -84,8 +84,8 @@ class _Root:
         self.credentials = open_credentials(config.root, names, datetime.now(UTC))
 
     def driver_kubeconfig(self, name: str, wanted: str | None) -> Path:
+        from devlet.auth.service_accounts import DRIVER_NAMESPACE, driver_account
         from devlet.objects.names import driver_name
-        from devlet.serve.kube_api.service_accounts import DRIVER_NAMESPACE, driver_account
 
         if errors := driver_name(name):
             raise InvalidInput(f"driver {name!r}: {errors[0]}")

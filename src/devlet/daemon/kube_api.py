@@ -11,6 +11,12 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from devlet.auth import certificates, kubeconfigs
+from devlet.auth.authentication import Authenticator
+from devlet.auth.authorization import Authorizer
+from devlet.auth.credentials import Credentials, open_credentials
+from devlet.auth.stored_objects import StoredObjects
+from devlet.auth.users import User
 from devlet.cluster.store.store import Store
 from devlet.daemon.config import Config
 from devlet.errors import AlreadyExists, Unavailable
@@ -23,21 +29,17 @@ from devlet.kit.metrics import Registry
 from devlet.kit.upkeep import Kept, Upkeep
 from devlet.objects.documents import Document
 from devlet.objects.kinds import SERVICE_ACCOUNTS
-from devlet.serve.kube_api import certificates, kubeconfigs, server
+from devlet.serve.kube_api import server
 from devlet.serve.kube_api.api import KubeApi, attributes_of_target
-from devlet.serve.kube_api.authentication import Authenticator
-from devlet.serve.kube_api.authorization import Authorizer
-from devlet.serve.kube_api.credentials import Credentials, open_credentials
 from devlet.serve.kube_api.definitions import Definitions
 from devlet.serve.kube_api.endpoints import Endpoints
-from devlet.serve.kube_api.gate import Facts, Gate
+from devlet.serve.kube_api.gate import Gate
 from devlet.serve.kube_api.handlers import Handlers
 from devlet.serve.kube_api.health import HEALTHY, Check
 from devlet.serve.kube_api.node_views import NodeViews, Views
-from devlet.serve.kube_api.openapi_views import with_views
+from devlet.serve.kube_api.openapi_custom import with_views
 from devlet.serve.kube_api.paths import Target, WithViews
 from devlet.serve.kube_api.reader_limits import ReaderLimits
-from devlet.serve.kube_api.requests import User
 from devlet.serve.kube_api.virtual import Virtual
 
 log = logging.getLogger(__name__)
@@ -134,7 +136,7 @@ def kube_api(
     checks: Sequence[Check] = (),
 ) -> KubeApi:
     """`views` are what the node shows of itself, `metrics` what it counts, and `checks` what its health is made of."""
-    known = Facts(store)
+    known = StoredObjects(store)
     authenticator = Authenticator(credentials.static_tokens(), credentials.tokens, known.uid_of, clock.now)
     gate = Gate(authenticator, Authorizer(known, known.policy), known.uid_of)
 

@@ -52,8 +52,7 @@ from devlet.runtime.cdi.cache import Cache
 from devlet.runtime.cdi.spec_dir import DEFAULT_DIRECTORIES
 from devlet.runtime.none import STATE_FILE, NoneRuntime
 from devlet.serve.kube_api.health import HEALTHY, Check
-from devlet.serve.pod_resources import PodResourcesServer
-from devlet.serve.pod_resources_metrics import PodResourcesMetrics
+from devlet.serve.pod_resources import PodResourcesMetrics, PodResourcesServer
 from devlet.state import device_checkpoint
 
 __all__ = ["NodeAgent"]

@@ -1,1 +1,1 @@
-"""Everything that listens. Translates between the outside's protocols and our calls; decides nothing."""
+"""Everything that listens on a socket: translates between protocols and calls, and decides nothing itself."""

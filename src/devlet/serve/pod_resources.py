@@ -1,7 +1,7 @@
-"""The PodResources service on `pod-resources/kubelet.sock`: which pod has which devices, for those who watch over them.
+"""The PodResources service on `pod-resources/kubelet.sock`: which pod has which devices, for monitoring programs.
 
-gRPC does not say which process is at the other end of a unix socket. Clients are told apart by what they call
-themselves, so that one program that asks too often does not use up the calls of the others.
+gRPC does not reveal which process is at the other end of a unix socket. Clients are distinguished by their user agent,
+so that a program that asks too often does not use up the calls of the others.
 """
 
 import logging
@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError, Message
 from devlet.errors import DevletError, InvalidInput, NotFound, Unavailable
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
+from devlet.kit.metrics import Registry
 from devlet.kit.served_socket import ServedSocket
 from devlet.kit.token_bucket import TokenBuckets
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
@@ -35,16 +36,27 @@ from devlet.serve.pod_resources_messages import (
     pod_resources,
     pod_resources_v1alpha1,
 )
-from devlet.serve.pod_resources_metrics import PodResourcesMetrics
 from devlet.wire.podresources_v1 import api_pb2 as v1
 from devlet.wire.podresources_v1alpha1 import api_pb2 as v1alpha1
 
-__all__ = ["SOCKET", "ClaimDevice", "Devices", "DynamicResource", "PodResourcesServer", "Pods", "Settings"]
+__all__ = [
+    "SOCKET",
+    "ClaimDevice",
+    "Devices",
+    "DynamicResource",
+    "PodResourcesMetrics",
+    "PodResourcesServer",
+    "Pods",
+    "Settings",
+]
 
 log = logging.getLogger(__name__)
 
 SOCKET = "kubelet.sock"
 DIRECTORY_MODE = 0o750
+_METRIC_PREFIX = "kubelet_pod_resources_endpoint"
+_METRIC_LABELS = ("server_api_version",)
+_METRIC_METHODS = {"List": "list", "GetAllocatableResources": "get_allocatable", "Get": "get"}
 
 _Context = grpc.aio.ServicerContext[bytes, bytes]
 _Answer = Callable[[bytes], Message]
@@ -57,18 +69,18 @@ class Settings:
 
     rate: float = 100.0  # calls per second, of each client
     burst: int = 10
-    max_clients: int = 64  # more share one limit
+    max_clients: int = 64  # beyond these, clients share one limit
     max_message: int = 64 << 10  # of a request
     max_requests: int = 256  # at one time
-    idle: float = 600.0  # after which a connection without request is closed
-    stop: float = 0.5  # for requests that are under way
+    idle: float = 600.0  # after which a connection without requests is closed
+    stop: float = 0.5  # for requests in progress
 
 
 class Pods(Protocol):
     def active(self) -> Sequence[Pod]: ...
 
     def find(self, namespace: str, name: str) -> Pod | None:
-        """Among the active ones."""
+        """Return the active pod of this name, or None."""
         ...
 
 
@@ -78,6 +90,36 @@ class Devices(Protocol):
     ) -> Mapping[ResourceName, Mapping[DeviceID, Sequence[int]]]: ...
 
     def allocatable_devices(self) -> Mapping[ResourceName, Sequence[Device]]: ...
+
+
+class PodResourcesMetrics:
+    """The metrics of the service, under the names that a kubelet uses.
+
+    Calls that the rate limit rejects are not counted. The first version of the API has one number for all its calls."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._total = registry.counter(
+            f"{_METRIC_PREFIX}_requests_total", "Requests to the PodResources service.", _METRIC_LABELS
+        )
+        self._requests = {
+            method: registry.counter(f"{_METRIC_PREFIX}_requests_{name}", f"Requests for {method}.", _METRIC_LABELS)
+            for method, name in _METRIC_METHODS.items()
+        }
+        self._errors = {
+            method: registry.counter(
+                f"{_METRIC_PREFIX}_errors_{name}", f"Requests for {method} that failed.", _METRIC_LABELS
+            )
+            for method, name in _METRIC_METHODS.items()
+        }
+
+    def requested(self, version: str, method: str) -> None:
+        self._total.add(version)
+        if version == "v1":
+            self._requests[method].add(version)
+
+    def failed(self, version: str, method: str) -> None:
+        if version == "v1":
+            self._errors[method].add(version)
 
 
 def _no_claims(pod: Pod, container: Container) -> tuple[DynamicResource, ...]:
@@ -108,7 +150,7 @@ class PodResourcesServer:
         self.socket = ServedSocket(self.path, self._serving)
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled. Ready when clients can ask."""
+        """Serve until cancelled. Ready when clients can connect."""
         try:
             self.path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
             self.path.parent.chmod(DIRECTORY_MODE)
@@ -188,7 +230,7 @@ class PodResourcesServer:
         return pod_resources(pod, self._devices.container_devices, self._dynamic)
 
     def _dynamic(self, pod: Pod, container: Container) -> Sequence[DynamicResource]:
-        """None rather than no answer at all if they cannot be found out."""
+        """Return the devices from claims; none if they cannot be determined, so that the rest of the answer is sent."""
         try:
             return self._lookup(pod, container)
         except DevletError as e:
@@ -198,7 +240,7 @@ class PodResourcesServer:
 
 
 def _client(context: _Context) -> str:
-    """What can be known of who asks: an address if it has one, and what it calls itself."""
+    """Return what identifies a client: its address, if it has one, and its user agent."""
     agent = next((value for key, value in context.invocation_metadata() or () if key == "user-agent"), "")
     return f"{context.peer()} {agent if isinstance(agent, str) else ''}"[:512]
 
@@ -213,7 +255,7 @@ def _decoded(kind: type[M], blob: bytes) -> M:
 async def _abort(context: _Context, error: Exception) -> NoReturn:
     match error:
         case NotFound():
-            await context.abort(grpc.StatusCode.UNKNOWN, str(error))  # as clients know it
+            await context.abort(grpc.StatusCode.UNKNOWN, str(error))  # as a kubelet answers
         case InvalidInput():
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         case Unavailable():

@@ -1,7 +1,7 @@
-"""What the PodResources service says of pods and devices, from values to messages.
+"""The messages of the PodResources service, built from values.
 
-A device that is near to several NUMA nodes is listed once for each, as clients expect it of a kubelet; the order is
-always the same. Sidecars come before the other containers, init containers that end are not listed."""
+A device that is local to several NUMA nodes is listed once for each, as by a kubelet. The order is always the same.
+Sidecars come before the other containers; other init containers are not listed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -26,11 +26,11 @@ __all__ = [
 
 Nodes = Mapping[ResourceName, Mapping[DeviceID, Sequence[int]]]
 Held = Callable[[PodUID, ContainerName], Nodes]
-"""The devices of a container: resource, device, NUMA nodes."""
+"""Returns the devices of a container: resource, device, NUMA nodes."""
 
 
 class ClaimDevice(Struct, frozen=True, gc=False):
-    """A device that was prepared for a claim, and the CDI devices it is for the container's runtime."""
+    """A device that was prepared for a claim, and the CDI devices that the container runtime gets for it."""
 
     driver: str
     pool: str
@@ -40,7 +40,7 @@ class ClaimDevice(Struct, frozen=True, gc=False):
 
 
 class DynamicResource(Struct, frozen=True):
-    """What a container has of a claim."""
+    """The devices that a container has from a claim."""
 
     claim: str
     namespace: str
@@ -69,7 +69,7 @@ def allocatable(devices: Mapping[ResourceName, Iterable[Device]]) -> v1.Allocata
 
 
 def pod_resources_v1alpha1(pod: Pod, held: Held) -> v1alpha1.PodResources:
-    """Without topology, so every device is listed once; sidecars did not exist yet."""
+    """Return the message of the first version, which has neither topology nor sidecars: each device is listed once."""
     containers = [
         v1alpha1.ContainerResources(
             name=container.name,

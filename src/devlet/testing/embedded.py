@@ -18,9 +18,9 @@ from pathlib import Path
 
 import anyio
 
+from devlet.auth import kubeconfigs
 from devlet.errors import InvalidInput
 from devlet.kit.processes import Ready, RunningProcess, Start, process
-from devlet.serve.kube_api import kubeconfigs
 from devlet.testing import warm_start
 from devlet.testing.waiting import DEADLINE
 

@@ -24,6 +24,9 @@ from typing import Any, Self
 import anyio
 import yaml
 
+from devlet.auth import certificates, kubeconfigs
+from devlet.auth.credentials import open_credentials
+from devlet.auth.service_accounts import DRIVER_NAMESPACE, driver_account
 from devlet.cluster.store.store import Store
 from devlet.daemon import config, config_file
 from devlet.daemon.config import Config
@@ -32,9 +35,6 @@ from devlet.kit.clock import Clock, SystemClock
 from devlet.objects.documents import Document
 from devlet.objects.kinds import SERVICE_ACCOUNTS
 from devlet.objects.names import driver_name
-from devlet.serve.kube_api import certificates, kubeconfigs
-from devlet.serve.kube_api.credentials import open_credentials
-from devlet.serve.kube_api.service_accounts import DRIVER_NAMESPACE, driver_account
 from devlet.testing.driver_runner import DriverRunner, Paths
 from devlet.testing.fake_clock import FakeClock
 from devlet.testing.node_api import VIEWS, NodeApi

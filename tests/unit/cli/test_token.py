@@ -65,7 +65,7 @@ def test_a_node_with_a_name_that_makes_no_file_name_is_refused(
 ) -> None:
     node = ".".join(["n" * 60] * 4)
     assert main.run(["token", "driver", "gpu.example.com", "--root", str(daemon), "--node-name", node]) == 1
-    assert "too long for the name of a file" in capsys.readouterr().err
+    assert "too long for a file name" in capsys.readouterr().err
 
 
 def test_the_root_of_a_joined_node_says_where_its_credentials_are_made(

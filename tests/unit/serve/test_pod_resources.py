@@ -20,8 +20,7 @@ from devlet.objects.types.container import Container
 from devlet.objects.types.meta import ObjectMeta
 from devlet.objects.types.pod import Pod, PodSpec
 from devlet.plugins.devices import Device
-from devlet.serve.pod_resources import ClaimDevice, DynamicResource, PodResourcesServer
-from devlet.serve.pod_resources_metrics import PodResourcesMetrics
+from devlet.serve.pod_resources import ClaimDevice, DynamicResource, PodResourcesMetrics, PodResourcesServer
 from devlet.testing.fake_clock import FakeClock
 from devlet.wire.podresources_v1 import api_pb2 as v1
 from devlet.wire.podresources_v1alpha1 import api_pb2 as v1alpha1
@@ -39,7 +38,7 @@ def pod(name: str, namespace: str = "default") -> Pod:
 
 @dataclass
 class Node:
-    """The two sources, and the service between them and a client."""
+    """The sources of pods and devices, and the service between them and a client."""
 
     directory: Path
     pods: list[Pod] = field(default_factory=list)
@@ -177,7 +176,7 @@ async def test_pods_that_are_no_longer_active_are_neither_listed_nor_found(node:
 
 
 @pytest.mark.spec("DP-8.74")
-async def test_a_pod_that_is_not_there_is_not_found(node: Node) -> None:
+async def test_an_absent_pod_is_not_found(node: Node) -> None:
     node.pods = [pod("train", "ns")]
     node.held = {("uid-train", "main"): {DeviceID("g0"): ()}}
     async with asking(node.server()) as client:
@@ -202,7 +201,7 @@ async def test_allocatable_are_the_devices_that_are_healthy_held_or_not(node: No
     assert node.counted("requests_get_allocatable") == "2"
 
 
-async def test_the_first_version_of_the_api_is_served_too(node: Node) -> None:
+async def test_the_first_version_of_the_api_is_served(node: Node) -> None:
     node.pods, node.held = [pod("train")], {("uid-train", "main"): {DeviceID("g0"): (0, 1)}}
     async with asking(node.server()) as client:
         [listed] = (await client.list_v1alpha1()).pod_resources
@@ -239,7 +238,7 @@ async def test_a_client_that_asks_too_often_does_not_starve_another(node: Node) 
         (StateCorrupt("the node is in two minds"), grpc.StatusCode.INTERNAL),
     ],
 )
-async def test_what_fails_is_counted_and_said(node: Node, error: Exception, code: grpc.StatusCode) -> None:
+async def test_errors_are_counted_and_reported(node: Node, error: Exception, code: grpc.StatusCode) -> None:
     async with asking(node.server()) as client:
         node.broken = error
         for call in (client.list, client.allocatable):
@@ -249,7 +248,7 @@ async def test_what_fails_is_counted_and_said(node: Node, error: Exception, code
     assert (node.counted("errors_list"), node.counted("errors_get_allocatable")) == ("1", "1")
 
 
-async def test_claims_that_cannot_be_found_out_do_not_hide_the_devices(node: Node) -> None:
+async def test_an_error_about_claims_does_not_hide_the_devices(node: Node) -> None:
     def fails(pod: Pod, container: Container) -> tuple[DynamicResource, ...]:
         raise Unavailable("no claims now")
 
@@ -259,7 +258,7 @@ async def test_claims_that_cannot_be_found_out_do_not_hide_the_devices(node: Nod
     assert [len(each.devices) for each in listed.containers] == [0, 1]
 
 
-async def test_what_is_no_message_is_refused(node: Node) -> None:
+async def test_a_malformed_message_is_refused(node: Node) -> None:
     async with asking(node.server()) as client:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await client.call("/v1.PodResourcesLister/Get", b"\xff\xff")
@@ -290,3 +289,30 @@ async def test_a_file_in_the_place_of_the_socket_is_left_alone(node: Node) -> No
             pass
     assert caught.group_contains(Unavailable, match="something else is there")
     assert (node.directory / "kubelet.sock").read_text() == "precious"
+
+
+def shown(registry: Registry) -> list[str]:
+    return [line for line in registry.text().splitlines() if not line.startswith("#")]
+
+
+def test_requests_are_counted_in_all_and_by_method() -> None:
+    registry = Registry()
+    metrics = PodResourcesMetrics(registry)
+    for method in ("List", "Get", "Get", "GetAllocatableResources"):
+        metrics.requested("v1", method)
+    metrics.failed("v1", "Get")
+    assert shown(registry) == [
+        'kubelet_pod_resources_endpoint_errors_get{server_api_version="v1"} 1',
+        'kubelet_pod_resources_endpoint_requests_get{server_api_version="v1"} 2',
+        'kubelet_pod_resources_endpoint_requests_get_allocatable{server_api_version="v1"} 1',
+        'kubelet_pod_resources_endpoint_requests_list{server_api_version="v1"} 1',
+        'kubelet_pod_resources_endpoint_requests_total{server_api_version="v1"} 4',
+    ]
+
+
+def test_the_first_version_has_one_number_for_all() -> None:
+    registry = Registry()
+    metrics = PodResourcesMetrics(registry)
+    metrics.requested("v1alpha1", "List")
+    metrics.failed("v1alpha1", "List")
+    assert shown(registry) == ['kubelet_pod_resources_endpoint_requests_total{server_api_version="v1alpha1"} 1']

@@ -45,7 +45,7 @@ def gpus(pod: PodUID, container: ContainerName) -> Nodes:
 
 
 @pytest.mark.spec("DP-8.73")
-def test_sidecars_come_first_and_init_containers_that_end_are_not_listed() -> None:
+def test_sidecars_come_first_and_other_init_containers_are_not_listed() -> None:
     shown = pod_resources(POD, gpus, no_claims)
     assert (shown.name, shown.namespace) == ("train", "ns")
     assert [each.name for each in shown.containers] == ["side", "main", "idle"]
@@ -64,7 +64,7 @@ def test_devices_are_listed_once_per_numa_node_and_always_in_the_same_order() ->
     assert [device.HasField("topology") for device in main.devices] == [True, True, True, False]
 
 
-def test_a_device_without_topology_is_allocatable_too() -> None:
+def test_a_device_without_topology_is_allocatable() -> None:
     devices = {GPU: (Device(DeviceID("g1"), nodes=(0,)), Device(DeviceID("g0"))), NIC: ()}
     shown = allocatable(devices)
     assert [(list(d.device_ids), d.HasField("topology")) for d in shown.devices] == [(["g0"], False), (["g1"], True)]

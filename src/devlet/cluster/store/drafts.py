@@ -10,6 +10,7 @@ from collections.abc import Callable
 import msgspec
 
 from devlet.cluster.client import WriteOptions
+from devlet.cluster.served_store import Run
 from devlet.cluster.store import guards
 from devlet.cluster.store.ledger import Ledger, Pending
 from devlet.cluster.store.records import Key, Record
@@ -67,7 +68,7 @@ class Draft:
 
 
 async def stage(
-    ledger: Ledger, staging: Staging, resource: Resource, name: str, options: WriteOptions, run: guards.Run, step: Step
+    ledger: Ledger, staging: Staging, resource: Resource, name: str, options: WriteOptions, run: Run, step: Step
 ) -> Staged:
     """Run `step(staging, options)` in a thread, and commit it. Raise Conflict if others keep changing the object."""
     for _ in range(MAX_DRAFTS):

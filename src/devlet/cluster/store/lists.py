@@ -8,7 +8,7 @@ from devlet.cluster.client import ListOptions, VersionMatch
 from devlet.cluster.store import pages
 from devlet.cluster.store.ledger import Ledger
 from devlet.cluster.store.pages import Position
-from devlet.cluster.store.records import Key, Record
+from devlet.cluster.store.records import Documents, Key, Record
 from devlet.cluster.store.selection import Selection
 from devlet.cluster.store.versions import parse_version
 from devlet.errors import BadRequest, Cause, Expired, InvalidObject, Unavailable
@@ -21,6 +21,9 @@ class Page:
     version: int
     continue_: str = ""
     remaining: int | None = None
+
+    def documents(self, api_version: str) -> Documents:
+        return Documents(self.records, api_version)
 
 
 async def page(ledger: Ledger, kind: Kind, selection: Selection, options: ListOptions) -> Page:

@@ -26,7 +26,7 @@ from devlet.cluster.store.collector import Collector
 from devlet.cluster.store.expiry import Expiry
 from devlet.cluster.store.incoming import accept
 from devlet.cluster.store.ledger import Ledger, Pending, open_file
-from devlet.cluster.store.records import Documents, Key, Record, Table
+from devlet.cluster.store.records import Key, Record, Table
 from devlet.cluster.store.selection import Selection
 from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.staging import Staged, Staging, key_of, not_found
@@ -104,8 +104,7 @@ class Store:
 
     async def list(self, resource: Resource, namespace: str = "", options: ListOptions = ListOptions()) -> ObjectList:
         page = await self.page(resource, namespace, options)
-        items = Documents(page.records, resource.api_version)
-        return ObjectList(items, str(page.version), page.continue_, page.remaining)
+        return ObjectList(page.documents(resource.api_version), str(page.version), page.continue_, page.remaining)
 
     async def page(self, resource: Resource, namespace: str, options: ListOptions) -> lists.Page:
         """As `list`, with the objects as they are stored."""

@@ -1,3 +1,4 @@
-"""The Kubernetes REST API in front of the embedded cluster: what kubectl, client-go and the real control plane speak.
+"""The Kubernetes REST API of the embedded cluster, for kubectl, client-go and the real control plane.
 
-Translates between HTTP and the port; the rules about objects are the store's."""
+This package translates between HTTP and a store (`cluster.served_store`). The store has the rules about objects, and
+`devlet.auth` decides about users."""

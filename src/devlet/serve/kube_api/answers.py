@@ -1,12 +1,11 @@
-"""What goes back over HTTP: documents, errors, raw lists, in JSON."""
+"""HTTP answers: documents, errors, lists made of stored bytes, and objects reduced to their metadata."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 from aiohttp import web
 
-from devlet.cluster.store.lists import Page
-from devlet.cluster.store.records import Record
+from devlet.cluster.served_store import StoredObject, StoredPage
 from devlet.errors import DevletError, Unavailable
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
@@ -20,7 +19,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class Rejected(DevletError):
-    """An answer that no error of the port stands for: 401, 404 of a path, 405, 406."""
+    """An answer for which `devlet.errors` has no error: 401, 404 of a path, 405, 406."""
 
     def __init__(self, status: Document) -> None:
         super().__init__(status["message"])
@@ -38,16 +37,16 @@ def document(
     return web.Response(body=encode(value, pretty=pretty), status=code, content_type=JSON, headers=headers)
 
 
-def stored(record: Record, *, code: int = 200) -> web.Response:
-    """An object in its storage version, without decoding and encoding it."""
+def stored(record: StoredObject, *, code: int = 200) -> web.Response:
+    """Return an object in its storage version, without decoding and encoding it."""
     return web.Response(body=record.body + b"\n", status=code, content_type=JSON)
 
 
 def in_form(response: web.StreamResponse, form: Format) -> web.StreamResponse:
-    """The answer in YAML, for the few who prefer it."""
+    """Return the answer, converted to YAML if the client asked for it."""
     if form.media_type != YAML or not isinstance(response, web.Response) or not isinstance(response.body, bytes):
         return response
-    import yaml  # nobody else who asks the API needs it
+    import yaml  # few clients ask for it
 
     written = yaml.safe_dump(msgspec.json.decode(response.body), sort_keys=False, allow_unicode=True)
     response.body = written.encode()
@@ -68,13 +67,13 @@ def error(failure: DevletError, *, pretty: bool = False) -> web.Response:
 
 
 def warning(message: str) -> str:
-    """The value of a Warning header."""
+    """Return the value of a Warning header."""
     safe = "".join(c if c.isprintable() else " " for c in message)[:2048]
     escaped = safe.replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{escaped}"'
 
 
-def list_metadata(page: Page) -> Document:
+def list_metadata(page: StoredPage) -> Document:
     metadata: Document = {"resourceVersion": str(page.version)}
     if page.continue_:
         metadata["continue"] = page.continue_
@@ -83,13 +82,13 @@ def list_metadata(page: Page) -> Document:
     return metadata
 
 
-def list_body(resource: Resource, page: Page) -> bytes:
+def list_body(resource: Resource, page: StoredPage) -> bytes:
     return b"".join(list_pieces(resource, page))
 
 
-def list_pieces(resource: Resource, page: Page) -> Iterator[bytes]:
-    """A list out of stored bytes: nothing is decoded unless the version is another one. Each piece is large enough
-    to be worth a write."""
+def list_pieces(resource: Resource, page: StoredPage) -> Iterator[bytes]:
+    """Yield a list in pieces made of stored bytes. Objects are decoded only if the list has another version than the
+    storage. Each piece is large enough to be worth a write."""
     head = {
         "kind": f"{resource.kind.kind}List",
         "apiVersion": resource.api_version,
@@ -104,7 +103,7 @@ def list_pieces(resource: Resource, page: Page) -> Iterator[bytes]:
     yield bytes(piece + b"]}\n")
 
 
-def _items(resource: Resource, records: Iterable[Record]) -> Iterable[bytes]:
+def _items(resource: Resource, records: Iterable[StoredObject]) -> Iterable[bytes]:
     # Items of a list do not repeat kind and apiVersion; both come first in what is stored.
     kind, stored = resource.kind.kind, resource.kind.storage_version
     prefix = _encoder.encode({"kind": kind, "apiVersion": stored})[:-1] + b","
@@ -114,3 +113,23 @@ def _items(resource: Resource, records: Iterable[Record]) -> Iterable[bytes]:
         else:
             item = convert(record.document(), resource.api_version)
             yield _encoder.encode({k: v for k, v in item.items() if k not in ("kind", "apiVersion")})
+
+
+def partial_metadata(document: Document, *, version: str = "v1") -> Document:
+    """Return the object reduced to its metadata, in this version of meta.k8s.io."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": document.get("metadata", {}),
+    }
+
+
+def partial_metadata_list(documents: Iterable[Document], metadata: Document, *, version: str = "v1") -> Document:
+    """Return a list of objects reduced to their metadata. `metadata` is that of the list. Unlike the items of other
+    lists, these have a kind and an apiVersion."""
+    return {
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": metadata,
+        "items": [partial_metadata(document, version=version) for document in documents],
+    }

@@ -1,6 +1,6 @@
-"""One request after the other: who asks, for what, may they, and the answer.
+"""Handling a request: authenticate the user, parse the path, authorize, and call the handler.
 
-Nothing here knows about sockets; `server` listens and hands requests in."""
+Nothing here knows about sockets: `server` listens and passes requests to `KubeApi.handle`."""
 
 import logging
 from functools import partial
@@ -8,7 +8,8 @@ from functools import partial
 from aiohttp import web
 from msgspec.structs import replace
 
-from devlet.cluster.store.store import Store
+from devlet.auth.rules import Attributes
+from devlet.cluster.served_store import ServedStore
 from devlet.errors import DevletError
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
@@ -24,7 +25,6 @@ from devlet.serve.kube_api.handlers import Handlers, method_not_allowed
 from devlet.serve.kube_api.negotiation import Format
 from devlet.serve.kube_api.node_views import NodeViews
 from devlet.serve.kube_api.paths import Target, WithViews
-from devlet.serve.kube_api.requests import Attributes
 from devlet.serve.kube_api.virtual import Virtual
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollectio
 class KubeApi:
     def __init__(
         self,
-        store: Store,
+        store: ServedStore,
         gate: Gate,
         handlers: Handlers,
         virtual: Virtual,

@@ -1,4 +1,4 @@
-"""Request bodies: JSON, YAML and Kubernetes protobuf, to documents. Nothing that comes in is trusted."""
+"""Decoding request bodies: JSON, YAML and Kubernetes protobuf. Nothing in a body is trusted."""
 
 import json
 from collections.abc import Iterator
@@ -35,12 +35,12 @@ _json = msgspec.json.Decoder(float_hook=read_float)
 
 
 class UnknownFormat(UnsupportedPatch):
-    """A body whose content type we do not read (415)."""
+    """The content type of the body is not supported (415)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """`duplicates` are the keys that a JSON text had twice; the last one counts."""
+    """`duplicates` are the keys that occur twice in one JSON object. The last value counts."""
 
     document: Document
     duplicates: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ def check_size(length: int | None, limit: int = MAX_BODY) -> None:
 
 def check_encoding(encoding: str) -> None:
     if encoding.strip().lower() not in ("", "identity"):
-        raise UnknownFormat(f"the body of the request was compressed ({encoding[:40]}): send it as it is")
+        raise UnknownFormat(f"the body of the request is compressed ({encoding[:40]}): send it uncompressed")
 
 
 def check_containers(number: int) -> None:
@@ -70,7 +70,7 @@ def check_operations(number: int) -> None:
 
 
 def decode(blob: bytes, content_type: str, *, api_version: str = "", kind: str = "") -> Body:
-    """An object. `api_version` and `kind` are what the URL says, for bodies that do not say it."""
+    """Return the object in a body. `api_version` and `kind` come from the URL, for bodies that do not contain them."""
     media = media_type(content_type)
     if media == PROTOBUF:
         if blob == kube_protobuf.MAGIC:
@@ -88,14 +88,14 @@ def decode(blob: bytes, content_type: str, *, api_version: str = "", kind: str =
 
 
 def decode_patch(blob: bytes, content_type: str) -> Any:
-    """The value of a patch body; the caller goes by the media type."""
+    """Return the value of a patch body. Its meaning depends on the media type."""
     media = media_type(content_type)
     if media == APPLY_PATCH:
         return _parse_yaml(blob).value if blob.lstrip()[:1] != b"{" else _parse_json(blob)
     if media in (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH):
         return _parse_json(blob)
     raise UnknownFormat(
-        "415: Unsupported Media Type: a patch has one of the types"
+        "415: Unsupported Media Type: a patch must have one of the types"
         f" {JSON_PATCH}, {MERGE_PATCH}, {STRATEGIC_MERGE_PATCH}, {APPLY_PATCH}"
     )
 
@@ -129,14 +129,14 @@ def _object(value: Any) -> Document:
 
 
 def duplicate_keys(blob: bytes, document: Document) -> Iterator[str]:
-    """Paths of keys that occur twice in one object. Rare, so the usual case is settled by comparing lengths."""
+    """Yield the paths of keys that occur twice in one object. They are rare, so lengths are compared first."""
     if len(msgspec.json.encode(document)) == len(blob.strip()):
         return
     yield from _duplicates(json.loads(blob, object_pairs_hook=_Pairs), "")
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object as it was written."""
+    """A JSON object with its duplicate keys, in order."""
 
 
 def _duplicates(value: Any, path: str) -> Iterator[str]:

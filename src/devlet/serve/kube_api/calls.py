@@ -9,8 +9,9 @@ from typing import TypeVar
 import anyio
 from aiohttp import web
 
+from devlet.auth.users import User
 from devlet.cluster.client import WriteOptions
-from devlet.cluster.store import guards
+from devlet.cluster.served_store import Run
 from devlet.kit.heavy_work import HeavyWork
 from devlet.objects.kinds import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
 from devlet.objects.statuses import failure
@@ -18,7 +19,6 @@ from devlet.serve.kube_api import bodies, negotiation, options
 from devlet.serve.kube_api.answers import Rejected
 from devlet.serve.kube_api.negotiation import Format
 from devlet.serve.kube_api.paths import Target
-from devlet.serve.kube_api.requests import User
 
 __all__ = ["BODY_TIMEOUT", "MAX_WARNINGS", "Call", "read_body"]
 
@@ -75,7 +75,7 @@ class Call:
         """Return the result of `work`, which reads `size` bytes. If these are many, run it beside the event loop."""
         return await self.heavy.run(self.user.name, work) if size > bodies.INLINE else work()
 
-    def runner(self, size: int) -> guards.Run | None:
+    def runner(self, size: int) -> Run | None:
         """Return what runs the store's work on an object of `size` bytes; None if the event loop can do it."""
         compiles = self.resource.kind.key in _WITH_SELECTORS
         limit = bodies.INLINE_WITH_SELECTORS if compiles else bodies.INLINE

@@ -1,7 +1,6 @@
-"""What the definitions of custom resources say about how these are shown: schemas and printer columns."""
+"""The parts of custom resource definitions that describe how objects are shown: schemas and printer columns."""
 
-from devlet.cluster.store.records import Record
-from devlet.cluster.store.store import Store
+from devlet.cluster.served_store import ServedStore, StoredObject
 from devlet.objects.custom_resources import DEFINITION, kind_of, version_of
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Resource, group_of
@@ -11,11 +10,11 @@ _DEFINITIONS = Resource(DEFINITION, DEFINITION.storage_version)
 
 
 class Definitions:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ServedStore) -> None:
         self._store = store
 
     def schema(self, api_version: str, kind: str) -> Document | None:
-        """Return the openAPIV3Schema of a custom kind; None if it has none that clients could read."""
+        """Return the openAPIV3Schema of a custom kind; None if it has no schema that clients can read."""
         # A copy: this may run in a thread.
         for record in [*self._store.table(_DEFINITIONS).records.values()]:
             definition = _readable(record)
@@ -37,7 +36,7 @@ class Definitions:
         return columns if isinstance(columns, list) else None
 
 
-def _readable(record: Record) -> Document | None:
+def _readable(record: StoredObject) -> Document | None:
     """Return the definition, or None if an earlier release accepted it although it cannot be served."""
     definition = record.document()
     try:

@@ -1,8 +1,8 @@
-"""The documents by which clients learn what is served, in two forms: one document per group version (legacy), and one
-for everything (aggregated).
+"""Discovery: the documents from which clients learn what is served.
 
-They are made from the catalogue whenever they are asked for, since custom resources come and go. A resource without
-verbs is ignored by every client, so each has some.
+There are two forms: one document per group version (legacy), and one document for everything (aggregated). They are
+built from the catalogue at each request, because custom resources come and go. Clients ignore a resource without verbs,
+so each resource has some.
 """
 
 import re
@@ -36,7 +36,7 @@ _ALL = ("create", "delete", "deletecollection", "get", "list", "patch", "update"
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """What is below an object: of the object's own kind unless `api_version` and `kind` say otherwise."""
+    """A subresource. It has the kind of its object unless `api_version` and `kind` name another one."""
 
     name: str
     verbs: tuple[str, ...] = ("get", "patch", "update")
@@ -54,7 +54,7 @@ _SUBRESOURCES = {
 
 
 def verbs(kind: Kind) -> tuple[str, ...]:
-    """What can be done to objects of this kind."""
+    """Return the verbs that objects of this kind support."""
     if VIRTUAL.stored(kind.key) is kind:
         return ("create",)
     if is_view(kind):
@@ -73,19 +73,19 @@ def subresource(name: str) -> Subresource:
 
 
 def api_versions(address: str = "") -> Document:
-    """`/api`, legacy. `address` is host and port where clients reach this server."""
+    """Return the legacy document of `/api`. `address` is the host and port at which clients reach this server."""
     addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}] if address else []
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
 
 
 def group_list(catalogue: Catalogue) -> Document:
-    """`/apis`, legacy."""
+    """Return the legacy document of `/apis`."""
     groups = [_group(name, versions) for name, versions in _groups(catalogue).items() if name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
 def group(catalogue: Catalogue, name: str) -> Document:
-    """`/apis/GROUP`, legacy."""
+    """Return the legacy document of `/apis/GROUP`."""
     versions = _groups(catalogue).get(name) if name else None
     if versions is None:
         raise NotFound("the server could not find the requested resource")
@@ -93,7 +93,7 @@ def group(catalogue: Catalogue, name: str) -> Document:
 
 
 def resource_list(catalogue: Catalogue, api_version: str) -> Document:
-    """`/api/v1` and `/apis/GROUP/VERSION`, legacy. NotFound if nothing is served there."""
+    """Return the legacy document of `/api/v1` or `/apis/GROUP/VERSION`. Raise NotFound if nothing is served there."""
     resources = [entry for resource in served(catalogue, api_version) for entry in _entries(resource)]
     if not resources:
         raise NotFound("the server could not find the requested resource")
@@ -101,7 +101,7 @@ def resource_list(catalogue: Catalogue, api_version: str) -> Document:
 
 
 def aggregated(catalogue: Catalogue, *, core: bool) -> Document:
-    """`/api` (the core group) or `/apis` (all others) with every resource, v2 of apidiscovery.k8s.io."""
+    """Return all resources of `/api` (the core group) or `/apis` (all others), in v2 of apidiscovery.k8s.io."""
     items = [
         _discovery(catalogue, name, versions) for name, versions in _groups(catalogue).items() if core != bool(name)
     ]
@@ -109,13 +109,13 @@ def aggregated(catalogue: Catalogue, *, core: bool) -> Document:
 
 
 def served(catalogue: Catalogue, api_version: str) -> list[Resource]:
-    """The resources of one API version, by name."""
+    """Return the resources of one API version, sorted by name."""
     kinds = [kind for kind in _kinds(catalogue) if api_version in kind.api_versions]
     return sorted((Resource(kind, api_version) for kind in kinds), key=lambda resource: resource.plural)
 
 
 def group_versions(catalogue: Catalogue) -> list[str]:
-    """All API versions that are served, group by group."""
+    """Return all API versions that are served, group by group."""
     return [version for versions in _groups(catalogue).values() for version in versions]
 
 
@@ -125,7 +125,7 @@ def _kinds(catalogue: Catalogue) -> Iterator[Kind]:
 
 
 def _groups(catalogue: Catalogue) -> dict[str, list[str]]:
-    """API versions by group, the preferred one first."""
+    """Return the API versions of each group, the preferred one first."""
     found: dict[str, set[str]] = {}
     for kind in _kinds(catalogue):
         for api_version in kind.api_versions:
@@ -138,7 +138,7 @@ def _by_preference(api_versions: Iterable[str]) -> list[str]:
 
 
 def _rank(version: str) -> tuple[int, int, int, str]:
-    """Stable before beta before alpha, newer before older, and last whatever is not called like that."""
+    """Return a sort key: stable before beta before alpha, newer before older, and names of another form last."""
     if not (match := _stability(version)):
         return 3, 0, 0, version
     major, stage, minor = match.groups()
@@ -210,5 +210,5 @@ def _resource(kind: Kind) -> Document:
 
 
 def _response_kind(kind: str, api_version: str) -> Document:
-    """Empty means: as the resource itself."""
+    """Return the kind of an answer. An empty group and version mean those of the resource itself."""
     return {"group": group_of(api_version), "version": _version(api_version), "kind": kind}

@@ -1,4 +1,4 @@
-"""What is no resource: discovery, OpenAPI, version, health and metrics."""
+"""The endpoints that are not resources: discovery, OpenAPI, version, health and metrics."""
 
 import platform
 from collections.abc import Callable, Sequence
@@ -27,8 +27,8 @@ _PING = Check("ping")
 
 
 class Endpoints:
-    """`address` is where clients reach this server (HOST:PORT). `checks` are its health checks, beside `ping`;
-    `metrics` are what `/metrics` shows."""
+    """`address` is where clients reach this server (HOST:PORT). `checks` are the health checks in addition to `ping`.
+    `metrics` is what `/metrics` shows."""
 
     def __init__(
         self,

@@ -1,53 +1,25 @@
-"""The gate in front of the API: who a request comes from, and whether they may."""
+"""The gate in front of the API: it reads the credentials of a request, and has `devlet.auth` decide about them."""
 
 import os
 import socket
+import struct
+from collections.abc import Iterable
+from typing import Protocol
 
 from aiohttp import web
 
-from devlet.cluster.store.store import Store
-from devlet.objects.documents import Document
-from devlet.objects.kinds import NODES, PODS, RBAC, RESOURCE_SLICES, SECRETS, SERVICE_ACCOUNTS
+from devlet.auth.admission import Admission
+from devlet.auth.authentication import Authenticator, UidLookup, Unauthorized, peer_user
+from devlet.auth.authorization import Authorizer
+from devlet.auth.rules import Attributes
+from devlet.auth.users import User
 from devlet.objects.statuses import failure
-from devlet.serve.kube_api.admission import Admission
 from devlet.serve.kube_api.answers import Rejected
-from devlet.serve.kube_api.authentication import Authenticator, UidLookup, Unauthorized, peer_uid, peer_user
-from devlet.serve.kube_api.authorization import Authorizer
-from devlet.serve.kube_api.impersonation import impersonate
-from devlet.serve.kube_api.rbac import Policy
-from devlet.serve.kube_api.requests import Attributes, User
+from devlet.serve.kube_api.impersonation import impersonation
 
-_WITH_UID = {resource.plural: resource for resource in (NODES, PODS, SECRETS, SERVICE_ACCOUNTS)}
+__all__ = ["Gate", "bearer_token", "peer_uid"]
 
-
-class Facts:
-    """What the rules about users need to know about objects, read from the store's memory."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._policy = Policy()
-        self._policy_of: tuple[int, ...] = ()
-
-    def pods_on(self, node: str) -> list[Document]:
-        records = self._store.table(PODS).records.values()
-        return [r.document() for r in records if (r.selectable.get("spec") or {}).get("nodeName") == node]
-
-    def slice_node(self, name: str) -> str | None:
-        record = self._store.table(RESOURCE_SLICES).get(("", name))
-        return (record.selectable.get("spec") or {}).get("nodeName") if record else None
-
-    def uid_of(self, plural: str, namespace: str, name: str) -> str | None:
-        record = self._store.table(_WITH_UID[plural]).get((namespace, name))
-        return record.metadata.uid if record else None
-
-    def policy(self) -> Policy:
-        """Made anew when one of its objects has changed."""
-        tables = [self._store.table(resource) for resource in RBAC]
-        versions = tuple(table.version for table in tables)
-        if versions != self._policy_of:
-            self._policy = Policy(record.document() for table in tables for record in table.records.values())
-            self._policy_of = versions
-        return self._policy
+_PEER_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 class Gate:
@@ -57,12 +29,17 @@ class Gate:
         self.admission = Admission(authorizer, uid_of)
 
     def authenticate(self, request: web.BaseRequest) -> User:
-        """Impersonation included. 401 if credentials are wrong."""
+        """Return the user of the request, after impersonation. Wrong credentials are answered with 401."""
         try:
             user = self._real_user(request)
         except Unauthorized:
             raise Rejected(failure(401, "Unauthorized", "Unauthorized")) from None
-        return impersonate(request.headers.items(), lambda wanted: self.require(user, wanted)) or user
+        wanted = impersonation(request.headers.items())
+        if wanted is None:
+            return user
+        for permission in wanted.permissions():
+            self.require(user, permission)
+        return wanted.user()
 
     def _real_user(self, request: web.BaseRequest) -> User:
         transport = request.transport
@@ -71,8 +48,29 @@ class Gate:
         connection = transport.get_extra_info("socket")
         if connection is not None and connection.family == socket.AF_UNIX:
             return peer_user(peer_uid(connection), os.getuid())
-        return self.authenticator.authenticate(request.headers.items(), transport.get_extra_info("peercert"))
+        token = bearer_token(request.headers.items())
+        return self.authenticator.authenticate(token, transport.get_extra_info("peercert"))
 
     def require(self, user: User, wanted: Attributes) -> None:
-        """Forbidden, in Kubernetes' words, unless the user may."""
+        """Raise Forbidden, in Kubernetes' words, unless the user may do this."""
         self.authorizer.require(user, wanted)
+
+
+def bearer_token(headers: Iterable[tuple[str, str]]) -> str:
+    """Return the token of the Authorization header; empty if there is none."""
+    for name, value in headers:
+        if name.lower() == "authorization":
+            scheme, _, token = value.strip().partition(" ")
+            return token.strip() if scheme.lower() == "bearer" else ""
+    return ""
+
+
+class _UnixSocket(Protocol):
+    def getsockopt(self, level: int, option: int, size: int, /) -> bytes: ...
+
+
+def peer_uid(connection: _UnixSocket) -> int:
+    """Return the user id of the process at the other end of a unix socket, as the kernel reports it."""
+    size = _PEER_CREDENTIALS.size
+    uid: int = _PEER_CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[1]
+    return uid

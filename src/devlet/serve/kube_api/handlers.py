@@ -1,4 +1,4 @@
-"""The verbs on stored objects: from a request that may be answered to the answer."""
+"""The verbs on stored objects. Each handler turns an authorized request into calls of the store, and into an answer."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -7,6 +7,7 @@ from functools import partial
 import msgspec
 from aiohttp import web
 
+from devlet.auth.users import User
 from devlet.cluster.client import (
     ApplyPatch,
     DeleteOptions,
@@ -18,10 +19,7 @@ from devlet.cluster.client import (
     StrategicMergePatch,
     WriteOptions,
 )
-from devlet.cluster.store.guards import GuardedDelete, GuardedWrite
-from devlet.cluster.store.lists import Page
-from devlet.cluster.store.records import Documents
-from devlet.cluster.store.store import Store
+from devlet.cluster.served_store import GuardedDelete, GuardedWrite, ServedStore, StoredPage
 from devlet.errors import BadRequest, DevletError, UnsupportedPatch
 from devlet.kit.chance import random
 from devlet.objects.conversion import warning_for
@@ -29,26 +27,24 @@ from devlet.objects.documents import Document
 from devlet.objects.schema.shape import conform_kind
 from devlet.objects.statuses import failure
 from devlet.serve.kube_api import answers, bodies, discovery, long_answers, options
-from devlet.serve.kube_api.answers import Rejected
+from devlet.serve.kube_api.answers import Rejected, partial_metadata, partial_metadata_list
 from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.definitions import Definitions
-from devlet.serve.kube_api.partial_metadata import partial_metadata, partial_metadata_list
 from devlet.serve.kube_api.paths import Target
 from devlet.serve.kube_api.reader_limits import ReaderLimits
-from devlet.serve.kube_api.requests import User
 from devlet.serve.kube_api.tables import include_object, printer, table
 from devlet.serve.kube_api.watches import stream
 
 __all__ = ["Admit", "Call", "Handlers", "delete_options", "method_not_allowed"]
 
-# Raises if the user may not do this: verb, target, the object as it would be stored, and as it is.
+# Called with the user, the verb, the target, the object as it would be stored, and as it is. Raises if it is refused.
 Admit = Callable[[User, str, Target, Document | None, Document | None], None]
 
 
 class Handlers:
-    """`admit` is for rules that need to look into the object."""
+    """`admit` applies the rules that depend on the content of the object."""
 
-    def __init__(self, store: Store, admit: Admit, limits: ReaderLimits | None = None) -> None:
+    def __init__(self, store: ServedStore, admit: Admit, limits: ReaderLimits | None = None) -> None:
         self._store = store
         self._limits = limits or ReaderLimits()
         self._admit = admit
@@ -60,7 +56,7 @@ class Handlers:
             call.warn(deprecated)
         try:
             response = await handler(call)
-        except DevletError as e:  # a refusal comes with its warnings too
+        except DevletError as e:  # a refusal carries the warnings as well
             response = answers.error(e, pretty=call.pretty)
         if not response.prepared:
             for text in call.warnings:
@@ -90,9 +86,9 @@ class Handlers:
         size = sum(len(record.body) for record in page.records)
         return await call.computed(size, partial(self._transformed, call, page))
 
-    def _transformed(self, call: Call, page: Page) -> web.Response:
+    def _transformed(self, call: Call, page: StoredPage) -> web.Response:
         """Return a list as a table, or with the metadata only."""
-        documents = Documents(page.records, call.resource.api_version)
+        documents = page.documents(call.resource.api_version)
         if call.format.as_kind == "Table":
             shown = table(
                 call.resource,
@@ -114,7 +110,7 @@ class Handlers:
         if call.target.name:
             wanted = replace(wanted, field_selector=_with_name(wanted.field_selector, call.target.name))
         if wanted.timeout is None:
-            wanted = replace(wanted, timeout=random.uniform(1800, 3600))  # as the reference
+            wanted = replace(wanted, timeout=random.uniform(1800, 3600))  # as kube-apiserver does
         warnings = [answers.warning(text) for text in call.warnings]
         how = printer(call.resource, self._definitions.columns(call.resource))
         return await stream(self._store, call, wanted, warnings, how, self._limits)
@@ -227,7 +223,7 @@ class Handlers:
         return body.document
 
     def _written(self, call: Call, document: Document, wanted: WriteOptions, *, code: int) -> web.Response:
-        """The answer to a write: as it is stored, without encoding it again, if it is to look like that."""
+        """Return the answer to a write. If the client gets the object as it is stored, the stored bytes are sent."""
         metadata, resource = document.get("metadata") or {}, call.resource
         as_stored = document["apiVersion"] == resource.api_version == resource.kind.storage_version
         if as_stored and not (wanted.dry_run or call.format.as_kind or call.pretty):
@@ -269,11 +265,11 @@ def _patch(value: object, content_type: str, query: options.Query) -> Patch:
     media = bodies.media_type(content_type)
     if media == bodies.JSON_PATCH:
         if not isinstance(value, list):
-            raise BadRequest("a JSON patch is a list of operations")
+            raise BadRequest("a JSON patch must be a list of operations")
         bodies.check_operations(len(value))
         return JsonPatch(value)
     if not isinstance(value, dict):
-        raise BadRequest("the patch is no object")
+        raise BadRequest("the patch is not an object")
     if media == bodies.MERGE_PATCH:
         return MergePatch(value)
     if media == bodies.STRATEGIC_MERGE_PATCH:
@@ -284,10 +280,10 @@ def _patch(value: object, content_type: str, query: options.Query) -> Patch:
 
 
 def _check_address(target: Target, document: Document) -> None:
-    """The body of a PUT names the same object as the URL; its namespace may be left out."""
+    """Check that the body of a PUT names the same object as the URL. The body may omit the namespace."""
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
-        raise BadRequest("metadata is no object")
+        raise BadRequest("metadata is not an object")
     name, namespace = metadata.get("name") or "", metadata.get("namespace") or ""
     if not name:
         raise BadRequest(
@@ -306,7 +302,7 @@ def _with_name(selector: str, name: str) -> str:
 
 
 async def delete_options(call: Call) -> DeleteOptions:
-    """Those of the body and of the query."""
+    """Return the options in the body and the query."""
     blob = await call.body()
     bodies.check_size(len(blob), bodies.MAX_UNSTORED_BODY)
     body: Document | None = None

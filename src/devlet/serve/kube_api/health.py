@@ -1,6 +1,7 @@
-"""Health, as `/healthz`, `/livez` and `/readyz` tell it: named checks, each of which can also be asked alone.
+"""The health endpoints `/healthz`, `/livez` and `/readyz`: named checks, which can also be requested one at a time.
 
-Anybody may ask whether all is well. What is wrong is told to those who ask for that check alone, which needs rights.
+Every user may ask whether all checks pass. The reason of a failure is shown only by a request for a single check, which
+requires a permission.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -10,12 +11,12 @@ from typing import NamedTuple
 __all__ = ["ENDPOINTS", "HEALTHY", "Answer", "Check", "all_of", "one"]
 
 ENDPOINTS = ("healthz", "livez", "readyz")
-HEALTHY = ("healthz", "readyz")  # for checks that a restart does not cure: a failing `/livez` asks for a restart
+HEALTHY = ("healthz", "readyz")  # for checks that a restart cannot fix: a failing `/livez` requests a restart
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`problem` gives what is wrong, or None. It is asked whenever somebody looks, so it must be quick."""
+    """`problem` returns what is wrong, or None. It is called for each request, so it must be quick."""
 
     name: str
     problem: Callable[[], str | None] = lambda: None

@@ -1,7 +1,7 @@
-"""What the socket of a node answers that is one of another cluster: about the node itself, here; the rest, there.
+"""The API on the socket of a node that has joined another cluster.
 
-The views of the node, its health and its metrics are its own. Everything else goes on to the cluster's API server with
-the node's credentials, for the user who runs devlet and for root.
+The node answers requests for its own views, health and metrics. It forwards all other requests to the cluster's API
+server with the node's credentials. Only the user who runs devlet, and root, may use the socket.
 """
 
 import logging
@@ -10,6 +10,8 @@ import socket
 
 from aiohttp import web
 
+from devlet.auth.authentication import peer_user
+from devlet.auth.users import User
 from devlet.errors import DevletError
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
@@ -19,13 +21,12 @@ from devlet.objects.statuses import failure
 from devlet.serve.kube_api import answers, health, paths
 from devlet.serve.kube_api.answers import Rejected
 from devlet.serve.kube_api.api import check_subresource, format_of, verb_of
-from devlet.serve.kube_api.authentication import peer_uid, peer_user
 from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.endpoints import Endpoints
 from devlet.serve.kube_api.forwarding import Forwarder
+from devlet.serve.kube_api.gate import peer_uid
 from devlet.serve.kube_api.node_views import NodeViews
 from devlet.serve.kube_api.paths import VIEWS, Target
-from devlet.serve.kube_api.requests import User
 
 __all__ = ["JoinedApi"]
 
@@ -70,7 +71,7 @@ class JoinedApi:
 
 
 def _owner(request: web.BaseRequest) -> User:
-    """Forbidden for everybody else than the user who runs devlet, and root."""
+    """Return the user of the connection. Raise Forbidden for all users but root and the one who runs devlet."""
     connection = request.transport.get_extra_info("socket") if request.transport else None
     if connection is None or connection.family != socket.AF_UNIX:
         raise Rejected(failure(401, "Unauthorized", "Unauthorized"))

@@ -1,6 +1,6 @@
-"""An answer in pieces: a list of thousands of slices is hundreds of megabytes, of which the next few are enough.
+"""Answers that are sent in pieces, because a list of thousands of slices has hundreds of megabytes.
 
-Once the first piece is on its way the answer can no longer become an error; a reader that stops reading is cut off.
+After the first piece has been sent, the answer can no longer become an error. A client that stops reading is cut off.
 """
 
 import asyncio
@@ -8,16 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from devlet.serve.kube_api import answers, bodies
+from devlet.serve.kube_api.calls import Call
 
-if TYPE_CHECKING:
-    from devlet.serve.kube_api.handlers import Call
-
-WRITE_TIMEOUT = 60.0  # seconds that a reader may leave its socket full
+WRITE_TIMEOUT = 60.0  # seconds for which a client may leave its socket full
 _SLICE = 16 << 10  # bytes, one TLS record: if more were sent at a time, the rest would wait without being counted
 
 # Counts data that waits for the client to read it, and may cut the client off.
@@ -29,7 +26,7 @@ def free(pieces: Sequence[bytes], cut_off: Callable[[], None]) -> AbstractContex
     return nullcontext()
 
 
-async def send(call: "Call", pieces: Iterable[bytes], hold: Hold = free) -> web.StreamResponse:
+async def send(call: Call, pieces: Iterable[bytes], hold: Hold = free) -> web.StreamResponse:
     """Send a single piece as an ordinary answer. Stream several pieces as they are made."""
     left = iter(pieces)
     first, second = next(left, b""), next(left, None)

@@ -1,7 +1,7 @@
-"""In which form an answer is sent: what Accept, Accept-Encoding, `?pretty` and the user agent ask for.
+"""The form of an answer, as requested with Accept, Accept-Encoding, `?pretty` and the user agent.
 
-A range may ask for a transformation (`as=Table`), which is part of the media type as far as clients are concerned: one
-that we cannot do is passed over like a type we cannot write, and the next range has its turn. As in the reference,
+A range may request a transformation (`as=Table`), which clients treat as part of the media type. A transformation that
+is not supported is skipped like an unsupported media type, and the next range is tried. As in kube-apiserver,
 `application/*` matches nothing, and a weight of 0 means "last", not "never".
 """
 
@@ -35,7 +35,7 @@ AGGREGATED = "APIGroupDiscoveryList"
 
 _META_VERSIONS = ("v1", "v1beta1")
 _MAX_RANGES = 64
-_REMEMBERED_LENGTH = 512  # of a header; longer ones are read anew each time
+_REMEMBERED_LENGTH = 512  # of a header; longer ones are parsed each time
 _GZIP_FROM = 128 << 10
 _browser = re.compile(r"curl|Wget|Mozilla/5\.0").match
 _weight = re.compile(r"(?:0|1)(?:\.[0-9]{0,3})?|\.[0-9]{1,3}").fullmatch
@@ -52,13 +52,13 @@ class Format:
     pretty: bool = False
 
     def content_type(self, *, watch: bool = False) -> str:
-        """As the answer says it: transformations are not repeated, except for aggregated discovery."""
+        """Return the Content-Type of the answer. It names the transformation only for aggregated discovery."""
         if self.as_kind == AGGREGATED:
             return f"{self.media_type};g=apidiscovery.k8s.io;v={self.version};as={AGGREGATED}"
         return f"{PROTOBUF};stream=watch" if watch and self.media_type == PROTOBUF else self.media_type
 
     def refusal(self, *, is_list: bool) -> str | None:
-        """Why this form cannot hold an answer of that shape; None if it can."""
+        """Return why this form does not fit an object or a list, or None if it fits."""
         if self.as_kind == PARTIAL and is_list:
             return f"you requested {PARTIAL}, but the requested object is a list"
         if self.as_kind == PARTIAL_LIST and not is_list:
@@ -73,7 +73,7 @@ class _Range:
 
     @property
     def rank(self) -> tuple[float, bool]:
-        """Preferred ones first; among equals a named type goes before the wildcard."""
+        """Return a sort key: preferred ranges first, and among equals a named type before the wildcard."""
         return -self._q, self.type == "*/*"
 
     @property
@@ -83,14 +83,14 @@ class _Range:
 
 
 def negotiate(accept: str, *, watch: bool = False, protobuf: bool = True) -> Format | None:
-    """The form for an object, list or stream; None if nothing that is accepted can be written (406).
+    """Return the form for an object, list or stream; None if no accepted form is supported (406).
 
-    Without `protobuf` only JSON and YAML are offered: every client takes JSON as well."""
+    Without `protobuf` only JSON and YAML are offered: every client accepts JSON as well."""
     look = _negotiated if len(accept) <= _REMEMBERED_LENGTH else _negotiated.__wrapped__
     return look(accept, watch, protobuf)
 
 
-@lru_cache(128)  # a client says the same with every request
+@lru_cache(128)  # a client sends the same header with every request
 def _negotiated(accept: str, watch: bool, protobuf: bool) -> Format | None:
     for wanted in _ranges(accept):
         if (media_type := _media_type(wanted, media_types(watch=watch, protobuf=protobuf))) is None:
@@ -101,8 +101,8 @@ def _negotiated(accept: str, watch: bool, protobuf: bool) -> Format | None:
 
 
 def negotiate_discovery(accept: str, *, aggregated: bool, protobuf: bool = True) -> Format | None:
-    """The form for a discovery document. Where there is an aggregated one (`/api` and `/apis`), those who ask for v2
-    of it get it; it is not written as protobuf."""
+    """Return the form for a discovery document. `/api` and `/apis` have an aggregated document for clients that request
+    its v2. It is not available as protobuf."""
     for wanted in _ranges(accept):
         if (media_type := _media_type(wanted, media_types(protobuf=protobuf))) is None:
             continue
@@ -116,7 +116,7 @@ def negotiate_discovery(accept: str, *, aggregated: bool, protobuf: bool = True)
 
 
 def negotiate_openapi(accept: str) -> str | None:
-    """The media type of OpenAPI 2: JSON, or protobuf by either of its names. Here `application/*` does match."""
+    """Return the media type for OpenAPI 2: JSON, or protobuf by either name. Here `application/*` does match."""
     for wanted in _ranges(accept):
         if wanted.type in (JSON, "application/*", "*/*"):
             return JSON
@@ -126,17 +126,18 @@ def negotiate_openapi(accept: str) -> str | None:
 
 
 def media_types(*, watch: bool = False, protobuf: bool = True) -> tuple[str, ...]:
-    """What can be written. YAML has no way to frame a stream."""
+    """Return the supported media types. YAML cannot frame a stream."""
     return (JSON, *(() if watch else (YAML,)), *((PROTOBUF,) if protobuf else ()))
 
 
 def not_acceptable(offered: Sequence[str]) -> str:
-    """The message of a 406."""
+    """Return the message of a 406."""
     return f"only the following media types are accepted: {', '.join(offered)}"
 
 
 def is_pretty(form: Format, query: str | None, user_agent: str) -> bool:
-    """Whether to indent. `query` is the value of `?pretty`, None if absent; without it, people's programs get it."""
+    """Return whether to indent. `query` is the value of `?pretty`, None if absent: then browsers and curl get indented
+    output."""
     if form.media_type != JSON:
         return False
     if form.pretty:
@@ -145,7 +146,7 @@ def is_pretty(form: Format, query: str | None, user_agent: str) -> bool:
 
 
 def wants_gzip(accept_encoding: str, size: int, *, watch: bool = False) -> bool:
-    """Only what is large is worth it, and a stream must not wait in a compressor."""
+    """Return whether to compress. Small answers are not worth it, and a stream must not wait in a compressor."""
     if watch or size <= _GZIP_FROM:
         return False
     return any(wanted.type in ("gzip", "*") and wanted.rank[0] for wanted in _ranges(accept_encoding))
@@ -175,7 +176,7 @@ def _transformed(parameters: dict[str, str], media_type: str, watch: bool) -> Fo
     if parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in _META_VERSIONS:
         return None
     possible = {PARTIAL}
-    if not watch:  # the events of a stream are no lists
+    if not watch:  # the events of a stream are not lists
         possible.add(PARTIAL_LIST)
     if media_type != PROTOBUF:  # cells are JSON values
         possible.add(TABLE)

@@ -1,9 +1,9 @@
-"""The node's views in the API, from devices to prepared claims, which can be got and listed.
+"""The node's views as resources of the API, from devices to prepared claims: they can be read and listed.
 
-A prepared claim can also be deleted: it is unprepared, and with a grace period of 0 forgotten even if that fails.
+Deleting a prepared claim unprepares it. With a grace period of 0 it is forgotten even if unpreparing fails.
 
-They are made when they are asked for and stored nowhere, so there is no version of a list to watch from. The rest of
-the API sees them as resources like others: discovery, OpenAPI, tables, authorization."""
+The views are built at each request and stored nowhere, so a list has no version from which a client could watch. The
+rest of the API treats them like any other resource: discovery, OpenAPI, tables and authorization."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -17,11 +17,10 @@ from devlet.objects.selectors import fields as field_selectors
 from devlet.objects.selectors import labels as label_selectors
 from devlet.objects.statuses import failure
 from devlet.serve.kube_api import answers
-from devlet.serve.kube_api.answers import Rejected
+from devlet.serve.kube_api.answers import Rejected, partial_metadata, partial_metadata_list
 from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.discovery import verbs
 from devlet.serve.kube_api.handlers import delete_options, method_not_allowed
-from devlet.serve.kube_api.partial_metadata import partial_metadata, partial_metadata_list
 from devlet.serve.kube_api.tables import include_object, table
 
 __all__ = ["NodeViews", "Views"]
@@ -30,7 +29,7 @@ SHOWN = 8  # candidates that an error names
 
 
 class Views(Protocol):
-    """Complete documents, in the order in which they are listed."""
+    """The source of the views. It returns complete documents in the order of a list."""
 
     def devices(self) -> Sequence[Document]: ...
 
@@ -103,7 +102,7 @@ def _is_in(document: Document, namespace: str) -> bool:
 
 
 def _found(call: Call, documents: Sequence[Document]) -> Document:
-    """By its name, or a device by its id alone if no other has the same."""
+    """Find a document by its name. A device is also found by its id alone if the id is unique."""
     target = call.target
     for document in documents:
         metadata = document["metadata"]

@@ -1,29 +1,31 @@
-"""Schemas of kinds that are not in the schema table: custom resources, described by their definition if it does.
+"""Schemas of kinds that are not in the schema table: custom resources, with the schema of their definition, and views.
 
-What a definition says is taken over as it is, apart from kind, apiVersion and metadata, which are the same for all.
-OpenAPI 2 has no words for null and for "and anything else", and kubectl refuses what it does not find there: where a
-definition says such a thing, version 2 says nothing."""
+A definition's schema is copied, apart from kind, apiVersion and metadata, which are the same for all kinds. OpenAPI 2
+cannot express null or "any other field", and kubectl refuses fields that a schema does not list. Where a definition
+allows either, the schema of version 2 is left open."""
 
 from collections.abc import Callable
 from typing import Any
 
 from devlet.objects.documents import Document
-from devlet.objects.kinds import Resource
+from devlet.objects.kinds import VIEWS_GROUP, Resource, group_of
+from devlet.objects.views import VIEWS
 from devlet.serve.kube_api.openapi_operations import kind_component
 from devlet.serve.kube_api.openapi_schemas import LIST_META, OBJECT_META, V2, V3, Dialect, reference
 
-__all__ = ["CustomSchema", "custom_components"]
+__all__ = ["CustomSchema", "custom_components", "with_views"]
 
 CustomSchema = Callable[[str, str], Document | None]
-"""The openAPIV3Schema of a kind, by apiVersion and kind; None if there is none."""
+"""Returns the openAPIV3Schema of a kind, by apiVersion and kind; None if it has none."""
 
 _MAX_DEPTH = 64
 _ONLY_IN_V3 = ("allOf", "anyOf", "default", "not", "nullable", "oneOf")
 _OPEN = "x-kubernetes-preserve-unknown-fields"
+_VIEW_SCHEMAS = {view.kind.kind: view.schema for view in VIEWS}
 
 
 def custom_components(dialect: Dialect, resource: Resource, declared: Document | None) -> dict[str, Document]:
-    """The components of a custom resource and of its list."""
+    """Return the components of a custom resource and of its list."""
     kind, list_kind = resource.kind.kind, resource.kind.list_kind or f"{resource.kind.kind}List"
     name = kind_component(resource.api_version, kind)
     made = _version_3(declared) if dialect.wraps_references else _version_2(declared)
@@ -74,7 +76,7 @@ def _of_kind(resource: Resource, kind: str) -> Document:
 
 
 def _plain(schema: Any, depth: int = 0) -> Document:
-    """Without what OpenAPI 2 has no words for. A property may be called `not`: only the keys of schemas count."""
+    """Return a schema without what OpenAPI 2 cannot express. A property may be called `not`, so only keywords go."""
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return {}
     if schema.get("nullable") is True or schema.get(_OPEN) is True:
@@ -88,3 +90,12 @@ def _plain(schema: Any, depth: int = 0) -> Document:
         if isinstance(made.get(key), dict):
             made[key] = _plain(made[key], depth + 1)
     return made
+
+
+def with_views(custom: CustomSchema) -> CustomSchema:
+    """Return the schemas of the node's views, and for other groups those that `custom` returns."""
+
+    def schema(api_version: str, kind: str) -> Document | None:
+        return _VIEW_SCHEMAS.get(kind) if group_of(api_version) == VIEWS_GROUP else custom(api_version, kind)
+
+    return schema

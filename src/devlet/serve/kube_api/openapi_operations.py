@@ -1,7 +1,7 @@
-"""What can be done to a resource over HTTP, as OpenAPI lists it: one operation per path and method.
+"""The operations of a resource in OpenAPI: one per path and method.
 
-kubectl looks two things up here: the GET of a resource, for its kind (`explain`), and the PATCH of a kind, for the
-parameter `fieldValidation` (`create`, `apply`): without it, it does not let the server validate, and sends nothing.
+kubectl reads two things here. `explain` finds the kind of a resource by its GET operation. `create` and `apply` look
+for the parameter `fieldValidation` of the PATCH operation: without it, kubectl refuses to send anything.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ _TYPES = {
     "timeoutSeconds": "integer",
     "watch": "boolean",
 }
-# action: HTTP method, verb of discovery, word in the operation's id, parameters, status codes of success
+# action: HTTP method, verb in discovery, word in the operation's id, parameters, status codes of success
 _ACTIONS = {
     "list": ("get", "list", "list", _WATCH, (200,)),
     "post": ("post", "create", "create", _WRITE, (200, 201, 202)),
@@ -68,7 +68,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`body` and `answer` are names of components; a GET has no body."""
+    """`body` and `answer` are names of components. The body of a GET is empty."""
 
     path: str
     method: str
@@ -92,7 +92,7 @@ class Operation:
 
 
 def operations(resource: Resource) -> Iterator[Operation]:
-    """All of a resource and of what is below its objects."""
+    """Yield the operations of a resource and of its subresources."""
     verbs = discovery.verbs(resource.kind)
     what, everywhere = resource.kind.kind, f"{resource.path}/{resource.plural}"
     collection = everywhere
@@ -108,13 +108,13 @@ def operations(resource: Resource) -> Iterator[Operation]:
 
 
 def path_parameters(path: str) -> list[Parameter]:
-    """Those of every operation at a path."""
+    """Return the parameters that all operations at a path have."""
     named = [Parameter(name, in_path=True) for name in ("name", "namespace") if f"{{{name}}}" in path]
     return [*named, Parameter("pretty")]
 
 
 def kind_component(api_version: str, kind: str) -> str:
-    """The name of the component of a kind; for kinds that the schema table lacks, the group turned round."""
+    """Return the name of a kind's component. For a kind that is not in the schema table, it has the reversed group."""
     if message := schema.message_of(api_version, kind):
         return component_name(message.name)
     group, _, version = api_version.rpartition("/")
@@ -153,7 +153,7 @@ def _operation(
 
 
 def _where(resource: Resource) -> str:
-    """Group and version in an operation's id: `CoreV1`."""
+    """Return the group and version as they appear in an operation's id: `CoreV1`."""
     group = resource.group.removesuffix(".k8s.io") or "core"
     words = [word[:1].upper() + word[1:] for part in group.split(".") for word in part.split("-")]
     return "".join([*words, resource.version.capitalize()])

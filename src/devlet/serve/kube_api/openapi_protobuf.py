@@ -1,7 +1,7 @@
-"""An OpenAPI 2 document as protobuf, in gnostic's message `openapi.v2.Document`: the form in which kubectl wants it.
+"""An OpenAPI 2 document as protobuf, in gnostic's message `openapi.v2.Document`: the form that kubectl requests.
 
-Only what our documents say has a place in the tables, and what does not fit is left out: a custom resource's schema
-was written by others. Values that may be anything (defaults, extensions) travel as YAML text, for which JSON will do.
+The tables list only the keys that our documents use. Values that do not fit are left out, because the schema of a
+custom resource may contain anything. Values of any type (defaults, extensions) are sent as YAML; JSON is valid YAML.
 """
 
 import struct
@@ -17,7 +17,7 @@ __all__ = ["MEDIA_TYPE", "MEDIA_TYPES", "encode"]
 
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 MEDIA_TYPES = (MEDIA_TYPE, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
-"""What is asked for: the older name, which kubectl uses, has a sign that media types must not have."""
+"""The names that clients request. kubectl uses the older one, whose `@` is not valid in a media type."""
 
 _Payload = Callable[[Any], bytes]
 _Write = Callable[[int, Any], bytes]
@@ -56,7 +56,7 @@ def _each(write: _Write) -> _Write:
 
 
 def _named(payload: _Payload, number: int = 1) -> _Write:
-    """A message with a repeated pair of name and value, where JSON has an object."""
+    """Write a JSON object as a message with repeated pairs of name and value."""
 
     def pairs(values: Any) -> Iterable[bytes]:
         for name, value in values.items() if isinstance(values, dict) else ():
@@ -70,7 +70,7 @@ def _field(number: int, payload: bytes) -> bytes:
 
 
 def _members(fields: _Fields, value: Any, extensions: int = 0) -> bytes:
-    """A message; `extensions` is the number of its field for keys that begin with x-."""
+    """Encode a message. `extensions` is the number of its field for keys that begin with x-."""
     if not isinstance(value, dict):
         return b""
     parts = [write(number, value[key]) for key, (number, write) in fields.items() if key in value]
@@ -92,7 +92,7 @@ def _schema(value: Any) -> bytes:
 
 
 def _additional(value: Any) -> bytes:
-    """A schema or a yes or no, which is said even if it is no."""
+    """Encode a schema or a boolean, which is written even if it is false."""
     return tag(2, VARINT) + varint(value) if isinstance(value, bool) else _field(1, _schema(value))
 
 
@@ -101,7 +101,7 @@ def _types(value: Any) -> bytes:
 
 
 def _schema_item(value: Any) -> bytes:
-    """One of the schemas of a list's items, or the schema of an answer."""
+    """Encode a schema of a list's items, or the schema of an answer."""
     return _field(1, _schema(value))
 
 
@@ -114,7 +114,7 @@ def _path(value: Any) -> bytes:
 
 
 def _parameter(value: Any) -> bytes:
-    """The place of a parameter says which message it is, in two steps."""
+    """Encode a parameter. Its message depends on its place, in two steps."""
     place = value["in"]
     if place == "body":
         return _field(1, _field(1, _members(_BODY, value)))

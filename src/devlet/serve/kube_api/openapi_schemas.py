@@ -1,7 +1,7 @@
-"""Schemas of the API's messages in OpenAPI's terms, made from the schema table.
+"""OpenAPI schemas of the API's messages, built from the schema table.
 
-The two versions of OpenAPI are two dialects here. They differ in where a reference points, in whether it may stand
-beside other keys (in version 3 it may not, so it is wrapped in `allOf`), and in how "text or number" is said.
+The two versions of OpenAPI are two dialects. They differ in the target of a reference, in whether a reference may have
+other keys beside it (not in version 3, so it is wrapped in `allOf`), and in how they express "string or number".
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from typing import Any
 from devlet.objects.documents import Document
 from devlet.objects.kinds import group_of
 from devlet.objects.schema import messages as schema
-from devlet.serve.kube_api.openapi_words import words
+from devlet.serve.kube_api.openapi_descriptions import descriptions
 
 __all__ = [
     "DELETE_OPTIONS",
@@ -66,7 +66,7 @@ class Dialect:
     wraps_references: bool
 
     def special(self, kind: str) -> Document:
-        """The schema of a type that has a JSON form of its own."""
+        """Return the schema of a type that has its own JSON form."""
         if kind == "quantity":
             return {"oneOf": [{"type": "string"}, {"type": "number"}]} if self.wraps_references else {"type": "string"}
         if kind != "intorstring":
@@ -80,7 +80,7 @@ V3 = Dialect("#/components/schemas/", wraps_references=True)
 
 
 def component_name(message: str) -> str:
-    """`k8s.io.api.core.v1.Pod` is called `io.k8s.api.core.v1.Pod` there."""
+    """Return the OpenAPI name of a message: `k8s.io.api.core.v1.Pod` becomes `io.k8s.api.core.v1.Pod`."""
     return f"io.k8s.{message.removeprefix('k8s.io.')}"
 
 
@@ -89,7 +89,7 @@ def reference(dialect: Dialect, name: str) -> Document:
 
 
 def components(dialect: Dialect, roots: Iterable[str]) -> dict[str, Document]:
-    """The schemas of these components and of all that they refer to, by name."""
+    """Return the schemas of these components and of all components that they refer to, by name."""
     found: dict[str, Document] = {}
     waiting = list(roots)
     while waiting:
@@ -102,9 +102,10 @@ def components(dialect: Dialect, roots: Iterable[str]) -> dict[str, Document]:
 
 @cache
 def component(dialect: Dialect, name: str) -> tuple[Document, tuple[str, ...]]:
-    """The schema of one component, and the names that it refers to. Not to be changed. KeyError if it is unknown."""
+    """Return the schema of one component, which must not be changed, and the names that it refers to. Raise KeyError if
+    the component is unknown."""
     if name == PATCH:
-        return {"type": "object", "description": "A patch: which form it has is said by its media type."}, ()
+        return {"type": "object", "description": "A patch. Its media type says which form it has."}, ()
     message = schema.message(f"k8s.io.{name.removeprefix('io.k8s.')}")
     if message.special:
         return dialect.special(message.special), ()
@@ -113,7 +114,7 @@ def component(dialect: Dialect, name: str) -> tuple[Document, tuple[str, ...]]:
 
 
 def references(dialect: Dialect, value: Any) -> Iterator[str]:
-    """The components that a schema refers to."""
+    """Yield the names of the components that a schema refers to."""
     if isinstance(value, dict):
         for key, member in value.items():
             if key == "$ref" and isinstance(member, str):
@@ -126,7 +127,7 @@ def references(dialect: Dialect, value: Any) -> Iterator[str]:
 
 
 def _object(dialect: Dialect, message: schema.Message) -> Document:
-    said = words(message.name)
+    said = descriptions(message.name)
     properties = {key: _property(dialect, field, said.get(key, "")) for key, field in message.properties.items()}
     if message.is_kind:
         properties |= {key: {"type": "string", "description": text} for key, text in _TYPE_WORDS.items()}
@@ -161,7 +162,7 @@ def _property(dialect: Dialect, field: schema.Field, description: str) -> Docume
 
 
 def _value(dialect: Dialect, field: schema.Field) -> Document:
-    """Of an element, where there are several."""
+    """Return the schema of a field's value, or of one element if the field is repeated."""
     if field.type in _SCALARS:
         return _SCALARS[field.type]
     if field.special == "items":
@@ -172,6 +173,6 @@ def _value(dialect: Dialect, field: schema.Field) -> Document:
 
 @cache
 def _types(message_name: str) -> list[Document]:
-    """The group, version and kind of objects that are such a message."""
+    """Return the group, version and kind of the objects that this message represents."""
     found = [key.rpartition("/") for key, name in schema.kinds().items() if name == message_name]
     return [{"group": group_of(v), "version": v.rpartition("/")[2], "kind": kind} for v, _, kind in found]

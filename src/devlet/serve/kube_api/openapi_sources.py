@@ -1,6 +1,6 @@
-"""What an OpenAPI document is made from, and the document as it is sent.
+"""The source of an OpenAPI document, and the document as it is sent.
 
-Sources are compared by value: as long as a source is the same, so is the document, and it is not made again."""
+Sources are compared by value. As long as its source is equal, a document is not built again."""
 
 import hashlib
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ INFO = {"title": "Kubernetes", "version": KUBERNETES}
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A document as it is sent. `etag` is the header's value, with its quotes."""
+    """A document as it is sent. `etag` is the value of the header, with its quotes."""
 
     body: bytes
     hash: str
@@ -44,7 +44,7 @@ def rendered(body: bytes) -> Rendered:
 
 @dataclass(frozen=True)
 class Source:
-    """The resources of a document, each with the schema that was declared for it if it is a custom one."""
+    """The resources of a document, and the declared schema of each custom resource."""
 
     resources: tuple[tuple[Resource, Document | None], ...]
 
@@ -58,7 +58,7 @@ class Source:
             yield from operations(resource)
 
     def components(self, dialect: Dialect) -> dict[str, Document]:
-        """All that the operations refer to, by name."""
+        """Return the components that the operations refer to, by name."""
         custom: dict[str, Document] = {}
         for resource, declared in self.resources:
             if _is_custom(resource):

@@ -1,7 +1,7 @@
-"""The OpenAPI 2 document of everything, at `/openapi/v2`, for programs that know no newer one, and for `kind: List`.
+"""The OpenAPI 2 document of everything, at `/openapi/v2`, for older programs and for files with `kind: List`.
 
-That kind is in no document. For a file with one, kubectl asks for this document instead of the newer ones, as protobuf
-only, and checks the items by itself: what is missing here is an unknown field there.
+No document describes that kind. For a file that contains one, kubectl requests this document instead of the newer ones,
+as protobuf only, and checks the items itself. A field that is missing here is an unknown field to kubectl.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ __all__ = ["OpenAPIV2"]
 
 
 class OpenAPIV2:
-    """Of the kinds in a catalogue, which may change. `custom_schema` is asked for those that are not built in."""
+    """The document of the kinds in a catalogue, which may change. `custom_schema` finds schemas of custom kinds."""
 
     def __init__(self, catalogue: Catalogue, custom_schema: CustomSchema | None = None) -> None:
         self._catalogue = catalogue
@@ -28,7 +28,7 @@ class OpenAPIV2:
         self._made: dict[str, Rendered] = {}
 
     def document(self, media_type: str = JSON) -> Rendered:
-        """`/openapi/v2` as JSON or protobuf; made when it is asked for, and again only if something has changed."""
+        """Return `/openapi/v2` as JSON or protobuf. It is built at the first request and again after a change."""
         source = Source.of(self._catalogue, discovery.group_versions(self._catalogue), self._custom_schema)
         if source != self._source:
             self._source, self._made = source, {}

@@ -1,7 +1,7 @@
 """The OpenAPI 3 documents: an index at `/openapi/v3`, and one document per group version.
 
-They are made when first asked for, and again when the kinds of their group have changed. The index names each by the
-hash of its content, so that clients may keep it for ever; making the index makes them all."""
+They are built at the first request, and again after the kinds of their group have changed. The index refers to each
+document by the hash of its content, so clients may cache it forever. Building the index builds all of them."""
 
 from collections.abc import Iterable
 
@@ -18,7 +18,7 @@ __all__ = ["OpenAPIV3"]
 
 
 class OpenAPIV3:
-    """Of the kinds in a catalogue, which may change. `custom_schema` is asked for those that are not built in."""
+    """The documents of the kinds in a catalogue, which may change. `custom_schema` finds schemas of custom kinds."""
 
     def __init__(self, catalogue: Catalogue, custom_schema: CustomSchema | None = None) -> None:
         self._catalogue = catalogue
@@ -26,7 +26,7 @@ class OpenAPIV3:
         self._made: dict[str, tuple[Source, Rendered]] = {}
 
     def index(self) -> Rendered:
-        """`/openapi/v3`."""
+        """Return the index at `/openapi/v3`."""
         paths = {}
         for api_version in discovery.group_versions(self._catalogue):
             path = f"apis/{api_version}" if group_of(api_version) else f"api/{api_version}"
@@ -35,7 +35,7 @@ class OpenAPIV3:
         return render({"paths": paths})
 
     def document(self, path: str) -> Rendered | None:
-        """`/openapi/v3/PATH`, with a path such as `api/v1`; None if nothing is served there."""
+        """Return `/openapi/v3/PATH`, for a path such as `api/v1`; None if nothing is served there."""
         api_version = _api_version(path)
         source = Source.of(self._catalogue, [api_version], self._custom_schema)
         if not source.resources:

@@ -1,5 +1,6 @@
-"""Query parameters and DeleteOptions bodies, as options of the port. What is wrong with them is said as the reference
-says it: an invalid CreateOptions, ListOptions and so on."""
+"""Query parameters and DeleteOptions bodies, as options of the port.
+
+Errors have the form of kube-apiserver's: an invalid CreateOptions, ListOptions and so on."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -57,7 +58,7 @@ def write_options(query: Query, kind: str, user_agent: str, warn: Callable[[str]
     """`kind` is CreateOptions, UpdateOptions or PatchOptions."""
     manager = query.get("fieldManager", "")
     if len(manager) > MAX_MANAGER or not manager.isprintable():
-        text = f'Invalid value: "{manager[:MAX_MANAGER]}": at most {MAX_MANAGER} printable characters'
+        text = f'Invalid value: "{manager[:MAX_MANAGER]}": must be at most {MAX_MANAGER} printable characters'
         raise _invalid(kind, "FieldValueInvalid", text, "fieldManager")
     return WriteOptions(
         _dry_run(query.get("dryRun", ""), kind),
@@ -78,7 +79,7 @@ def is_forced(query: Query) -> bool:
 
 
 def delete_options(query: Query, body: Document | None) -> DeleteOptions:
-    """A body, if there is one, has the word; parameters count otherwise."""
+    """Return the options of a deletion. Fields of the body take precedence over parameters."""
     body = body or {}
     preconditions = body.get("preconditions") or {}
     grace = body.get("gracePeriodSeconds", _integer(query, "gracePeriodSeconds"))

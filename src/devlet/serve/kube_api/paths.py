@@ -1,4 +1,4 @@
-"""What a URL path of the Kubernetes API means.
+"""Parsing URL paths of the Kubernetes API.
 
     /api/v1/…  and  /apis/GROUP/VERSION/…   then
     PLURAL [/NAME [/SUBRESOURCE]]  or  namespaces/NAMESPACE/PLURAL [/NAME [/SUBRESOURCE]]
@@ -17,7 +17,7 @@ from devlet.objects.kinds import Catalogue, Kind, Resource
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 MAX_PATH = 4_096
 
-# Created, answered and never stored.
+# These kinds are answered and never stored.
 VIRTUAL = Catalogue(
     (
         Kind("Binding", "bindings", ("v1",)),
@@ -34,7 +34,7 @@ VIEWS = Catalogue(view.kind for view in views.VIEWS)
 
 
 class WithViews(Catalogue):
-    """What is stored, as it changes, and the views."""
+    """The stored kinds, which may change, and the views."""
 
     def __init__(self, stored: Catalogue) -> None:
         super().__init__(VIEWS)
@@ -73,7 +73,7 @@ def path_of(target: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A resource, and which object or subresource of it."""
+    """A resource, and the object or subresource that the path names."""
 
     resource: Resource
     namespace: str = ""
@@ -98,13 +98,14 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """No resource: health, version, discovery, OpenAPI, or nothing we know."""
+    """Any other path: health, version, discovery, OpenAPI, or an unknown path."""
 
     path: str
 
 
 def parse(catalogue: Catalogue, path: str) -> Target | GroupVersion | Group | Other:
-    """NotFound for a resource that does not exist in a group that does; BadRequest for a path that plays tricks."""
+    """Return what the path names. Raise NotFound for an unknown resource, and BadRequest for a path that clients and
+    proxies could read differently, such as one with the name `..`."""
     if len(path) > MAX_PATH:
         raise BadRequest(f"the path is longer than {MAX_PATH} bytes")
     segments = [_segment(part) for part in path.strip("/").split("/")]
@@ -124,7 +125,7 @@ def parse(catalogue: Catalogue, path: str) -> Target | GroupVersion | Group | Ot
 
 
 def _segment(part: str) -> str:
-    """Names are used as they are, so nothing may be hidden in them: no object has such a name."""
+    """Decode one segment. Names are used as they are, so a name with an encoded slash or NUL is refused."""
     try:
         text = unquote(part, errors="strict")
     except UnicodeDecodeError:

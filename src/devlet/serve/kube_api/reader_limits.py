@@ -1,4 +1,4 @@
-"""Limits on what clients may cost that read slowly or not at all.
+"""Limits on the memory that slow clients, which do not read their answers, may use.
 
 Each watch costs a little memory, so the number of watches of a user is limited. Data that has been taken from the store
 stays in memory until its client reads it; for a large object it may be megabytes. Each user has a budget for this data,
@@ -33,7 +33,7 @@ class Settings:
 
 
 class _Held:
-    """Byte strings. Each counts once, however many answers hold it."""
+    """Byte strings that wait to be read. Each counts once, however many answers share it."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -64,7 +64,7 @@ class _Waiting:
 class _Account:
     watches: int = 0
     held: _Held = field(default_factory=_Held)
-    waiting: dict[_Waiting, None] = field(default_factory=dict)  # the one that has waited longest comes first
+    waiting: dict[_Waiting, None] = field(default_factory=dict)  # in the order of their waiting time, the longest first
 
 
 def user_class(name: str) -> str:

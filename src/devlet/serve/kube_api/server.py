@@ -1,6 +1,6 @@
-"""The listeners: HTTPS on loopback for clients with credentials, and a unix socket for whoever owns the node.
+"""The listeners: HTTPS for clients with credentials, and a unix socket for the owner of the node.
 
-Both speak HTTP/1.1 and are closed when idle for too long, so that forgotten connections do not pile up."""
+Both speak HTTP/1.1. Connections that are idle for too long are closed, so that they do not pile up."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ class Settings:
 
     idle_timeout: float = 30.0  # of a connection without a request
     handshake_timeout: float = 30.0
-    stop_timeout: float = 0.5  # for requests that are under way; watches are simply ended
+    stop_timeout: float = 0.5  # for requests in progress; watches are ended at once
     backlog: int = 1_024
     connections: int = 0  # open at the same time over TLS; 0: three quarters of the files that may be open
 
@@ -58,9 +58,9 @@ async def _serving(handle: Handle, settings: Settings) -> AsyncIterator[Server]:
         access_log=None,
         max_line_size=LINE_MAX,
         max_field_size=HEADER_MAX,
-        auto_decompress=False,  # handlers refuse what is compressed: a few bytes can mean gigabytes
+        auto_decompress=False,  # handlers refuse compressed bodies: a few bytes can expand to gigabytes
         lingering_time=1.0,
-        # A quiet watch would not notice that its client is gone, for up to an hour.
+        # Otherwise a quiet watch would notice only after up to an hour that its client is gone.
         handler_cancellation=True,
     )
     try:
@@ -90,7 +90,7 @@ async def _accepting(
 
 
 def bind_tcp(host: str, port: int) -> socket.socket:
-    """Port 0 takes any free one."""
+    """Bind a TCP socket. Port 0 selects any free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -103,10 +103,10 @@ def bind_tcp(host: str, port: int) -> socket.socket:
 
 
 def bind_unix(path: Path) -> socket.socket:
-    """Private to the owner from the first moment on."""
+    """Bind a unix socket that only its owner can ever connect to."""
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        os.fchmod(bound.fileno(), 0o600)  # the file gets the socket's mode; a umask would be the whole process's
+        os.fchmod(bound.fileno(), 0o600)  # the file gets the mode of the socket; a umask would affect the whole process
         bound.bind(str(path))
     except OSError as e:
         bound.close()

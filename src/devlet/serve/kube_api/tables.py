@@ -1,7 +1,7 @@
-"""Objects as a table, made by the server so that every client prints the same columns (`as=Table`).
+"""Tables of objects (`as=Table`), built by the server so that every client prints the same columns.
 
-A table is also what a list is: it carries the list's resourceVersion, from which `kubectl get -w` goes on watching. In
-a stream each event holds a table of one row, and only the first says what the columns are.
+The table of a list has the list's resourceVersion, from which `kubectl get -w` continues to watch. In a stream, each
+event has a table of one row, and only the first table describes the columns.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ from devlet.serve.kube_api import (
     tables_storage,
     tables_workload,
 )
-from devlet.serve.kube_api.partial_metadata import partial_metadata
+from devlet.serve.kube_api.answers import partial_metadata
 from devlet.serve.kube_api.tables_custom import custom_printer
 
 __all__ = [
@@ -76,7 +76,7 @@ _BUILT_IN = frozenset(kind.key for kind in BUILT_IN)
 
 
 def include_object(text: str) -> IncludeObject:
-    """The query parameter `includeObject`; metadata unless it says otherwise."""
+    """Return the value of the query parameter `includeObject`, by default Metadata."""
     for choice in INCLUDE_OBJECT:
         if text == choice:
             return choice
@@ -86,7 +86,7 @@ def include_object(text: str) -> IncludeObject:
 
 
 def printer(resource: Resource, additional_columns: Iterable[Document] | None = None) -> Printer:
-    """What makes the rows of a resource. `additional_columns` are the additionalPrinterColumns of a custom resource."""
+    """Return the printer of a resource. `additional_columns` are the additionalPrinterColumns of a custom resource."""
     key = resource.kind.key
     if key in _PRINTERS:
         return _PRINTERS[key]
@@ -105,8 +105,8 @@ def table(
     additional_columns: Iterable[Document] | None = None,
     version: str = "v1",
 ) -> Document:
-    """A list or a single object. The documents are in the API version of `resource`; `version` is that of
-    meta.k8s.io."""
+    """Return the table of a list or a single object. The documents are in the API version of `resource`; `version` is
+    that of meta.k8s.io."""
     metadata: Document = {"resourceVersion": resource_version}
     if continue_:
         metadata["continue"] = continue_
@@ -126,8 +126,8 @@ def table_for_watch(
     include_object: IncludeObject = "Metadata",
     version: str = "v1",
 ) -> Document:
-    """The object of one event; `first` is that of the stream. Bookmarks get a row like the others: the annotation
-    that ends the initial events is in the row's object."""
+    """Return the table of one event; `first` marks the first event of a stream. Bookmarks have a row as well, because
+    the annotation that ends the initial events is in the row's object."""
     metadata = {"resourceVersion": (document.get("metadata") or {}).get("resourceVersion", "")}
     columns = [column.document() for column in how.columns] if first else None
     return _table(version, metadata, columns, [_row(how, document, now, include_object, version)])

@@ -76,7 +76,7 @@ def _priority_class(document: Document, now: datetime) -> list[Cell]:
 
 
 def _event(document: Document, now: datetime) -> list[Cell]:
-    """In either of the two shapes: what one calls `involvedObject` is `regarding` in the other, and so on."""
+    """Return the cells of an event of either API: `involvedObject` in one of them is `regarding` in the other."""
     new = "regarding" in document or "deprecatedSource" in document or "note" in document
     about = document.get("regarding" if new else "involvedObject") or {}
     first = document.get("deprecatedFirstTimestamp" if new else "firstTimestamp") or document.get("eventTime")
@@ -145,10 +145,10 @@ def _port(port: Document) -> str:
 NAME_AND_AGE = Printer((NAME, AGE), _name_and_age)
 # kubectl prints the time itself as an age.
 OTHERS = Printer((NAME, Column("Created At", type="date", description="When the object was created.")), _other)
-NAMESPACES = Printer((NAME, Column("Status", description="Active, or being emptied."), AGE), _namespace)
-CONFIG_MAPS = Printer((NAME, Column("Data", description="How many keys it has."), AGE), _config_map)
-SECRETS = Printer((NAME, Column("Type"), Column("Data", description="How many keys it has."), AGE), _secret)
-LEASES = Printer((NAME, Column("Holder", description="Who has it."), AGE), _lease)
+NAMESPACES = Printer((NAME, Column("Status", description="Active or Terminating."), AGE), _namespace)
+CONFIG_MAPS = Printer((NAME, Column("Data", description="The number of keys."), AGE), _config_map)
+SECRETS = Printer((NAME, Column("Type"), Column("Data", description="The number of keys."), AGE), _secret)
+LEASES = Printer((NAME, Column("Holder", description="The current holder."), AGE), _lease)
 PRIORITY_CLASSES = Printer(
     (NAME, Column("Value", "integer"), Column("Global-Default", "boolean"), AGE, Column("PreemptionPolicy")),
     _priority_class,
@@ -167,16 +167,16 @@ SERVICES = Printer(
 )
 EVENTS = Printer(
     (
-        Column("Last Seen", description="How long ago it happened last."),
+        Column("Last Seen", description="The time since the last occurrence."),
         Column("Type"),
         Column("Reason"),
-        Column("Object", description="What it happened to."),
-        wide("Subobject", "Which part of it."),
-        wide("Source", "Who reports it."),
+        Column("Object", description="The object that the event is about."),
+        wide("Subobject", "The part of the object."),
+        wide("Source", "The component that reported the event."),
         Column("Message"),
-        wide("First Seen", "How long ago it happened first."),
-        wide("Count", "How often it happened."),
-        wide("Name", "Of the event.", format="name"),
+        wide("First Seen", "The time since the first occurrence."),
+        wide("Count", "The number of occurrences."),
+        wide("Name", "The name of the event.", format="name"),
     ),
     _event,
 )

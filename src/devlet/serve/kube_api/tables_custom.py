@@ -31,7 +31,7 @@ _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"
 
 
 def custom_printer(additional: Iterable[Document] | None) -> Printer:
-    """From `additionalPrinterColumns` of a version; the age alone if there are none."""
+    """Return a printer for the `additionalPrinterColumns` of a version; for the age alone if there are none."""
     declared = documents_at({"columns": list(additional or ())}, "columns") or [_AGE]
     columns = [_column(column) for column in declared]
     finders = [_finder(text(column, "jsonPath")) for column in declared]
@@ -62,7 +62,7 @@ def _finder(path: str) -> _Find:
 
 
 def _cell(column: Column, found: list[Any], now: datetime) -> Cell:
-    """The first value that was found, in the column's type; null if there is none of that type."""
+    """Return the first value in the type of the column; null if it has another type."""
     value = found[0] if found else None
     match column.type:
         case "integer":

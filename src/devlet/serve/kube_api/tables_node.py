@@ -42,7 +42,7 @@ def _cells(node: Document, now: datetime) -> list[Cell]:
 
 
 def _status(node: Document) -> str:
-    """A node that has not been heard of (status Unknown) is as little ready as one that says so."""
+    """Return the status of a node. A node whose Ready condition is Unknown is NotReady."""
     ready = [c.get("status") == "True" for c in documents_at(node, "status", "conditions") if c.get("type") == "Ready"]
     words = ["Ready" if is_ready else "NotReady" for is_ready in ready[-1:]] or ["Unknown"]
     if at(node, "spec", "unschedulable") is True:
@@ -76,10 +76,10 @@ def _info(node: Document, key: str) -> str:
 NODES = Printer(
     (
         NAME,
-        Column("Status", description="Whether the node is ready, and whether pods may be put there."),
-        Column("Roles", description="Taken from the node's labels."),
+        Column("Status", description="Whether the node is ready, and whether pods may be scheduled to it."),
+        Column("Roles", description="The roles in the node's labels."),
         AGE,
-        Column("Version", description="Of the node's agent."),
+        Column("Version", description="The version of the node's agent."),
         wide("Internal-IP"),
         wide("External-IP"),
         wide("OS-Image"),

@@ -1,10 +1,10 @@
-"""The row of a pod. What `STATUS` says is not the phase: it is the most telling word of phase, reason and containers.
+"""The row of a pod. `STATUS` is not the phase, but the most informative word of phase, reason and containers.
 
 phase, or status.reason, or SchedulingGated
-  → the first init container that is not done:    Init:…     (and the main containers are not looked at)
-  → else the first container that waits or ended: its reason (Completed gives way to one that runs or failed, and to
-    the reason of a pod that failed)
-→ whatever it is, a pod that is being deleted is Terminating, until it has ended
+  → if an init container is not done: Init:… (and the main containers are ignored)
+  → else the reason of the first container that waits or has ended (a running or failed container, and the reason of a
+    failed pod, take precedence over Completed)
+→ a pod that is being deleted is Terminating until it has ended
 """
 
 from dataclasses import dataclass
@@ -35,8 +35,8 @@ __all__ = ["PODS"]
 
 @dataclass(frozen=True, slots=True)
 class _Containers:
-    """The container statuses that count. `undone` is the init container that the pod is at, the last of `init`; while
-    there is one, nothing is known of the `main` ones, unless the pod says that it is initialized."""
+    """The relevant container statuses. `undone` is the current init container, the last of `init`. While there is one,
+    nothing is known about the `main` containers, unless the pod says that it is initialized."""
 
     init: list[Document]
     undone: Document | None
@@ -45,7 +45,7 @@ class _Containers:
 
     @property
     def beside(self) -> list[Document]:
-        """The statuses of init containers that keep running."""
+        """Return the statuses of the sidecars: init containers that keep running."""
         return [status for status in self.init if text(status, "name") in self.sidecars]
 
 
@@ -62,7 +62,7 @@ def _containers(pod: Document) -> _Containers:
 
 
 def _is_done(status: Document, sidecars: set[str]) -> bool:
-    """Whether the next init container may start."""
+    """Return whether the next init container may start."""
     return _has_succeeded(status) or (text(status, "name") in sidecars and status.get("started") is True)
 
 
@@ -152,7 +152,7 @@ def _is_up(status: Document) -> bool:
 
 
 def _restarts(containers: _Containers, now: datetime) -> str:
-    """Init containers count until the main ones start; then only those that keep running."""
+    """Return the restarts. Init containers count until the main containers start; after that, only sidecars count."""
     main = containers.main
     counted = containers.init if main is None else [*containers.beside, *main]
     restarts = sum(number(status, "restartCount") for status in counted)
@@ -177,7 +177,7 @@ def _condition(pod: Document, type_: str) -> Document:
 
 
 def _conditions(pod: Document) -> list[Document]:
-    """Of the row, not of the pod: kubectl can leave out what has ended."""
+    """Return the conditions of the row, by which kubectl can omit pods that have ended."""
     messages = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
     phase = text(pod, "status", "phase")
     if phase not in messages:
@@ -188,14 +188,14 @@ def _conditions(pod: Document) -> list[Document]:
 PODS = Printer(
     (
         NAME,
-        Column("Ready", description="How many of its containers are ready, of how many."),
+        Column("Ready", description="The number of ready containers, and of all containers."),
         Column("Status", description="The state of the pod in one word."),
-        Column("Restarts", description="How often its containers were started again, and when the last one ended."),
+        Column("Restarts", description="The number of restarts of its containers, and the time since the last one."),
         AGE,
         wide("IP", "The pod's first address."),
-        wide("Node", "Where the pod is bound to."),
-        wide("Nominated Node", "Where room is being made for the pod."),
-        wide("Readiness Gates", "How many of the conditions that the pod demands are true."),
+        wide("Node", "The node that the pod is bound to."),
+        wide("Nominated Node", "The node on which other pods are being preempted for the pod."),
+        wide("Readiness Gates", "The number of readiness gates that are true, and of all readiness gates."),
     ),
     _cells,
     _conditions,

@@ -1,4 +1,4 @@
-"""The rows of role bindings. Roles have nothing to show but their name."""
+"""The rows of role bindings."""
 
 from datetime import datetime
 
@@ -37,7 +37,7 @@ def _subjects(document: Document, kind: str) -> str:
 ROLE_BINDINGS = Printer(
     (
         NAME,
-        Column("Role", description="What the subjects may do."),
+        Column("Role", description="The role that the subjects get."),
         AGE,
         wide("Users"),
         wide("Groups"),

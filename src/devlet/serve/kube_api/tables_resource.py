@@ -1,4 +1,4 @@
-"""The rows of resource.k8s.io. The columns look only at what is the same in all versions of a kind."""
+"""The rows of resource.k8s.io. The columns use only fields that are the same in all versions of a kind."""
 
 from datetime import datetime
 
@@ -76,7 +76,7 @@ def _pool_status(document: Document, now: datetime) -> list[Cell]:
 
 
 def _outcome(request: Document) -> Document:
-    """The condition that says how the request ended, if it has."""
+    """Return the condition with the outcome of the request; an empty one while it is pending."""
     for condition in documents_at(request, "status", "conditions"):
         if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
             return condition
@@ -84,7 +84,7 @@ def _outcome(request: Document) -> Document:
 
 
 def _counts(request: Document, outcome: Document) -> list[Cell]:
-    """Sums over the pools, and how many of these have errors. There is nothing to add up without an answer."""
+    """Return the sums over the pools and the number of pools with errors, or dashes while there is no answer."""
     if not isinstance(at(request, "status"), dict) or outcome.get("type") == "Failed":
         return ["-"] * (len(_COUNTS) + 1)
     pools = documents_at(request, "status", "pools")
@@ -101,23 +101,23 @@ def _pool_status_word(request: Document, outcome: Document) -> str:
 RESOURCE_SLICES = Printer(
     (
         NAME,
-        Column("Node", description="Where the devices are; empty if they do not belong to one node."),
-        Column("Driver", description="Who publishes the devices and prepares them."),
+        Column("Node", description="The node of the devices; empty if they do not belong to a single node."),
+        Column("Driver", description="The driver that publishes the devices and prepares them."),
         Column("Pool", description="The pool that the slice is part of."),
         AGE,
     ),
     _slice,
 )
 RESOURCE_CLAIMS = Printer(
-    (NAME, Column("State", description="Which of deleted, pending, allocated and reserved it is."), AGE), _claim
+    (NAME, Column("State", description="Pending, or any of deleted, allocated and reserved."), AGE), _claim
 )
 DEVICE_TAINT_RULES = Printer(
     (
         NAME,
         Column("Key"),
         Column("Value"),
-        Column("Effect", description="What happens to pods that use a tainted device."),
-        Column("TimeAdded", description="How long ago the taint was set."),
+        Column("Effect", description="The effect on pods that use a tainted device."),
+        Column("TimeAdded", description="The time since the taint was set."),
         AGE,
     ),
     _taint_rule,
@@ -125,15 +125,15 @@ DEVICE_TAINT_RULES = Printer(
 RESOURCE_POOL_STATUS_REQUESTS = Printer(
     (
         NAME,
-        Column("Driver", description="Whose pools are asked about."),
-        Column("Total", description="Devices in these pools."),
-        Column("Available", description="Devices that can still be allocated."),
-        Column("Allocated", description="Devices that claims hold."),
-        Column("Unavailable", description="Devices that are tainted or otherwise out of use."),
-        Column("Errors", description="Pools that are not valid."),
-        Column("Pools", "integer", description="Pools that were found."),
+        Column("Driver", description="The driver whose pools are requested."),
+        Column("Total", description="The number of devices in these pools."),
+        Column("Available", description="The number of devices that can be allocated."),
+        Column("Allocated", description="The number of allocated devices."),
+        Column("Unavailable", description="The number of devices that are tainted or unavailable for another reason."),
+        Column("Errors", description="The number of invalid pools."),
+        Column("Pools", "integer", description="The number of pools that were found."),
         Column("Status", description="Pending, Complete or Failed."),
-        Column("Completed", description="How long ago the answer was given."),
+        Column("Completed", description="The time since the request was answered."),
     ),
     _pool_status,
 )

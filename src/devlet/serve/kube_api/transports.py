@@ -1,4 +1,4 @@
-"""Connections that hold little while their clients neither read nor write.
+"""Connections that use little memory while their clients neither read nor write.
 
 asyncio's own TLS connection has a read buffer of 256 KiB and lets 576 KiB wait to be sent, and Linux lets some
 megabytes wait in addition. With the limits here, all of that together is less than 150 KiB per connection. Events that
@@ -58,7 +58,7 @@ class TlsListener:
         address.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
 
     def admits(self) -> bool:
-        """Return True if there is room for the connection that was just counted."""
+        """Return whether the connection that was just counted is within the limit."""
         if self.open <= self._most:
             return True
         self._refused += 1

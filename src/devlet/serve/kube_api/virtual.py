@@ -1,24 +1,25 @@
-"""Resources that are answered and never stored: reviews, tokens, and the old way to bind a pod."""
+"""Resources that are answered and never stored: reviews, tokens, and the legacy way to bind a pod."""
 
 from functools import partial
 
 from aiohttp import web
 
-from devlet.cluster.store.store import Store
-from devlet.errors import BadRequest, Forbidden
+from devlet.auth import reviews, token_requests
+from devlet.auth.rules import Attributes
+from devlet.auth.tokens import TokenIssuer
+from devlet.cluster.served_store import ServedStore
+from devlet.errors import BadRequest
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, PODS
 from devlet.objects.schema.shape import conform_kind
-from devlet.serve.kube_api import answers, bodies, node_rules, reviews, token_requests
+from devlet.serve.kube_api import answers, bodies
 from devlet.serve.kube_api.calls import Call
 from devlet.serve.kube_api.gate import Gate
 from devlet.serve.kube_api.handlers import method_not_allowed
-from devlet.serve.kube_api.requests import Attributes
-from devlet.serve.kube_api.tokens import TokenIssuer
 
 
 class Virtual:
-    def __init__(self, store: Store, gate: Gate, issuer: TokenIssuer) -> None:
+    def __init__(self, store: ServedStore, gate: Gate, issuer: TokenIssuer) -> None:
         self._store = store
         self._gate = gate
         self._issuer = issuer
@@ -33,7 +34,7 @@ class Virtual:
         body = (await call.decoded(blob, api_version, kind)).document
         if body.get("kind", kind) != kind:
             raise BadRequest(f"{body.get('kind')} cannot be handled as a {kind}")
-        # What is of the wrong type or too deep is refused here.
+        # This refuses values of the wrong type, and documents that are nested too deeply.
         await call.computed(len(blob), partial(conform_kind, body, api_version, kind))
         answer = await (self._token(call, body) if token else self._answer(call, body))
         return answers.document(answer, code=201, pretty=call.pretty)
@@ -79,10 +80,7 @@ class Virtual:
             node = record.document() if record else None
         wanted = Attributes("create", "", "", "v1", "serviceaccounts", "token", namespace, call.target.name)
         self._gate.admission.admit(call.user, wanted, body, account)
-        own = node_rules.node_name(call.user)
-        if own is not None and (bound or {}).get("spec", {}).get("nodeName") != own:
-            refusal = "node requested token bound to a pod scheduled on a different node"
-            raise Forbidden(f'serviceaccounts "{call.target.name}" is forbidden: {refusal}', resource="serviceaccounts")
+        token_requests.check_node(call.user, account, bound)
         return token_requests.answer(body, account, self._issuer, call.now, bound=bound, node=node)
 
 

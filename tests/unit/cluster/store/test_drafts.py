@@ -9,8 +9,8 @@ import anyio.to_thread
 import pytest
 
 from devlet.cluster.client import ApplyPatch, MergePatch
+from devlet.cluster.served_store import GuardedWrite
 from devlet.cluster.store.drafts import MAX_DRAFTS
-from devlet.cluster.store.guards import GuardedWrite
 from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.store import Store
 from devlet.errors import AlreadyExists, Conflict, Forbidden, InvalidObject, NotFound

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from devlet.cluster.client import DeleteOptions, MergePatch, WriteOptions
-from devlet.cluster.store.guards import GuardedDelete, GuardedWrite, check
+from devlet.cluster.served_store import GuardedDelete, GuardedWrite
+from devlet.cluster.store.guards import check
 from devlet.cluster.store.store import open_store
 from devlet.errors import Forbidden, NotFound
 from devlet.objects.documents import Document

@@ -11,18 +11,18 @@ from typing import Any
 import aiohttp
 import pytest
 
+from devlet.auth import kubeconfigs
 from devlet.cluster.store.store import Store, open_store
 from devlet.daemon.config import Config
 from devlet.daemon.kube_api import SOCKET, serving
 from devlet.kit.clock import SystemClock
 from devlet.objects.custom_resources import DEFINITION
 from devlet.objects.kinds import BUILT_IN
-from devlet.serve.kube_api import kubeconfigs
 
 
 @dataclass
 class Served:
-    """A client with the administrator's credentials, and what is behind the server."""
+    """A client with the administrator's credentials, and the store behind the server."""
 
     root: Path
     store: Store
@@ -49,7 +49,7 @@ Serve = Callable[..., AbstractAsyncContextManager[Served]]
 
 @asynccontextmanager
 async def served_at(root: Path, **added: Any) -> AsyncIterator[Served]:
-    """`added` goes to `serving`: views, metrics, checks."""
+    """Serve the API. `added` are arguments of `serving`: views, metrics, checks."""
     clock = SystemClock()
     async with open_store(root / "cluster.db", clock=clock, kinds=(*BUILT_IN, DEFINITION)) as store:
         config = Config(root=root, node_name="node1")
@@ -62,7 +62,7 @@ async def served_at(root: Path, **added: Any) -> AsyncIterator[Served]:
 
 @pytest.fixture
 def serve(root: Path) -> Serve:
-    """The API with something added, as in `async with serve(views=…)`."""
+    """Return a function that serves the API with additions, as in `async with serve(views=…)`."""
     return partial(served_at, root)
 
 
@@ -74,7 +74,7 @@ async def served(root: Path) -> AsyncIterator[Served]:
 
 @pytest.fixture
 async def socket_session(served: Served) -> AsyncIterator[aiohttp.ClientSession]:
-    """Over the node's own socket, without credentials."""
+    """Return a session on the node's own socket, without credentials."""
     connector = aiohttp.UnixConnector(str(served.root / SOCKET))
     async with aiohttp.ClientSession("http://devlet", connector=connector) as session:
         yield session

@@ -1,4 +1,4 @@
-"""Requests from the outside: who may, what is refused, and in which words."""
+"""Requests over HTTPS: authorization, refusals and their texts."""
 
 from typing import TYPE_CHECKING
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 
-async def test_anybody_may_ask_for_version_and_health(served: "Served") -> None:
+async def test_every_user_may_read_version_and_health(served: "Served") -> None:
     for path in ("/version", "/healthz", "/livez", "/readyz"):
         assert (await served.request("GET", path, token=""))[0] == 200
 
 
-async def test_without_credentials_nothing_else_is_shown(served: "Served") -> None:
+async def test_listing_objects_requires_credentials(served: "Served") -> None:
     code, status = await served.request("GET", "/api/v1/namespaces/default/configmaps", token="")
     assert (code, status["reason"]) == (403, "Forbidden")
     assert status["message"] == (
@@ -36,7 +36,7 @@ async def test_unknown_resources_and_paths_are_not_found(served: "Served") -> No
     assert await served.request("GET", "/nope") == (404, "404 page not found\n")
 
 
-async def test_methods_that_make_no_sense_are_not_allowed(served: "Served") -> None:
+async def test_unsupported_methods_are_not_allowed(served: "Served") -> None:
     for method, path in (
         ("PUT", "/api/v1/nodes"),
         ("POST", "/api/v1/nodes/n"),
@@ -47,13 +47,13 @@ async def test_methods_that_make_no_sense_are_not_allowed(served: "Served") -> N
         assert (code, status["reason"]) == (405, "MethodNotAllowed")
 
 
-async def test_what_cannot_be_written_is_not_acceptable(served: "Served") -> None:
+async def test_unsupported_media_types_are_not_acceptable(served: "Served") -> None:
     code, status = await served.request("GET", "/api/v1/nodes", headers={"Accept": "text/html"})
     assert (code, status["reason"]) == (406, "NotAcceptable")
     assert "application/json" in status["message"]
 
 
-async def test_path_tricks_lead_nowhere(served: "Served") -> None:
+async def test_a_name_with_an_encoded_nul_is_not_found(served: "Served") -> None:
     code, status = await served.request("GET", "/api/v1/nodes/a%00b")
     assert (code, status["reason"]) == (404, "NotFound")
 

@@ -11,7 +11,7 @@ from devlet.serve.kube_api.bodies import UnknownFormat, decode, decode_patch
 LEASE = {"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "a"}, "spec": {}}
 
 
-def test_an_object_may_come_in_three_forms() -> None:
+def test_an_object_may_be_json_yaml_or_protobuf() -> None:
     assert decode(msgspec.json.encode(LEASE), "").document == LEASE
     assert decode(msgspec.json.encode(LEASE), "application/json; charset=utf-8").document == LEASE
     assert decode(b"kind: Lease\nmetadata: {name: a}", "application/yaml").document["metadata"] == {"name": "a"}
@@ -25,7 +25,7 @@ def test_keys_that_occur_twice_are_reported_with_their_path() -> None:
     assert decode(b' { "a" : "<\\u003c>" } ', "application/json").duplicates == ()
 
 
-def test_dates_in_yaml_are_text() -> None:
+def test_dates_in_yaml_are_strings() -> None:
     assert decode(b"a: 2026-01-01", "application/yaml").document == {"a": "2026-01-01"}
 
 
@@ -43,12 +43,12 @@ def test_dates_in_yaml_are_text() -> None:
         (b"", bodies.PROTOBUF),
     ],
 )
-def test_what_cannot_be_read_is_a_bad_request(blob: bytes, content_type: str) -> None:
+def test_a_malformed_body_is_a_bad_request(blob: bytes, content_type: str) -> None:
     with pytest.raises(BadRequest):
         decode(blob, content_type)
 
 
-def test_other_formats_are_refused_with_those_we_read() -> None:
+def test_the_refusal_of_another_format_lists_the_supported_ones() -> None:
     with pytest.raises(
         UnknownFormat, match=r"application/json, application/yaml, application/vnd\.kubernetes\.protobuf"
     ):
@@ -62,7 +62,7 @@ def test_apply_patches_are_json_or_yaml() -> None:
     assert decode_patch(b"a: 1", bodies.APPLY_PATCH) == {"a": 1}
 
 
-def test_protobuf_with_nothing_in_it_is_a_bad_request() -> None:
+def test_an_empty_protobuf_body_is_a_bad_request() -> None:
     with pytest.raises(BadRequest, match=r"must be of type Lease.*empty body"):
         decode(kube_protobuf.MAGIC, bodies.PROTOBUF, api_version="coordination.k8s.io/v1", kind="Lease")
 

@@ -1,4 +1,4 @@
-"""What is large is worked on beside the event loop, with the answers that it would get in it."""
+"""Large objects are processed beside the event loop, with the same answers."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
 
 @pytest.fixture
 def owners(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Who had something worked out in a thread, in order."""
+    """The users for whom a thread computed something, in order."""
     seen: list[str] = []
     real = HeavyWork.run
 
@@ -71,7 +71,7 @@ async def test_large_answers_in_yaml_and_as_tables_are_written_in_a_thread(serve
     assert (code, table["kind"], len(owners)) == (200, "Table", 2)
 
 
-async def test_refusals_of_large_objects_name_what_is_wrong(served: "Served") -> None:
+async def test_the_refusal_of_a_large_object_names_the_error(served: "Served") -> None:
     code, status = await served.request("POST", MAPS, json=config_map("Not a name", k=LARGE))
     assert (code, status["reason"]) == (422, "Invalid")
     await served.request("POST", MAPS, json=config_map("a", k=LARGE))
@@ -81,7 +81,7 @@ async def test_refusals_of_large_objects_name_what_is_wrong(served: "Served") ->
     assert (code, status["reason"]) == (400, "BadRequest")
 
 
-async def test_what_is_not_stored_must_be_small(served: "Served") -> None:
+async def test_bodies_of_requests_that_are_not_stored_have_a_smaller_limit(served: "Served") -> None:
     review = {"spec": {"user": "a", "groups": ["x" * bodies.MAX_UNSTORED_BODY]}}
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     code, status = await served.request("POST", path, json=review)

@@ -1,4 +1,4 @@
-"""What clients get that do not speak HTTP as they should, or wait before they send a body."""
+"""The answers to malformed HTTP, and to clients that wait before they send a body."""
 
 import json
 import logging
@@ -72,7 +72,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-async def test_what_cannot_be_understood_is_refused_with_a_status_and_no_traceback(
+async def test_malformed_http_is_refused_with_a_status_and_without_a_traceback(
     path: Path, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     request, code, text = REFUSED[what]
@@ -87,14 +87,14 @@ async def test_what_cannot_be_understood_is_refused_with_a_status_and_no_traceba
     assert (record.getMessage(), record.exc_info) == ("request refused", None)
 
 
-async def test_a_client_that_waits_for_leave_to_send_its_body_gets_it(path: Path) -> None:
+async def test_a_client_that_expects_100_continue_gets_it(path: Path) -> None:
     request = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
     first, second = await answers(path, request, b"hello")
     assert first == b"HTTP/1.1 100 Continue\r\n\r\n"
     assert second.startswith(b"HTTP/1.1 200 OK") and second.endswith(b"hello")
 
 
-async def test_a_client_of_an_older_version_is_not_sent_what_it_does_not_understand(path: Path) -> None:
+async def test_a_client_of_http_1_0_does_not_get_100_continue(path: Path) -> None:
     request = b"POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"
     (answer,) = await answers(path, request)
     assert answer.startswith(b"HTTP/1.0 200 OK") and answer.endswith(b"hello")
@@ -104,7 +104,7 @@ UPGRADE = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\
 
 
 @pytest.mark.parametrize("protocol", [b"websocket", b"h2c", b"SPDY/3.1"])
-async def test_a_request_to_change_the_protocol_is_answered_without_that(path: Path, protocol: bytes) -> None:
+async def test_a_request_to_upgrade_is_answered_over_http_1(path: Path, protocol: bytes) -> None:
     (answer,) = await answers(path, UPGRADE % protocol)
     assert answer.startswith(b"HTTP/1.1 200 OK")
 

@@ -27,7 +27,7 @@ def definition() -> dict[str, Any]:
     }
 
 
-async def test_definitions_say_how_their_kind_is_shown(served: "Served") -> None:
+async def test_definitions_have_the_columns_of_their_kind(served: "Served") -> None:
     definitions = Definitions(served.store)
     resource = Resource(kind_of(definition()), "example.com/v1")
     assert definitions.columns(resource) is None
@@ -38,7 +38,7 @@ async def test_definitions_say_how_their_kind_is_shown(served: "Served") -> None
     assert definitions.columns(PODS) is None
 
 
-async def test_a_schema_that_clients_cannot_read_is_not_shown(served: "Served") -> None:
+async def test_a_schema_that_clients_cannot_read_is_omitted(served: "Served") -> None:
     resource = Resource(DEFINITION, DEFINITION.storage_version)
     whole = {"kind": "CustomResourceDefinition", "apiVersion": resource.api_version}
     bad = definition()

@@ -1,4 +1,4 @@
-"""What clients are told about what is served."""
+"""The discovery documents."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_resources_have_their_names_scope_and_verbs() -> None:
 
 
 @pytest.mark.spec("KA-1.4")
-def test_subresources_say_of_which_kind_they_are() -> None:
+def test_subresources_name_their_kind() -> None:
     core = entries("v1")
     assert core["pods/status"]["verbs"] == ["get", "patch", "update"]
     assert core["pods/binding"]["kind"] == "Binding"
@@ -81,7 +81,7 @@ def test_reviews_can_only_be_created(api_version: str, names: set[str]) -> None:
 
 
 @pytest.mark.spec("KA-1.3")
-def test_what_is_not_served_is_not_found() -> None:
+def test_unserved_groups_and_versions_are_not_found() -> None:
     for unknown in ("v2", "apps/v2", "nothing.io/v1", ""):
         with pytest.raises(NotFound):
             discovery.resource_list(CATALOGUE, unknown)
@@ -128,6 +128,6 @@ def test_custom_resources_come_and_go() -> None:
         discovery.group(catalogue, "example.com")
 
 
-def test_nothing_is_without_verbs() -> None:
+def test_every_resource_has_verbs() -> None:
     for api_version in discovery.group_versions(CATALOGUE):
         assert all(entry["verbs"] for entry in entries(api_version).values())

@@ -15,12 +15,12 @@ pytestmark = pytest.mark.anyio
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-def test_the_version_is_the_one_clients_expect() -> None:
+def test_the_version_is_that_of_kubernetes() -> None:
     info = version_info()
     assert (info["gitVersion"], info["major"], info["minor"]) == (KUBERNETES, "1", "36")
 
 
-async def test_discovery_is_there_in_both_forms(served: "Served") -> None:
+async def test_discovery_has_both_forms(served: "Served") -> None:
     _, versions = await served.request("GET", "/api")
     assert versions["versions"] == ["v1"]
     _, groups = await served.request("GET", "/apis")
@@ -38,7 +38,7 @@ async def test_groups_that_do_not_exist_are_plain_text_404(served: "Served") -> 
         assert await served.request("GET", path) == (404, "404 page not found\n")
 
 
-async def test_health_tells_more_when_asked(served: "Served") -> None:
+async def test_health_is_verbose_on_request(served: "Served") -> None:
     assert await served.request("GET", "/readyz") == (200, "ok")
     assert (await served.request("GET", "/readyz?verbose"))[1].endswith("readyz check passed\n")
     assert await served.request("GET", "/readyz/ping") == (200, "ok")
@@ -84,7 +84,7 @@ async def test_a_check_of_the_node_is_part_of_its_health(serve: "Serve") -> None
         assert await served.request("GET", "/healthz") == (200, "ok")
 
 
-async def test_metrics_are_for_those_who_may_read_them(serve: "Serve") -> None:
+async def test_metrics_require_a_permission(serve: "Serve") -> None:
     registry = Registry()
     registry.counter("c_total", "C.").add()
     async with serve(metrics=registry) as served:

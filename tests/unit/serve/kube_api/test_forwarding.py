@@ -1,4 +1,4 @@
-"""Between a socket, as a node has it, and a server that writes down what it was asked."""
+"""Forwarding from a node's socket to a server that records its requests."""
 
 import io
 import socket
@@ -17,7 +17,7 @@ from devlet.cluster.remote.http import open_transport
 from devlet.cluster.remote.settings import Settings
 from devlet.errors import DevletError
 from devlet.serve.kube_api import answers, server
-from devlet.serve.kube_api.forwarding import Forwarder
+from devlet.serve.kube_api.forwarding import Forwarder, narrowed
 from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ LIST = "/api/v1/pods"
 
 @dataclass
 class Upstream:
-    """What it was asked, and how it answers."""
+    """The requests of the server, and its answers."""
 
     asked: list[web.BaseRequest] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
@@ -91,7 +91,7 @@ def upstream() -> Upstream:
     return Upstream()
 
 
-async def test_a_request_and_its_answer_pass_as_they_are(root: Path, upstream: Upstream) -> None:
+async def test_a_request_and_its_answer_are_forwarded_unchanged(root: Path, upstream: Upstream) -> None:
     path = "/api/v1/namespaces/a/pods?labelSelector=a%3Db,c%2B%3Dd&limit=5"
     async with forwarding(root, upstream) as session, session.post(path, json={"kind": "Pod"}) as answer:
         assert answer.status == 201
@@ -111,7 +111,7 @@ async def test_only_harmless_headers_pass(root: Path, upstream: Upstream) -> Non
         assert "Set-Cookie" not in answer.headers
 
 
-async def test_nobody_can_be_somebody_else(root: Path, upstream: Upstream) -> None:
+async def test_impersonation_is_refused(root: Path, upstream: Upstream) -> None:
     async with (
         forwarding(root, upstream) as session,
         session.get(LIST, headers={"Impersonate-User": "admin"}) as answer,
@@ -124,7 +124,7 @@ async def test_nobody_can_be_somebody_else(root: Path, upstream: Upstream) -> No
 @pytest.mark.parametrize(
     "target", ["http://elsewhere/api", "@elsewhere/api", "/api/../x", "/api/%2e%2E/x", "/.", "/api/v1/./pods"]
 )
-async def test_no_path_leads_elsewhere(root: Path, upstream: Upstream, target: str) -> None:
+async def test_urls_of_other_hosts_and_paths_with_dots_are_refused(root: Path, upstream: Upstream, target: str) -> None:
     async with forwarding(root, upstream):
         with socket.socket(socket.AF_UNIX) as line:
             line.connect(str(root / "devlet.sock"))
@@ -134,14 +134,14 @@ async def test_no_path_leads_elsewhere(root: Path, upstream: Upstream, target: s
     assert upstream.asked == []
 
 
-async def test_a_connection_that_would_change_its_protocol_is_refused(root: Path, upstream: Upstream) -> None:
+async def test_a_request_to_upgrade_the_connection_is_refused(root: Path, upstream: Upstream) -> None:
     headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
     async with forwarding(root, upstream) as session, session.get(LIST, headers=headers) as answer:
         assert answer.status == 400
     assert upstream.asked == []
 
 
-async def test_a_body_that_is_too_large_goes_nowhere(root: Path, upstream: Upstream) -> None:
+async def test_a_body_that_is_too_large_is_not_forwarded(root: Path, upstream: Upstream) -> None:
     async with forwarding(root, upstream) as session, session.post(LIST, data=io.BytesIO(bytes(4 << 20))) as answer:
         assert answer.status == 413
     assert upstream.asked == []
@@ -154,7 +154,7 @@ async def test_events_of_a_watch_arrive_one_by_one(root: Path, upstream: Upstrea
         assert await answer.content.readline() == b"second\n"
 
 
-async def test_who_leaves_a_watch_ends_it_at_the_server_too(root: Path, upstream: Upstream) -> None:
+async def test_a_client_that_leaves_ends_its_watch_at_the_server(root: Path, upstream: Upstream) -> None:
     async with forwarding(root, upstream) as session:
         async with session.get(f"{LIST}?watch=true") as answer:
             await answer.content.readline()
@@ -167,17 +167,17 @@ async def test_a_list_that_the_node_may_not_see_is_narrowed_with_a_warning(root:
     upstream.forbid = True
     async with forwarding(root, upstream) as session, session.get(f"{LIST}?limit=5") as answer:
         assert (await answer.json())["path"] == f"{LIST}?limit=5&fieldSelector=spec.nodeName%3Dn1"
-        assert "only what is on node n1" in answer.headers.getall("Warning")[1]
+        assert "only objects of node n1" in answer.headers.getall("Warning")[1]
 
 
-async def test_a_refusal_of_anything_else_is_passed_on(root: Path, upstream: Upstream) -> None:
+async def test_other_refusals_are_forwarded(root: Path, upstream: Upstream) -> None:
     upstream.forbid = True
     async with forwarding(root, upstream) as session, session.get("/api/v1/secrets") as answer:
         assert answer.status == 403
         assert await answer.json() == {"kind": "Status", "code": 403}
 
 
-async def test_a_server_that_is_away_is_said_to_be(root: Path, upstream: Upstream) -> None:
+async def test_an_unreachable_server_is_reported(root: Path, upstream: Upstream) -> None:
     connection = Connection("http://127.0.0.1:1")
     async with (
         open_transport(connection, Settings(qps=0)) as transport,
@@ -186,3 +186,37 @@ async def test_a_server_that_is_away_is_said_to_be(root: Path, upstream: Upstrea
     ):
         assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
         assert (await answer.json())["message"].startswith("http://127.0.0.1:1: ")
+
+
+@pytest.mark.parametrize(
+    ("target", "own"),
+    [
+        ("/api/v1/pods", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1"),
+        ("/api/v1/namespaces/a/pods?limit=5", "/api/v1/namespaces/a/pods?limit=5&fieldSelector=spec.nodeName%3Dn1"),
+        (
+            "/api/v1/pods?fieldSelector=status.phase%3DRunning&watch=true",
+            "/api/v1/pods?watch=true&fieldSelector=status.phase%3DRunning%2Cspec.nodeName%3Dn1",
+        ),
+        ("/api/v1/nodes", "/api/v1/nodes?fieldSelector=metadata.name%3Dn1"),
+        (
+            "/apis/resource.k8s.io/v1/resourceslices",
+            "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName%3Dn1",
+        ),
+    ],
+)
+def test_a_list_is_narrowed_to_the_nodes_own_objects(target: str, own: str) -> None:
+    assert narrowed(target, "n1") == own
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/api/v1/secrets",
+        "/api/v1/namespaces/a/pods/p",
+        "/api/v1/pods?fieldSelector=spec.nodeName%3Dn2",
+        "/apis/resource.k8s.io/v1/resourceclaims",
+        "/api/v1/nodes/n2",
+    ],
+)
+def test_other_requests_are_not_narrowed(target: str) -> None:
+    assert narrowed(target, "n1") is None

@@ -1,18 +1,57 @@
 import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
 
 from devlet.objects.documents import Document
-from devlet.objects.kinds import NODES, PODS, RBAC, RESOURCE_SLICES
-from devlet.serve.kube_api.gate import Facts
+from devlet.objects.kinds import RBAC
+from devlet.serve.kube_api.gate import bearer_token, peer_uid
 
 if TYPE_CHECKING:
     from tests.unit.serve.kube_api.conftest import Served
 
 pytestmark = pytest.mark.anyio
 ROLE_VERSION = RBAC[0].api_version
+
+
+@pytest.mark.parametrize("value", ["", "Bearer", "Bearer  ", "Basic YTpi", "Digest x", "admin-token"])
+def test_other_authorization_headers_have_no_bearer_token(value: str) -> None:
+    assert bearer_token([("accept", "*/*"), ("AUTHORIZATION", value)]) == ""
+    assert bearer_token([]) == ""
+
+
+@pytest.mark.parametrize("value", ["Bearer admin-token", "bearer admin-token", "BEARER   admin-token "])
+def test_the_scheme_of_a_bearer_token_has_any_case(value: str) -> None:
+    assert bearer_token([("accept", "*/*"), ("AUTHORIZATION", value)]) == "admin-token"
+
+
+async def test_wrong_credentials_are_refused_and_none_are_anonymous(served: "Served") -> None:
+    assert (await served.request("GET", "/api/v1/pods", token="wrong"))[0] == 401
+    code, status = await served.request("GET", "/api/v1/pods", token="")
+    assert (code, 'User "system:anonymous"' in status["message"]) == (403, True)
+
+
+async def test_impersonation_requires_a_permission_for_each_part(served: "Served") -> None:
+    path = "/api/v1/namespaces/default/serviceaccounts/default/token"
+    token = (await served.request("POST", path, json={"spec": {}}))[1]["status"]["token"]
+    headers = {"Impersonate-User": "alice", "Impersonate-Group": "system:masters"}
+
+    async def refusal() -> str:
+        code, status = await served.request("GET", "/api/v1/pods", token=token, headers=headers)
+        assert code == 403
+        return str(status["message"])
+
+    assert 'cannot impersonate resource "users"' in await refusal()
+    rule: Document = {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"]}
+    account: Document = {"kind": "ServiceAccount", "name": "default", "namespace": "default"}
+    await grant(served, rule, to=account)
+    assert 'cannot impersonate resource "groups"' in await refusal()
 
 
 async def test_the_owner_of_the_socket_is_administrator(socket_session: aiohttp.ClientSession) -> None:
@@ -24,19 +63,22 @@ async def test_the_owner_of_the_socket_is_administrator(socket_session: aiohttp.
         assert "system:masters" in (await answer.json())["status"]["userInfo"]["groups"]
 
 
-async def test_an_administrator_may_act_as_somebody_else(served: "Served") -> None:
+async def test_an_administrator_may_act_as_another_user(served: "Served") -> None:
     headers = {"Impersonate-User": "alice"}
     code, status = await served.request("GET", "/api/v1/pods", headers=headers)
     assert (code, 'User "alice"' in status["message"]) == (403, True)
 
 
-async def grant(served: "Served", *rules: Document) -> None:
-    """To alice."""
+ALICE: Document = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}
+
+
+async def grant(served: "Served", *rules: Document, to: Document = ALICE) -> None:
+    """Give the subject a role with these rules."""
     role = {"metadata": {"name": "hers"}, "rules": list(rules)}
     binding = {
         "metadata": {"name": "alice"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "hers"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}],
+        "subjects": [to],
     }
     for plural, document in (("clusterroles", role), ("clusterrolebindings", binding)):
         assert (await served.request("POST", f"/apis/{ROLE_VERSION}/{plural}", json=document))[0] == 201
@@ -57,7 +99,7 @@ async def test_roles_take_effect_when_they_are_written(served: "Served") -> None
         ("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/a", "application/json"),
     ],
 )
-async def test_who_may_change_objects_may_not_make_them_in_this_way(
+async def test_updating_an_absent_object_requires_the_right_to_create_it(
     served: "Served", method: str, path: str, content_type: str
 ) -> None:
     headers = {"Impersonate-User": "alice", "Content-Type": content_type}
@@ -100,21 +142,7 @@ async def test_a_node_writes_only_its_own_slices(served: "Served") -> None:
     assert (await served.request("POST", path, json=own, headers=headers))[0] == 201
 
 
-async def test_the_facts_are_those_of_the_store(served: "Served") -> None:
-    facts = Facts(served.store)
-    node = await served.store.create(NODES, {"metadata": {"name": "node1"}})
-    spec = {"driver": "d", "pool": {"name": "p", "resourceSliceCount": 1}, "nodeName": "node1"}
-    await served.store.create(RESOURCE_SLICES, {"metadata": {"name": "s"}, "spec": spec})
-    pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "node1", "containers": [{"name": "c", "image": "i"}]}}
-    await served.store.create(PODS, pod, "default")
-    assert facts.uid_of("nodes", "", "node1") == node["metadata"]["uid"]
-    assert facts.uid_of("nodes", "", "absent") is None
-    assert (facts.slice_node("s"), facts.slice_node("absent")) == ("node1", None)
-    assert [p["metadata"]["name"] for p in facts.pods_on("node1")] == ["p"]
-    assert facts.policy() is facts.policy()
-
-
-async def test_a_node_cannot_have_itself_collected_or_relabelled(served: "Served") -> None:
+async def test_a_node_cannot_change_its_owners_or_restricted_labels(served: "Served") -> None:
     headers = {
         "Impersonate-User": "system:node:node1",
         "Impersonate-Group": "system:nodes",
@@ -139,3 +167,33 @@ async def test_the_role_of_a_binding_cannot_be_changed(served: "Served") -> None
     body = b'{"roleRef":{"name":"cluster-admin"}}'
     code, status = await served.request("PATCH", f"{path}/b", data=body, headers=headers)
     assert (code, status["details"]["causes"][0]["field"]) == (422, "roleRef")
+
+
+CONNECT = """
+import os, socket, sys
+os.setuid(int(sys.argv[2]))
+socket.socket(socket.AF_UNIX).connect(sys.argv[1])
+"""
+
+
+def connect_as(uid: int, path: Path) -> int:
+    """Return the uid that the server sees."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        path.chmod(0o777)
+        server.listen()
+        server.settimeout(60)
+        with subprocess.Popen([sys.executable, "-I", "-S", "-c", CONNECT, str(path), str(uid)]):
+            connection, _ = server.accept()
+            with connection:
+                return peer_uid(connection)
+
+
+def test_the_kernel_reports_the_user_at_the_other_end(root: Path) -> None:
+    assert connect_as(os.geteuid(), root / "s") == os.geteuid()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_is_recognized(root: Path) -> None:
+    root.chmod(0o755)
+    assert connect_as(65534, root / "s") == 65534

@@ -93,7 +93,7 @@ async def test_apply_creates_and_needs_a_manager(served: "Served") -> None:
     assert (code, status["details"]["causes"][0]["field"]) == (409, ".data.x")
 
 
-async def test_unknown_and_doubled_fields_are_warned_about_or_refused(served: "Served") -> None:
+async def test_unknown_and_duplicate_fields_cause_a_warning_or_a_refusal(served: "Served") -> None:
     body = b'{"metadata":{"name":"w"},"data":{"k":"1","k":"2"},"foo":1}'
     code, status = await served.request("POST", f"{MAPS}?fieldValidation=Strict", data=body)
     assert (code, status["reason"]) == (400, "BadRequest")
@@ -106,7 +106,7 @@ async def test_unknown_and_doubled_fields_are_warned_about_or_refused(served: "S
     ]
 
 
-async def test_a_put_must_name_what_the_url_names(served: "Served") -> None:
+async def test_a_put_must_name_the_object_of_its_url(served: "Served") -> None:
     await served.request("POST", MAPS, json=config_map("a"))
     code, status = await served.request("PUT", f"{MAPS}/a", json=config_map("b"))
     assert (code, status["reason"]) == (400, "BadRequest")
@@ -125,7 +125,9 @@ async def test_bodies_that_are_too_large_are_refused(served: "Served") -> None:
     assert (code, status["reason"]) == (413, "RequestEntityTooLarge")
 
 
-async def test_a_body_that_does_not_come_is_not_waited_for(served: "Served", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_does_not_arrive_in_time_is_refused(
+    served: "Served", monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def nothing() -> AsyncIterator[bytes]:
         yield b"{"
         await anyio.sleep_forever()
@@ -203,7 +205,7 @@ async def test_force_is_for_apply_alone(served: "Served") -> None:
 
 
 @pytest.mark.long
-async def test_an_object_is_read_no_older_than_asked_for(served: "Served") -> None:
+async def test_an_object_is_at_least_as_new_as_requested(served: "Served") -> None:
     created = (await served.request("POST", MAPS, json=config_map("a")))[1]
     version = created["metadata"]["resourceVersion"]
     assert (await served.request("GET", f"{MAPS}/a?resourceVersion={version}"))[1] == created
@@ -212,20 +214,20 @@ async def test_an_object_is_read_no_older_than_asked_for(served: "Served") -> No
     assert (code, status["reason"]) == (504, "Timeout")
 
 
-async def test_a_refusal_comes_with_its_warnings(served: "Served") -> None:
+async def test_a_refusal_carries_its_warnings(served: "Served") -> None:
     await served.request("POST", MAPS, json=config_map("a"))
     code, _ = await served.request("POST", MAPS, json={**config_map("a"), "unknown": 1})
     assert (code, served.headers["Warning"]) == (409, '299 - "unknown field \\"unknown\\""')
 
 
-async def test_a_dry_run_shows_what_would_be_and_not_what_is_stored(served: "Served") -> None:
+async def test_a_dry_run_shows_the_result_without_storing_it(served: "Served") -> None:
     await served.request("POST", MAPS, json=config_map("a", x="1"))
     code, shown = await served.request("PUT", f"{MAPS}/a?dryRun=All", json=config_map("a", x="2"))
     assert (code, shown["data"]) == (200, {"x": "2"})
     assert (await served.request("GET", f"{MAPS}/a"))[1]["data"] == {"x": "1"}
 
 
-async def test_a_write_is_answered_in_the_version_and_form_that_was_asked_for(served: "Served") -> None:
+async def test_a_write_is_answered_in_the_requested_version_and_form(served: "Served") -> None:
     body = {"metadata": {"name": "c"}, "spec": {}}
     code, beta = await served.request("POST", "/apis/resource.k8s.io/v1beta1/deviceclasses", json=body)
     assert (code, beta["apiVersion"]) == (201, "resource.k8s.io/v1beta1")
@@ -234,7 +236,7 @@ async def test_a_write_is_answered_in_the_version_and_form_that_was_asked_for(se
     assert (code, shown["kind"], len(shown["rows"])) == (201, "Table", 1)
 
 
-async def test_yaml_is_answered_to_those_who_prefer_it(served: "Served") -> None:
+async def test_answers_are_yaml_on_request(served: "Served") -> None:
     await served.request("POST", MAPS, json=config_map("a", x="1"))
     for path in (f"{MAPS}/a", MAPS):
         code, text = await served.request("GET", path, headers={"Accept": "application/yaml"})

@@ -4,27 +4,27 @@ WELL = Check("ping")
 SICK = Check("device-plugin", lambda: "device registration error: the socket is gone")
 
 
-def test_all_well_is_one_word() -> None:
+def test_the_answer_is_ok_if_all_checks_pass() -> None:
     assert all_of("healthz", [WELL], verbose=False) == Answer(200, "ok")
 
 
-def test_every_check_is_named_to_those_who_want_to_know_more() -> None:
+def test_a_verbose_answer_names_every_check() -> None:
     answer = all_of("livez", [WELL, Check("store")], verbose=True)
     assert answer == Answer(200, "[+]ping ok\n[+]store ok\nlivez check passed\n")
 
 
-def test_a_failure_is_told_without_its_reason() -> None:
+def test_a_failure_is_reported_without_its_reason() -> None:
     expected = Answer(500, "[+]ping ok\n[-]device-plugin failed: reason withheld\nhealthz check failed\n")
     assert all_of("healthz", [WELL, SICK], verbose=False) == expected
     assert all_of("healthz", [WELL, SICK], verbose=True) == expected
 
 
-def test_one_check_alone_tells_its_reason() -> None:
+def test_a_single_check_reports_its_reason() -> None:
     assert one(WELL) == Answer(200, "ok")
     assert one(SICK) == Answer(500, "internal server error: device registration error: the socket is gone\n")
 
 
-def test_a_check_can_be_left_out() -> None:
+def test_a_check_can_be_excluded() -> None:
     assert all_of("readyz", [WELL, SICK], verbose=False, excluded=["device-plugin"]) == Answer(200, "ok")
     answer = all_of("readyz", [WELL, SICK], verbose=True, excluded=["device-plugin", "nosuch"])
     assert answer.text == (

@@ -1,4 +1,4 @@
-"""What is answered by the node and what goes on; how it goes on is in test_forwarding."""
+"""Which requests the node answers, and which it forwards. test_forwarding tests how."""
 
 import os
 from collections.abc import AsyncIterator, Sequence
@@ -89,7 +89,7 @@ async def code(session: aiohttp.ClientSession, path: str, method: str = "GET") -
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis", "/version", "/openapi/v2", "/api/v1/pods", "/apis/devlet.dev.x/v1"])
-async def test_what_is_not_about_the_node_goes_on(session: aiohttp.ClientSession, path: str) -> None:
+async def test_other_requests_are_forwarded(session: aiohttp.ClientSession, path: str) -> None:
     assert await text(session, path) == f"upstream {path}"
 
 
@@ -109,12 +109,12 @@ async def test_health_and_metrics_are_those_of_the_node(session: aiohttp.ClientS
     assert "things_total 1" in await text(session, "/metrics")
 
 
-async def test_a_bug_is_an_answer_too(session: aiohttp.ClientSession) -> None:
+async def test_a_bug_is_answered_with_500(session: aiohttp.ClientSession) -> None:
     assert await code(session, "/apis/devlet.dev/v1alpha1/plugins") == 500
     assert await text(session, "/api") == "upstream /api"
 
 
-async def test_another_user_may_see_nothing(session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_users_are_refused(session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joined_api, "peer_uid", lambda _: os.getuid() + 1)
     for path in ("/api/v1/pods", "/apis/devlet.dev/v1alpha1/devices", "/healthz"):
         assert await code(session, path) == 403

@@ -67,7 +67,7 @@ async def test_a_long_list_carries_its_warnings(served: "Served") -> None:
     assert listed["items"][0]["spec"]["devices"][0]["basic"]
 
 
-async def test_a_reader_that_stops_reading_is_cut_off(served: "Served", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_stops_reading_is_cut_off(served: "Served", monkeypatch: pytest.MonkeyPatch) -> None:
     await fill(served, range(12), 900_000)
     given_up = threading.Event()
     cut_off = long_answers.cut_off
@@ -85,7 +85,7 @@ async def test_a_reader_that_stops_reading_is_cut_off(served: "Served", monkeypa
 
 
 def _read_when(given_up: threading.Event, connection: socket.socket, served: "Served") -> int:
-    """How many bytes of a list came, if nothing is read until the server has given up."""
+    """Return how many bytes of a list arrive if the client reads nothing until the server cuts it off."""
     place = urlsplit(served.url)
     request = f"GET {MAPS} HTTP/1.1\r\nHost: {place.netloc}\r\nAuthorization: Bearer {served.token}\r\n\r\n"
     connection.settimeout(60)

@@ -1,4 +1,4 @@
-"""Which form an answer has."""
+"""The form of an answer."""
 
 import pytest
 from hypothesis import given
@@ -40,11 +40,11 @@ pytestmark = pytest.mark.spec("KA-2.1")
         (INFORMER.replace("Metadata;", "MetadataList;"), Format(PROTOBUF, "PartialObjectMetadataList", "v1")),
     ],
 )
-def test_what_the_known_clients_send_is_understood(accept: str, form: Format) -> None:
+def test_the_headers_of_known_clients_are_understood(accept: str, form: Format) -> None:
     assert negotiate(accept) == form
 
 
-def test_without_protobuf_on_offer_the_next_range_has_its_turn() -> None:
+def test_without_protobuf_the_next_range_is_used() -> None:
     assert negotiate(f"{PROTOBUF},{JSON}", protobuf=False) == Format(JSON)
     assert negotiate(INFORMER, protobuf=False) == Format(JSON, "PartialObjectMetadata", "v1")
     assert negotiate(PROTOBUF, protobuf=False) is None
@@ -54,7 +54,7 @@ def test_without_protobuf_on_offer_the_next_range_has_its_turn() -> None:
 @pytest.mark.parametrize(
     "accept", ["text/html", "application/*", "application/cbor", "nonsense", f"{JSON};as=Row;{META}"]
 )
-def test_what_nobody_can_write_is_not_acceptable(accept: str) -> None:
+def test_unsupported_forms_are_not_acceptable(accept: str) -> None:
     assert negotiate(accept) is None
 
 
@@ -69,28 +69,28 @@ def test_a_weight_of_nothing_means_last() -> None:
     assert negotiate(f"{JSON};q=0") == Format(JSON)
 
 
-def test_a_table_needs_group_and_version_of_meta() -> None:
+def test_a_table_requires_group_and_version_of_meta() -> None:
     assert negotiate(f"{JSON};as=Table;v=v1") is None
     assert negotiate(f"{JSON};as=Table;v=v2;g=meta.k8s.io,{JSON}") == Format(JSON)
 
 
-def test_cells_cannot_be_protobuf() -> None:
+def test_tables_are_not_available_as_protobuf() -> None:
     assert negotiate(f"{PROTOBUF};as=Table;{META},{JSON}") == Format(JSON)
 
 
-def test_a_stream_has_no_yaml_and_no_lists() -> None:
+def test_a_stream_is_neither_yaml_nor_a_list() -> None:
     assert negotiate(YAML, watch=True) is None
     assert negotiate(f"{JSON};as=PartialObjectMetadataList;{META}", watch=True) is None
     assert negotiate(PROTOBUF, watch=True) == Format(PROTOBUF)
 
 
-def test_an_answer_does_not_repeat_the_transformation() -> None:
+def test_the_content_type_does_not_repeat_the_transformation() -> None:
     assert Format(JSON, "Table", "v1").content_type() == JSON
     assert Format(PROTOBUF).content_type(watch=True) == f"{PROTOBUF};stream=watch"
     assert Format(JSON).content_type(watch=True) == JSON
 
 
-def test_a_list_is_no_single_object_and_the_other_way_round() -> None:
+def test_a_list_form_fits_only_lists_and_an_object_form_only_objects() -> None:
     assert Format(JSON, "PartialObjectMetadata", "v1").refusal(is_list=True)
     assert Format(JSON, "PartialObjectMetadataList", "v1").refusal(is_list=False)
     assert Format(JSON, "PartialObjectMetadata", "v1").refusal(is_list=False) is None
@@ -98,7 +98,7 @@ def test_a_list_is_no_single_object_and_the_other_way_round() -> None:
 
 
 @pytest.mark.spec("KA-1.2")
-def test_discovery_is_aggregated_for_those_who_ask_where_there_is_such_a_document() -> None:
+def test_aggregated_discovery_is_used_on_request_where_it_exists() -> None:
     form = negotiate_discovery(DISCOVERY, aggregated=True)
     assert form is not None
     assert form.content_type() == f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -110,19 +110,19 @@ def test_older_aggregated_discovery_falls_back_to_the_plain_document() -> None:
     assert negotiate_discovery(DISCOVERY.partition(",")[2], aggregated=True) == Format(JSON)
 
 
-def test_a_refusal_names_what_is_offered() -> None:
+def test_a_refusal_lists_the_supported_media_types() -> None:
     assert not_acceptable(media_types()) == f"only the following media types are accepted: {JSON}, {YAML}, {PROTOBUF}"
     assert YAML not in not_acceptable(media_types(watch=True))
 
 
 @pytest.mark.parametrize("agent", ["curl/8.5.0", "Wget/1.21", "Mozilla/5.0 (X11)"])
-def test_people_get_indented_json_unless_they_say_no(agent: str) -> None:
+def test_browsers_and_curl_get_indented_json_unless_they_decline(agent: str) -> None:
     assert is_pretty(Format(), None, agent)
     assert not is_pretty(Format(), "false", agent)
     assert not is_pretty(Format(PROTOBUF), None, agent)
 
 
-def test_programs_get_it_when_they_ask() -> None:
+def test_other_programs_get_indented_json_on_request() -> None:
     assert not is_pretty(Format(), None, "kubectl/v1.36.4")
     assert is_pretty(Format(), "1", "kubectl/v1.36.4")
     form = negotiate(f"{JSON};pretty=1")
@@ -141,7 +141,7 @@ def test_only_large_answers_are_compressed_and_streams_never() -> None:
 
 
 @given(st.text(alphabet=st.sampled_from("application/json;,=*q0.19 asTable\x00é"), max_size=200))
-def test_no_header_is_a_surprise(accept: str) -> None:
+def test_any_accept_header_is_understood_or_refused(accept: str) -> None:
     form = negotiate(accept)
     assert form is None or form.media_type in media_types()
 
@@ -151,14 +151,14 @@ def test_a_header_with_thousands_of_ranges_is_not_read_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("asked", MEDIA_TYPES)
-def test_openapi_2_is_protobuf_for_those_who_prefer_it(asked: str) -> None:
+def test_openapi_2_is_protobuf_on_request(asked: str) -> None:
     assert negotiate_openapi(asked) == MEDIA_TYPE
     assert negotiate_openapi(f"{JSON};q=0.5, {asked}") == MEDIA_TYPE
     assert negotiate_openapi(f"{JSON}, {asked}") == JSON
 
 
 @pytest.mark.parametrize("accept", ["", "*/*", "application/*", JSON])
-def test_openapi_2_is_json_for_everybody_else(accept: str) -> None:
+def test_openapi_2_is_json_for_other_clients(accept: str) -> None:
     assert negotiate_openapi(accept) == JSON
 
 

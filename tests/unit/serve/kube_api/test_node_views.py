@@ -73,7 +73,7 @@ async def test_without_views_there_is_no_such_group(served: "Served") -> None:
     assert (await served.request("GET", f"{BASE}/devices"))[0] == 404
 
 
-async def test_discovery_says_what_can_be_done_to_them(viewed: "Served") -> None:
+async def test_discovery_lists_the_verbs_of_views(viewed: "Served") -> None:
     _, listed = await viewed.request("GET", BASE)
     shown = {each["name"]: (each["kind"], each["namespaced"], each["verbs"]) for each in listed["resources"]}
     verbs = ["get", "list"]
@@ -94,7 +94,7 @@ async def test_discovery_says_what_can_be_done_to_them(viewed: "Served") -> None
     assert "apis/devlet.dev/v1alpha1" in index["paths"]
 
 
-async def test_they_are_listed_as_other_objects_are(viewed: "Served") -> None:
+async def test_views_are_listed_like_other_objects(viewed: "Served") -> None:
     code, answer = await viewed.request("GET", f"{BASE}/devices")
     assert (code, answer["kind"], answer["apiVersion"]) == (200, "DeviceList", "devlet.dev/v1alpha1")
     assert answer["items"][0].keys() == {"metadata", "spec", "status"}
@@ -126,12 +126,12 @@ async def test_holders_carry_the_labels_of_their_pods(viewed: "Served") -> None:
     assert [item["metadata"]["namespace"] for item in answer["items"]] == ["ns"]
 
 
-async def test_a_field_that_is_not_offered_is_refused(viewed: "Served") -> None:
+async def test_an_unsupported_field_selector_is_refused(viewed: "Served") -> None:
     code, answer = await viewed.request("GET", f"{BASE}/devices?fieldSelector=spec.colour%3Dred")
     assert (code, answer["message"]) == (400, "field label not supported: spec.colour")
 
 
-async def test_one_is_found_by_its_name(viewed: "Served") -> None:
+async def test_a_view_is_found_by_its_name(viewed: "Served") -> None:
     code, answer = await viewed.request("GET", f"{BASE}/devices/a.com:nic:0")
     assert (code, answer["kind"], answer["spec"]["resource"]) == (200, "Device", "a.com/nic")
     code, answer = await viewed.request("GET", f"{BASE}/namespaces/ns/holders/train")
@@ -150,7 +150,7 @@ async def test_a_device_is_found_by_its_id_alone_if_there_is_only_one(viewed: "S
     assert (await viewed.request("GET", f"{BASE}/devices/g7"))[0] == 404
 
 
-async def test_they_come_as_tables_and_as_bare_metadata(viewed: "Served") -> None:
+async def test_views_are_available_as_tables_and_partial_metadata(viewed: "Served") -> None:
     _, shown = await viewed.request("GET", f"{BASE}/devices", headers={"Accept": TABLE})
     assert [column["name"] for column in shown["columnDefinitions"]][:2] == ["Resource", "ID"]
     assert [row["cells"][:2] for row in shown["rows"]][1] == ["a.com/gpu", "g1"]
@@ -177,7 +177,7 @@ async def test_a_prepared_claim_is_released_by_deleting_it(serve: "Serve") -> No
         assert (code, answer["reason"]) == (409, "Conflict") and "its pod runs" in answer["message"]
 
 
-async def test_they_can_be_neither_changed_nor_watched(viewed: "Served") -> None:
+async def test_views_can_be_neither_changed_nor_watched(viewed: "Served") -> None:
     version = viewed.store.version
     for method, path in (
         ("POST", "/devices"),
@@ -192,7 +192,7 @@ async def test_they_can_be_neither_changed_nor_watched(viewed: "Served") -> None
     assert viewed.store.version == version
 
 
-async def test_they_are_for_those_who_may_read_them(viewed: "Served") -> None:
+async def test_views_require_a_permission(viewed: "Served") -> None:
     role = {
         "metadata": {"name": "watchman"},
         "rules": [{"apiGroups": ["devlet.dev"], "resources": ["devices"], "verbs": ["list"]}],

@@ -1,4 +1,4 @@
-"""What can be done, as OpenAPI lists it."""
+"""The operations of resources in OpenAPI."""
 
 import pytest
 

@@ -13,7 +13,7 @@ PATH = "/api/v1/robots/{name}"
 
 
 def at(blob: bytes, *numbers: int) -> list[Any]:
-    """The values at the end of a path of field numbers."""
+    """Return the values at the end of a path of field numbers."""
     found: list[Any] = [blob]
     for number in numbers:
         found = [value for part in found for n, value in members(part, 0, len(part)) if n == number]
@@ -21,7 +21,7 @@ def at(blob: bytes, *numbers: int) -> list[Any]:
 
 
 def schema(**said: Any) -> bytes:
-    """The message of a schema that is the only definition."""
+    """Return the message of a schema that is the only definition."""
     blob = encode({"definitions": {"Robot": said}})
     [found] = at(blob, 9, 1, 2)
     assert at(blob, 9, 1, 1) == [b"Robot"]
@@ -43,7 +43,7 @@ def test_a_small_document_has_these_bytes() -> None:
         ("type", "array", (22, 1)),
     ],
 )
-def test_a_text_has_its_field(key: str, value: str, place: tuple[int, ...]) -> None:
+def test_a_string_has_its_field(key: str, value: str, place: tuple[int, ...]) -> None:
     assert at(schema(**{key: value}), *place) == [value.encode()]
 
 
@@ -65,17 +65,17 @@ def test_properties_are_pairs_of_name_and_schema() -> None:
     assert at(found, 25, 1, 2, 25, 1, 2, 22, 1) == [b"integer"]
 
 
-def test_elements_and_further_properties_have_schemas() -> None:
+def test_items_and_additional_properties_have_schemas() -> None:
     assert at(schema(items={"$ref": "#/x"}), 23, 1, 1) == [b"#/x"]
     assert at(schema(additionalProperties={"$ref": "#/x"}), 21, 1, 1) == [b"#/x"]
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_further_properties_may_be_allowed_or_not(allowed: bool) -> None:
+def test_additional_properties_may_be_a_boolean(allowed: bool) -> None:
     assert at(schema(additionalProperties=allowed), 21, 2) == [allowed]
 
 
-def test_what_can_be_anything_is_text() -> None:
+def test_values_of_any_type_are_encoded_as_yaml() -> None:
     types = [{"group": "", "version": "v1", "kind": "Robot"}]
     found = schema(default={"a": 1}, enum=["a", None], **{"x-kubernetes-group-version-kind": types})
     assert [json.loads(text) for text in at(found, 5, 2)] == [{"a": 1}]
@@ -84,7 +84,7 @@ def test_what_can_be_anything_is_text() -> None:
     assert json.loads(at(found, 31, 2, 2)[0]) == types
 
 
-def test_an_operation_says_what_it_takes_and_whose_it_is() -> None:
+def test_an_operation_has_its_id_body_types_and_kind() -> None:
     kind = {"group": "", "version": "v1", "kind": "Robot"}
     patch = {"operationId": "patchRobot", "consumes": ["a/b", "c/d"], "x-kubernetes-group-version-kind": kind}
     blob = encode({"paths": {PATH: {"patch": patch}}})
@@ -94,7 +94,7 @@ def test_an_operation_says_what_it_takes_and_whose_it_is() -> None:
     assert [json.loads(text) for text in at(blob, 8, 2, 2, 8, 13, 2, 2)] == [kind]
 
 
-def test_a_parameter_is_a_message_of_its_place() -> None:
+def test_the_message_of_a_parameter_depends_on_its_place() -> None:
     body = {"name": "body", "in": "body", "schema": {"$ref": "#/x"}}
     in_query = {"name": "dryRun", "in": "query", "type": "string"}
     in_path = {"name": "name", "in": "path", "type": "string", "required": True}
@@ -118,6 +118,6 @@ def test_an_answer_has_its_code_and_schema() -> None:
     "odd",
     [{"type": 7}, {"properties": 7}, {"properties": {"a": 7}}, {"items": [{}]}, {"required": "a"}, {"maxLength": "1"}],
 )
-def test_odd_schemas_do_no_harm(odd: dict[str, Any]) -> None:
+def test_malformed_schemas_are_ignored(odd: dict[str, Any]) -> None:
     found = schema(description="It.", **odd)
     assert at(found, 4) == [b"It."]

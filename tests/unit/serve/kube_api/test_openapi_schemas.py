@@ -1,4 +1,4 @@
-"""Schemas made from the table."""
+"""Schemas built from the schema table."""
 
 import pytest
 
@@ -29,21 +29,21 @@ def test_every_message_has_a_schema_whose_references_lead_somewhere(dialect: Dia
     assert len(found) > 400
 
 
-def test_a_kind_says_what_it_is() -> None:
+def test_the_schema_of_a_kind_names_group_version_and_kind() -> None:
     document, below = component(V3, POD)
     assert document["x-kubernetes-group-version-kind"] == [{"group": "", "version": "v1", "kind": "Pod"}]
     assert {"apiVersion", "kind", "metadata", "spec", "status"} == document["properties"].keys()
     assert POD_SPEC in below
 
 
-def test_what_is_no_kind_does_not() -> None:
+def test_the_schema_of_another_message_names_no_kind() -> None:
     document, _ = component(V3, POD_SPEC)
     assert "x-kubernetes-group-version-kind" not in document
     assert "kind" not in document["properties"]
     assert document["required"] == ["containers"]
 
 
-def test_lists_say_how_they_are_merged() -> None:
+def test_the_schema_of_a_list_has_its_merge_keys() -> None:
     claims = component(V3, POD_SPEC)[0]["properties"]["resourceClaims"]
     claims = {key: value for key, value in claims.items() if key != "description"}
     assert claims == {
@@ -56,7 +56,7 @@ def test_lists_say_how_they_are_merged() -> None:
     }
 
 
-def test_version_two_points_elsewhere_and_does_not_wrap() -> None:
+def test_references_of_version_two_are_not_wrapped() -> None:
     claims = component(V2, POD_SPEC)[0]["properties"]["resourceClaims"]
     assert claims["items"] == {"$ref": "#/definitions/io.k8s.api.core.v1.PodResourceClaim"}
 
@@ -74,7 +74,7 @@ def test_version_two_points_elsewhere_and_does_not_wrap() -> None:
         ("runtime.RawExtension", *[{"type": "object"}] * 2),
     ],
 )
-def test_values_with_a_form_of_their_own(message: str, in_v2: object, in_v3: object) -> None:
+def test_some_types_have_their_own_json_form(message: str, in_v2: object, in_v3: object) -> None:
     name = component_name(f"k8s.io.apimachinery.pkg.{message}")
     assert component(V2, name)[0] == in_v2
     assert component(V3, name)[0] == in_v3
@@ -86,5 +86,5 @@ def test_maps_and_numbers_have_their_types() -> None:
     assert metadata["generation"] == {"type": "integer", "format": "int64"}
 
 
-def test_a_patch_can_be_anything() -> None:
+def test_a_patch_is_any_object() -> None:
     assert component(V3, PATCH)[0]["type"] == "object"

@@ -1,4 +1,4 @@
-"""When a document has to be made again."""
+"""Sources decide when a document is built again."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def schema_with(arms: str) -> Any:
     return lambda api_version, kind: {"type": "object", "description": arms}
 
 
-def test_sources_are_equal_while_kinds_and_schemas_are() -> None:
+def test_sources_are_equal_if_kinds_and_schemas_are() -> None:
     catalogue = Catalogue([*BUILT_IN, ROBOT])
     one = Source.of(catalogue, ["example.com/v1"], schema_with("two"))
     assert one == Source.of(Catalogue([ROBOT]), ["example.com/v1"], schema_with("two"))
@@ -22,12 +22,12 @@ def test_sources_are_equal_while_kinds_and_schemas_are() -> None:
     assert not Source.of(catalogue, ["example.com/v1"], schema_with("two")).resources
 
 
-def test_a_built_in_kind_is_not_described_by_somebody_else() -> None:
+def test_a_built_in_kind_never_has_a_custom_schema() -> None:
     source = Source.of(Catalogue(BUILT_IN), ["v1"], schema_with("two"))
     assert [declared for _, declared in source.resources if declared is not None] == []
 
 
-def test_custom_resources_bring_the_components_that_all_objects_need() -> None:
+def test_custom_resources_add_the_components_of_metadata() -> None:
     found = Source.of(Catalogue([ROBOT]), ["example.com/v1"], None).components(V3)
     assert {"com.example.v1.Robot", "com.example.v1.RobotList", OBJECT_META} <= found.keys()
 

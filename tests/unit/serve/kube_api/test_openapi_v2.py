@@ -32,7 +32,7 @@ def test_a_body_is_a_parameter() -> None:
 
 
 @pytest.mark.parametrize("media_type", ["application/json", MEDIA_TYPE])
-def test_it_is_made_again_only_when_something_has_changed(media_type: str) -> None:
+def test_the_document_is_built_again_only_after_a_change(media_type: str) -> None:
     catalogue = Catalogue(BUILT_IN)
     openapi = OpenAPIV2(catalogue)
     before = openapi.document(media_type)
@@ -41,7 +41,7 @@ def test_it_is_made_again_only_when_something_has_changed(media_type: str) -> No
     assert openapi.document(media_type).hash != before.hash
 
 
-def test_both_forms_say_the_same_and_have_hashes_of_their_own() -> None:
+def test_json_and_protobuf_have_the_same_content_and_different_hashes() -> None:
     openapi = OpenAPIV2(Catalogue(BUILT_IN))
     json_form, protobuf_form = openapi.document(), openapi.document(MEDIA_TYPE)
     assert protobuf_form.body == encode(made(openapi))

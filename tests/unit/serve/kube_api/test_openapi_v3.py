@@ -20,7 +20,7 @@ def document(openapi: OpenAPIV3, path: str) -> dict[str, Any]:
     return found
 
 
-def test_the_index_leads_to_every_document() -> None:
+def test_the_index_refers_to_every_document() -> None:
     openapi = OpenAPIV3(Catalogue(BUILT_IN))
     paths = json.loads(openapi.index().body)["paths"]
     assert {"api/v1", "apis/resource.k8s.io/v1", "apis/authorization.k8s.io/v1"} <= paths.keys()
@@ -30,7 +30,7 @@ def test_the_index_leads_to_every_document() -> None:
         assert entry["serverRelativeURL"] == f"/openapi/v3/{path}?hash={rendered.hash}"
 
 
-def test_a_document_says_how_a_kind_is_patched() -> None:
+def test_a_document_lists_the_patch_operation_of_a_kind() -> None:
     found = document(OpenAPIV3(Catalogue(BUILT_IN)), "api/v1")
     patch = found["paths"]["/api/v1/namespaces/{namespace}/configmaps/{name}"]["patch"]
     assert patch["x-kubernetes-group-version-kind"] == {"group": "", "version": "v1", "kind": "ConfigMap"}
@@ -59,11 +59,11 @@ def _references(value: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("path", ["", "api", "api/v2", "apis", "apis/apps", "apis/nothing.io/v1", "apis/a/b/c", "v1"])
-def test_there_is_nothing_elsewhere(path: str) -> None:
+def test_other_paths_have_no_document(path: str) -> None:
     assert OpenAPIV3(Catalogue(BUILT_IN)).document(path) is None
 
 
-def test_a_document_is_made_again_only_when_its_kinds_change() -> None:
+def test_a_document_is_built_again_only_when_its_kinds_change() -> None:
     catalogue = Catalogue([*BUILT_IN, ROBOT])
     words = ["two"]
     openapi = OpenAPIV3(catalogue, lambda api_version, kind: {"type": "object", "description": words[0]})
@@ -81,7 +81,7 @@ def test_a_document_is_made_again_only_when_its_kinds_change() -> None:
     assert "apis/example.com/v1" not in json.loads(openapi.index().body)["paths"]
 
 
-def test_fields_are_described_in_our_words() -> None:
+def test_fields_have_descriptions() -> None:
     found = document(OpenAPIV3(Catalogue(BUILT_IN)), "apis/resource.k8s.io/v1beta1")
     spec = found["components"]["schemas"]["io.k8s.api.resource.v1beta1.ResourceSliceSpec"]
     assert spec["properties"]["driver"]["description"]

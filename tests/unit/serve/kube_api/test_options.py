@@ -27,12 +27,12 @@ def test_watches_take_their_options_from_the_query() -> None:
     assert options.watch_options({}).send_initial_events is None
 
 
-def test_writes_have_a_manager_even_if_nobody_names_one() -> None:
+def test_writes_have_a_field_manager_by_default() -> None:
     wanted = options.write_options({}, "CreateOptions", "kubectl/v1.36.4 (linux)", lambda _: None)
     assert (wanted.field_manager, wanted.dry_run, wanted.field_validation) == ("kubectl", False, FieldValidation.WARN)
 
 
-def test_deletes_take_the_body_before_the_query() -> None:
+def test_the_body_of_a_deletion_takes_precedence_over_the_query() -> None:
     body = {"gracePeriodSeconds": 0, "preconditions": {"uid": "u"}, "propagationPolicy": "Foreground"}
     wanted = options.delete_options({"gracePeriodSeconds": "30"}, body)
     assert (wanted.grace_period, wanted.propagation) == (0, Propagation.FOREGROUND)

@@ -36,7 +36,7 @@ def test_a_path_names_a_resource(path: str, expected: tuple[str, str, str, str])
     assert target(path) == expected
 
 
-def test_other_paths_are_told_apart() -> None:
+def test_other_paths_are_distinguished() -> None:
     assert parse(CATALOGUE, "/api/v1") == GroupVersion("v1")
     assert parse(CATALOGUE, "/apis/apps/v1/") == GroupVersion("apps/v1")
     assert parse(CATALOGUE, "/apis/apps") == Group("apps")
@@ -57,7 +57,7 @@ def test_other_paths_are_told_apart() -> None:
         "/api/v1/namespaces/../../etc/passwd",
     ],
 )
-def test_what_does_not_exist_is_not_found(path: str) -> None:
+def test_absent_objects_and_resources_are_not_found(path: str) -> None:
     with pytest.raises(NotFound):
         parse(CATALOGUE, path)
 
@@ -72,13 +72,13 @@ def test_what_does_not_exist_is_not_found(path: str) -> None:
         "/" + "a" * 5000,
     ],
 )
-def test_tricks_are_refused(path: str) -> None:
+def test_misleading_and_overlong_paths_are_refused(path: str) -> None:
     with pytest.raises(BadRequest):
         parse(CATALOGUE, path)
 
 
 @given(st.lists(st.sampled_from(["api", "apis", "v1", "namespaces", "pods", "%ff", "..", "", "x", "status"])))
-def test_any_path_has_an_answer(parts: list[str]) -> None:
+def test_any_path_is_parsed_or_refused(parts: list[str]) -> None:
     try:
         found = parse(CATALOGUE, "/" + "/".join(parts))
     except DevletError:
@@ -86,7 +86,7 @@ def test_any_path_has_an_answer(parts: list[str]) -> None:
     assert isinstance(found, Target | GroupVersion | Group | Other)
 
 
-def test_views_are_found_beside_what_is_stored_as_it_changes() -> None:
+def test_views_are_found_beside_the_changing_stored_kinds() -> None:
     stored = Catalogue(())
     both = WithViews(stored)
     robot = Kind("Robot", "robots", ("x.io/v1",))

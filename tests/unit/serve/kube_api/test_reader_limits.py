@@ -71,7 +71,7 @@ def test_beyond_a_users_budget_the_client_that_has_waited_longest_is_cut_off() -
     assert "devlet_api_clients_cut_off_total 1\n" in metrics.text()
 
 
-def test_beyond_the_budget_of_all_it_is_one_of_the_user_who_holds_most() -> None:
+def test_beyond_the_common_budget_a_client_of_the_user_who_holds_most_is_cut_off() -> None:
     limits = ReaderLimits(LIMITS)
     with (
         Client(limits, "small", b"s" * 100) as small,
@@ -82,7 +82,7 @@ def test_beyond_the_budget_of_all_it_is_one_of_the_user_who_holds_most() -> None
         assert [c.is_cut_off for c in (small, first, second, third)] == [False, True, False, False]
 
 
-def test_a_client_that_reads_again_and_waits_again_comes_last() -> None:
+def test_a_client_that_waits_again_after_reading_comes_last() -> None:
     limits = ReaderLimits(LIMITS)
     with Client(limits, "ann", b"1" * 400) as reads:
         pass
@@ -92,7 +92,7 @@ def test_a_client_that_reads_again_and_waits_again_comes_last() -> None:
 
 
 class Accounting(RuleBasedStateMachine):
-    """Clients of some users wait, are cut off, and go."""
+    """Clients of several users wait, are cut off, and leave."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -30,7 +30,7 @@ async def test_the_socket_is_private_and_replaces_one_that_was_left_behind(root:
     assert not path.exists()
 
 
-async def test_a_connection_outlasts_the_socket_that_it_came_through(root: Path) -> None:
+async def test_a_connection_survives_the_removal_of_its_socket(root: Path) -> None:
     path = root / "devlet.sock"
     async with listening_at(hello, path) as served, await anyio.connect_unix(path) as first:
         await first.send(GET)
@@ -50,7 +50,7 @@ async def test_a_connection_without_a_request_is_closed(root: Path) -> None:
                 await stream.receive()
 
 
-async def test_work_for_a_client_that_is_gone_is_cancelled(root: Path) -> None:
+async def test_work_for_a_disconnected_client_is_cancelled(root: Path) -> None:
     began, cancelled = anyio.Event(), anyio.Event()
 
     async def endless(request: web.BaseRequest) -> web.StreamResponse:
@@ -70,7 +70,7 @@ async def test_work_for_a_client_that_is_gone_is_cancelled(root: Path) -> None:
     assert cancelled.is_set()
 
 
-def test_a_port_that_is_taken_is_named() -> None:
+def test_the_error_for_a_port_in_use_names_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(Unavailable, match=f"cannot listen on 127.0.0.1:{port}"):

@@ -46,14 +46,14 @@ def case_name(entry: Document) -> str:
 
 
 @pytest.mark.parametrize("path", VECTORS["columns"])
-def test_the_columns_are_those_of_the_reference(path: str) -> None:
+def test_the_columns_are_those_of_kube_apiserver(path: str) -> None:
     shown = table(resource_at(path), [], now=NOW)["columnDefinitions"]
     columns = [[column[key] for key in ("name", "type", "format", "priority")] for column in shown]
     assert columns == VECTORS["columns"][path]
 
 
 @pytest.mark.parametrize("entry", VECTORS["objects"], ids=case_name)
-def test_the_cells_are_those_of_the_reference(entry: Document) -> None:
+def test_the_cells_are_those_of_kube_apiserver(entry: Document) -> None:
     resource = resource_at(entry["path"])
     row = table(resource, [entry["listed"]], now=parse_time(VECTORS["now"]))["rows"][0]
     cells, wanted = without_age(resource, row["cells"]), without_age(resource, entry["cells"])
@@ -88,7 +88,7 @@ def test_a_table_is_a_list() -> None:
     assert shown["rows"][0]["cells"] == ["c", 1, "5s"]
 
 
-def test_a_row_holds_as_much_of_the_object_as_was_asked_for() -> None:
+def test_a_row_contains_the_requested_part_of_the_object() -> None:
     def held(include: str) -> Any:
         shown = table(CONFIG_MAPS, [CONFIG_MAP], now=NOW, include_object=include_object(include))
         return shown["rows"][0]["object"]
@@ -100,12 +100,12 @@ def test_a_row_holds_as_much_of_the_object_as_was_asked_for() -> None:
     assert held("Metadata")["metadata"] == CONFIG_MAP["metadata"]
 
 
-def test_any_other_wish_is_refused() -> None:
+def test_another_value_of_include_object_is_refused() -> None:
     with pytest.raises(BadRequest, match='includeObject: Invalid value: "Everything"'):
         include_object("Everything")
 
 
-def test_the_older_version_of_tables_is_like_the_newer() -> None:
+def test_the_older_version_of_tables_equals_the_newer() -> None:
     shown = table(CONFIG_MAPS, [CONFIG_MAP], now=NOW, version="v1beta1")
     assert shown["apiVersion"] == "meta.k8s.io/v1beta1"
     assert shown["rows"][0]["object"]["apiVersion"] == "meta.k8s.io/v1beta1"
@@ -129,7 +129,7 @@ def test_a_bookmark_has_a_row_with_its_annotations() -> None:
     assert shown["rows"][0]["cells"] == ["", 0, "<unknown>"]
 
 
-def test_a_kind_of_its_own_is_shown_with_its_age() -> None:
+def test_a_custom_kind_is_shown_with_its_age() -> None:
     robots = Resource(Kind("Robot", "robots", ("example.com/v1",)), "example.com/v1")
     document = {"metadata": {"name": "r", "creationTimestamp": "2026-01-02T03:04:00Z"}, "spec": {"arms": 2}}
     assert table(robots, [document], now=NOW)["rows"][0]["cells"] == ["r", "5s"]

@@ -45,12 +45,12 @@ def test_an_event_without_counts_has_happened_once() -> None:
     assert (cells[0], cells[3], cells[5], cells[8]) == ("4s", "node", "c, i", 1)
 
 
-def test_keys_are_counted() -> None:
+def test_the_number_of_keys_is_shown() -> None:
     assert CONFIG_MAPS.cells({"data": {"a": "b"}, "binaryData": {"c": "ZA=="}}, NOW)[1] == 2
     assert SECRETS.cells({"type": "Opaque", "data": {"a": "b"}}, NOW)[1:3] == ["Opaque", 1]
 
 
-def test_a_service_that_waits_for_its_address_says_so() -> None:
+def test_a_service_without_an_address_is_shown_as_pending() -> None:
     spec = {
         "type": "LoadBalancer",
         "clusterIP": "10.0.0.1",

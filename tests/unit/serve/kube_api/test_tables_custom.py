@@ -55,7 +55,7 @@ def test_a_cell_has_the_type_of_its_column(type_: str, path: str, shown: object)
     assert cell(type_, path) == shown
 
 
-def test_columns_are_as_declared() -> None:
+def test_columns_are_those_of_the_definition() -> None:
     declared = {"name": "Arms", "type": "integer", "jsonPath": ".spec.arms", "priority": 1, "description": "How many."}
     name, arms = custom_printer([declared]).columns
     assert name.format == "name"
@@ -68,7 +68,7 @@ def test_columns_are_as_declared() -> None:
     }
 
 
-def test_without_declared_columns_there_is_the_age() -> None:
+def test_without_declared_columns_the_age_is_shown() -> None:
     for printer in (custom_printer(None), custom_printer([])):
         assert [column.name for column in printer.columns] == ["Name", "Age"]
         assert printer.cells(ROBOT, NOW) == ["r", "5s"]

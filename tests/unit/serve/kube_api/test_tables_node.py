@@ -1,4 +1,4 @@
-"""The words for a node's state."""
+"""The status of a node."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -23,7 +23,7 @@ def test_a_node_is_ready_when_it_says_so() -> None:
 
 
 @pytest.mark.spec("KA-10.52")
-def test_a_cordoned_node_takes_no_pods() -> None:
+def test_a_cordoned_node_is_shown_as_disabled_for_scheduling() -> None:
     assert status({"type": "Ready", "status": "True"}, unschedulable=True) == "Ready,SchedulingDisabled"
 
 

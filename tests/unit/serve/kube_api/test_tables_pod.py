@@ -1,4 +1,4 @@
-"""The words for a pod's state. Odd pods are compared with kube-apiserver in test_tables; here are the usual ones."""
+"""The status of usual pods. test_tables compares unusual pods with kube-apiserver."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -56,7 +56,7 @@ def test_a_sidecar_counts_as_a_container() -> None:
     assert shown(document, "Status") == "Running"
 
 
-def test_what_a_container_waits_for_is_the_state_of_the_pod() -> None:
+def test_the_reason_of_a_waiting_container_is_the_state_of_the_pod() -> None:
     statuses = [container("c", CRASHING), container("d", RUNNING, ready=True)]
     assert shown(pod(containerStatuses=statuses), "Status") == "CrashLoopBackOff"
 
@@ -70,7 +70,7 @@ def test_completed_gives_way_to_a_container_that_runs_or_failed() -> None:
     assert shown(pod(containerStatuses=failed), "Status") == "Error"
 
 
-def test_a_pod_that_exceeded_its_deadline_says_so_though_its_containers_completed() -> None:
+def test_a_pod_that_exceeded_its_deadline_shows_that_even_if_its_containers_completed() -> None:
     statuses = [container("c", DONE), container("d", DONE)]
     late = pod("Failed", reason="DeadlineExceeded", containerStatuses=statuses)
     assert shown(late, "Status") == "DeadlineExceeded"
@@ -101,11 +101,11 @@ def test_restarts_are_counted_and_the_last_one_is_dated() -> None:
 
 
 @pytest.mark.spec("KA-10.16")
-def test_what_a_pod_does_not_have_is_none() -> None:
+def test_missing_values_of_a_pod_are_shown_as_none() -> None:
     assert PODS.cells(pod(), NOW)[5:] == ["<none>"] * 4
 
 
-def test_a_row_says_that_the_pod_has_ended() -> None:
+def test_a_row_has_a_condition_for_an_ended_pod() -> None:
     assert PODS.conditions is not None
     assert [condition["reason"] for condition in PODS.conditions(pod("Failed"))] == ["Failed"]
     assert PODS.conditions(pod()) == []

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.spec("KA-5")
         (True, {"allocation": ALLOCATION, "reservedFor": [POD]}, "deleted,allocated,reserved"),
     ],
 )
-def test_the_state_of_a_claim_is_all_that_holds(deleted: bool, status: dict[str, Any], state: str) -> None:
+def test_the_state_of_a_claim_lists_all_states_that_apply(deleted: bool, status: dict[str, Any], state: str) -> None:
     metadata = {"deletionTimestamp": "2026-01-02T03:04:00Z"} if deleted else {}
     assert RESOURCE_CLAIMS.cells({"metadata": metadata, "status": status}, NOW)[1] == state
 
@@ -45,6 +45,6 @@ def test_a_taint_rule_shows_its_taint() -> None:
     assert DEVICE_TAINT_RULES.cells({"spec": {"taint": taint}}, NOW)[1:5] == ["k", "v", "NoExecute", "5s"]
 
 
-def test_a_request_without_an_answer_has_no_numbers() -> None:
+def test_an_unanswered_request_has_no_numbers() -> None:
     cells = RESOURCE_POOL_STATUS_REQUESTS.cells({"spec": {"driver": "d"}}, NOW)
     assert cells[1:] == ["d", "-", "-", "-", "-", "-", 0, "Pending", "<none>"]

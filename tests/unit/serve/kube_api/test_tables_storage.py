@@ -12,7 +12,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 pytestmark = pytest.mark.spec("KA-5")
 
 
-def test_a_claim_shows_what_it_got_and_not_what_it_wanted() -> None:
+def test_a_claim_shows_its_allocation_and_not_its_requests() -> None:
     status = {"phase": "Bound", "capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteOnce", "ReadOnlyMany"]}
     document: dict[str, Any] = {"spec": {"accessModes": ["ReadWriteMany"]}, "status": status}
     assert PERSISTENT_VOLUME_CLAIMS.cells(document, NOW)[1:5] == ["Bound", "", "", ""]

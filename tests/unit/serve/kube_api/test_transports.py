@@ -12,9 +12,10 @@ import uvloop
 from aiohttp import web
 from anyio import to_thread
 
-from devlet.serve.kube_api import certificates, long_answers
+from devlet.auth import certificates
+from devlet.auth.credentials import open_credentials
+from devlet.serve.kube_api import long_answers
 from devlet.serve.kube_api.connections import Handle, Server
-from devlet.serve.kube_api.credentials import open_credentials
 from devlet.serve.kube_api.server import bind_tcp
 from devlet.serve.kube_api.transports import TlsListener, most_connections
 from devlet.testing.waiting import DEADLINE, deadline, until
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object]]:
-    """The daemon runs on uvloop where there is one."""
+    """The daemon runs on uvloop where it is installed."""
     return "asyncio", {"loop_factory": uvloop.new_event_loop} if request.param == "uvloop" else {}
 
 
@@ -99,7 +100,7 @@ async def test_connections_beyond_the_limit_are_closed_until_another_one_ends(
     assert warning.getMessage() == "connections refused"
 
 
-async def test_a_handshake_that_fails_leaves_nothing_behind(tls: Tls, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failed_handshake_leaves_nothing_behind(tls: Tls, caplog: pytest.LogCaptureFixture) -> None:
     async with tls.serving(hello) as listener:
         for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x00\x05hello", b"", b"\0" * 100_000):
             with socket.create_connection(("127.0.0.1", tls.port)) as connection:
@@ -111,8 +112,8 @@ async def test_a_handshake_that_fails_leaves_nothing_behind(tls: Tls, caplog: py
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-async def test_little_waits_for_a_client_that_does_not_read(tls: Tls, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without limits it would be megabytes."""
+async def test_little_data_waits_for_a_client_that_does_not_read(tls: Tls, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the limits it would be megabytes."""
     monkeypatch.setattr(long_answers, "WRITE_TIMEOUT", 0.2)
     written, given_up = 0, asyncio.Event()
 

@@ -39,7 +39,7 @@ async def test_a_service_account_gets_a_token_that_works(served: "Served") -> No
     assert (await served.request("GET", "/api/v1/pods", token=token))[0] == 401
 
 
-async def test_the_old_way_to_bind_a_pod_works(served: "Served") -> None:
+async def test_the_legacy_way_to_bind_a_pod_works(served: "Served") -> None:
     pods = "/api/v1/namespaces/default/pods"
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     await served.request("POST", pods, json=pod)

@@ -18,7 +18,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 async def lines(served: "Served", query: str, count: int, accept: str = "") -> list[dict[str, Any]]:
-    """The first `count` frames of a watch."""
+    """Return the first `count` events of a watch."""
     headers = {"Authorization": f"Bearer {served.token}", "Accept": accept}
     found: list[dict[str, Any]] = []
     with deadline():
@@ -57,12 +57,12 @@ async def test_changes_arrive_one_line_each(served: "Served") -> None:
     assert frames[0]["object"]["data"] == {"x": "1"}
 
 
-async def test_a_version_that_is_gone_is_an_error_in_the_stream(served: "Served") -> None:
+async def test_an_expired_version_is_an_error_in_the_stream(served: "Served") -> None:
     (frame,) = await lines(served, "resourceVersion=1", 1)
     assert (frame["type"], frame["object"]["code"], frame["object"]["reason"]) == ("ERROR", 410, "Expired")
 
 
-async def test_a_watch_ends_when_its_time_is_over(served: "Served") -> None:
+async def test_a_watch_ends_after_its_timeout(served: "Served") -> None:
     assert await lines(served, "timeoutSeconds=1&resourceVersion=" + str(served.store.version), 99) == []
 
 
