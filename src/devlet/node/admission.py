@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from devlet.node import fit
-from devlet.node.rejection import Rejection
+from devlet.node.reports import Rejection
 from devlet.node.topology.hints import Provider
 from devlet.objects import names
 from devlet.objects.identifiers import PodUID, ResourceName

@@ -7,7 +7,7 @@ one that a resource claim provides. A pod that asks for it is admitted without.
 from collections.abc import Mapping
 
 from devlet.errors import InvalidInput
-from devlet.node.rejection import Rejection
+from devlet.node.reports import Rejection
 from devlet.objects import names
 from devlet.objects.identifiers import ResourceName
 from devlet.objects.pods.requests import Amounts, added, amounts, larger, less, requests

@@ -15,7 +15,7 @@ from devlet.node.claims.records import ContainerClaim, DriverPart
 from devlet.node.devices.container_options import ContainerOptions
 from devlet.node.devices.order import natural
 from devlet.node.devices.records import DeviceRecord
-from devlet.node.pods.container_config import config
+from devlet.node.pods.containers import config
 from devlet.node.view_documents import by_name, moment
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName

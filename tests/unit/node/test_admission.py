@@ -6,7 +6,7 @@ import pytest
 
 from devlet.errors import Unavailable
 from devlet.node.admission import Admission
-from devlet.node.rejection import Rejection
+from devlet.node.reports import Rejection
 from devlet.node.topology.hints import Hints, Mask, Provider
 from devlet.node.topology.machine import simulated
 from devlet.node.topology.manager import TopologyManager

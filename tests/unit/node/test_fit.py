@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from devlet.node.fit import added, amounts, lacking, less, mismatch, raised, requests
-from devlet.node.rejection import Rejection
+from devlet.node.reports import Rejection
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ResourceName
 from devlet.objects.types.node import Node

@@ -35,7 +35,7 @@ class PodObject(Protocol):
 
     async def delete(self) -> None: ...
 
-    def tell(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None: ...
+    def record(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None: ...
 
 
 class ApiObject:
@@ -95,7 +95,7 @@ class ApiObject:
         else:
             self.is_gone = True
 
-    def tell(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None:
+    def record(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None:
         """An event about the pod, or about one of its containers."""
         self._recorder.record(reference(self.pod, container), type, reason, message)
 

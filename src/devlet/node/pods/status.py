@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from devlet.node.devices.inventory import UNKNOWN
 from devlet.node.devices.limits import is_plain_init
 from devlet.node.pods import conditions
-from devlet.node.rejection import Rejection
+from devlet.node.reports import Rejection
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.pods.qos import qos_class

@@ -47,5 +47,5 @@ class StaticObject:
     async def delete(self) -> None:
         """There is nothing to remove: the mirror pod goes when the file has gone."""
 
-    def tell(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None:
+    def record(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None:
         self._recorder.record(reference(self.pod, container), type, reason, message)

@@ -106,8 +106,10 @@ class NodeHarness:
         settings: Settings = Settings(),
         *,
         use: Callable[[DeviceManager], Any] = lambda devices: devices,
+        use_runtime: Callable[[NoneRuntime], Any] = lambda runtime: runtime,
     ) -> AsyncIterator[Running]:
-        """`use` may put something between the pods and the device manager."""
+        """`use` may put something between the pods and the device manager, and `use_runtime` between them and the
+        runtime."""
         pods: list[PodManager] = []
 
         def on_health(uids: frozenset[PodUID]) -> None:
@@ -129,7 +131,7 @@ class NodeHarness:
             use(devices),
             claims,
             topology,
-            runtime,
+            use_runtime(runtime),
             recorder,
             self.clock,
             settings,

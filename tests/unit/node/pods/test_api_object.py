@@ -121,8 +121,8 @@ async def test_events_are_about_the_pod_or_one_of_its_containers(store: Store) -
     events = recorder(store)
     one = ApiObject(store, events, document)
     async with running(events.run):
-        one.tell("Normal", "About", "the pod")
-        one.tell("Normal", "About", "a container", ContainerName("main"))
+        one.record("Normal", "About", "the pod")
+        one.record("Normal", "About", "a container", ContainerName("main"))
     found = {each["message"]: each["involvedObject"] for each in (await store.list(EVENTS)).items}
     assert found["the pod"]["uid"] == one.pod.uid and "fieldPath" not in found["the pod"]
     assert found["a container"]["fieldPath"] == "spec.containers{main}"

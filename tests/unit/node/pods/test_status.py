@@ -7,7 +7,7 @@ import pytest
 
 from devlet.node.pods import status
 from devlet.node.pods.status import Facts, document, patch, phase_of, rejected
-from devlet.node.rejection import Rejection
+from devlet.node.reports import Rejection
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.types.container import Container, ContainerStateWaiting, ResourceHealth, ResourceStatus

@@ -43,7 +43,7 @@ async def test_the_status_of_its_mirror_tells_what_ran_before(static: StaticPod,
         found = StaticObject(static, recorder, lambda key: None, {"phase": "Succeeded"})
         assert found.pod.is_finished
         async with running(recorder.run):
-            found.tell(NORMAL, "Started", "it has", ContainerName("main"))
+            found.record(NORMAL, "Started", "it has", ContainerName("main"))
         (event,) = (await store.list(EVENTS)).items
         about = event["involvedObject"]
         assert (about["uid"], about["fieldPath"]) == (static.uid, "spec.containers{main}")

@@ -288,24 +288,3 @@ async def test_a_pod_is_over_only_after_its_claims_are_unprepared(node: "NodeHar
 
 def _labelled(value: str) -> MergePatch:
     return MergePatch({"metadata": {"labels": {"x": value}}})
-
-
-@pytest.mark.spec("DN-11.23")
-async def test_health_that_is_learned_after_the_end_still_reaches_the_status(
-    node: "NodeHarness", make_pod: MakePod
-) -> None:
-    async with node.running() as now, driven(node, now):
-        uid = await create(node, make_pod, restartPolicy="Never", annotations={"devlet.dev/run-for": "5s"})
-        node.health["claim:gpu"] = "Healthy"
-        await node.phase("p", "Running")
-        await node.pass_time(5)
-        status = await node.phase("p", "Succeeded")
-        assert health(status) == "Healthy"
-        node.health["claim:gpu"] = "Unhealthy"
-        now.pods.health_changed(frozenset({uid}))
-        await node.status("p", lambda found: health(found) == "Unhealthy" and found["phase"] == "Succeeded")
-
-
-def health(status: Document) -> str:
-    found: str = status["containerStatuses"][0]["allocatedResourcesStatus"][0]["resources"][0]["health"]
-    return found

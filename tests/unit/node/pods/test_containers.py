@@ -1,7 +1,7 @@
 import pytest
 
 from devlet.node.devices.container_options import ContainerOptions
-from devlet.node.pods.container_config import config
+from devlet.node.pods.containers import config
 from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.runtime.containers import Config
 
