@@ -27,8 +27,7 @@ from devlet.kit.facts import facts
 from devlet.node import capacity, node_document
 from devlet.node.capacity import PluginCapacity, Resources
 from devlet.node.host import Host
-from devlet.node.newest import newest
-from devlet.objects.documents import Document, view
+from devlet.objects.documents import Document, newest, view
 from devlet.objects.identifiers import NodeName
 from devlet.objects.kinds import NODES
 from devlet.objects.types import node as views

@@ -8,9 +8,8 @@ from typing import Protocol
 from devlet.cluster.client import Cluster, DeleteOptions, Preconditions, StrategicMergePatch
 from devlet.cluster.events import Recorder
 from devlet.errors import Conflict, InvalidObject, NotFound
-from devlet.node.newest import newest
 from devlet.node.pods import status
-from devlet.objects.documents import Document, view
+from devlet.objects.documents import Document, newest, view
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.kinds import PODS
 from devlet.objects.types.meta import ObjectReference

@@ -24,11 +24,10 @@ from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.work_queue import WorkQueue
-from devlet.node.newest import newest
 from devlet.node.pods import status
 from devlet.node.static_pods.manifest import MIRROR, Key, StaticPod
 from devlet.node.static_pods.static_object import StaticObject
-from devlet.objects.documents import Document
+from devlet.objects.documents import Document, newest
 from devlet.objects.identifiers import NodeName, PodUID
 from devlet.objects.kinds import PODS
 
