@@ -122,9 +122,9 @@ def test_the_state_of_an_instance(connected: bool, preferred: bool, state: str) 
 @pytest.mark.parametrize(
     ("known", "why"),
     [
-        (Known(slices=[slice_of(NIC, 1)]), "slices of it are published for this node"),
-        (Known(wipes={NIC: SINCE}), "its slices here are to be deleted"),
-        (Known(claims=[record("c", DriverPart(NIC, ()))]), "claims on this node are its own"),
+        (Known(slices=[slice_of(NIC, 1)]), "its slices are published for this node"),
+        (Known(wipes={NIC: SINCE}), "its slices on this node are about to be deleted"),
+        (Known(claims=[record("c", DriverPart(NIC, ()))]), "claims on this node have its devices"),
         (Known(waits=[wait(drivers=[NIC])]), "pods on this node wait for it"),
     ],
 )

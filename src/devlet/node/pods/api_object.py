@@ -1,6 +1,6 @@
-"""One pod in the cluster: the newest state of it that we know, and how we write to it.
+"""One pod in the cluster: its newest known state, and the writes to it.
 
-Everything is for one UID. A pod of the same name that came later is another pod: for us, ours is gone then.
+All of it is about one UID. If the cluster has a pod of the same name with another UID, this pod is gone.
 """
 
 from typing import Protocol
@@ -19,7 +19,7 @@ __all__ = ["ApiObject", "PodObject", "reference"]
 
 
 class PodObject(Protocol):
-    """What a pod's worker knows its pod by."""
+    """A pod as its worker sees it."""
 
     document: Document
     pod: Pod
@@ -53,7 +53,7 @@ class ApiObject:
             self.document, self.pod = known, view(Pod, known)
 
     async def write_status(self, wanted: Document) -> None:
-        """Only if something changes. A pod that is gone needs none."""
+        """Write the status if that changes anything. Do nothing if the pod is gone."""
         patch = status.patch(wanted, self.document)
         if patch is None or self.is_gone:
             return
@@ -70,7 +70,7 @@ class ApiObject:
             self.see(answer)
 
     async def delete(self) -> None:
-        """Remove it: nothing of it is left on this node."""
+        """Remove the pod from the cluster. To be called when nothing of it is left on this node."""
         precondition = Preconditions(uid=self.pod.uid)
         try:
             await self._cluster.delete(
@@ -95,12 +95,12 @@ class ApiObject:
             self.is_gone = True
 
     def record(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None:
-        """An event about the pod, or about one of its containers."""
+        """Record an event about the pod, or about one of its containers."""
         self._recorder.record(reference(self.pod, container), type, reason, message)
 
 
 def reference(pod: Pod, container: ContainerName | None = None) -> ObjectReference:
-    """For events about the pod, or about one of its containers."""
+    """Return the object of an event about the pod, or about one of its containers."""
     metadata = pod.metadata
     init = any(each.name == container for each in pod.spec.init_containers)
     return ObjectReference(

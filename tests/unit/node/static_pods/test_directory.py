@@ -107,7 +107,7 @@ async def test_what_is_too_large_too_many_or_no_file_is_refused(root: Path) -> N
     assert files.problems == [
         "static pod b.yaml: larger than 200 bytes",
         "static pod c.yaml: not a file",
-        "static pod d.yaml: passed over: there are more than 3 files",
+        "static pod d.yaml: ignored: there are more than 3 files",
     ]
 
 
