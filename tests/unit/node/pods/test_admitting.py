@@ -51,7 +51,7 @@ class FullDisk:
         return self._devices.attempt(pod)
 
 
-async def test_an_admission_that_cannot_be_written_down_is_tried_again(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_an_admission_that_cannot_be_stored_is_retried(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running(QUICK, use=lambda devices: FullDisk(devices, 2)) as now, node.plugged(now):
         await node.create(make_pod("p", 1))
         event = await node.event("FailedAdmission")

@@ -58,7 +58,7 @@ async def test_conditions_of_others_are_kept(store: Store) -> None:
     assert types == {"example.com/checked", "Ready"}
 
 
-async def test_an_older_state_that_the_watch_brings_later_is_ignored(store: Store) -> None:
+async def test_an_older_state_that_arrives_later_from_the_watch_is_ignored(store: Store) -> None:
     one = await made(store)
     before = one.document
     await one.write_status(RUNNING)
@@ -66,7 +66,7 @@ async def test_an_older_state_that_the_watch_brings_later_is_ignored(store: Stor
     assert one.pod.status.phase == "Running"
 
 
-async def test_a_pod_that_is_not_there_is_gone(store: Store) -> None:
+async def test_a_pod_that_the_cluster_does_not_have_is_gone(store: Store) -> None:
     for write in ("status", "delete"):
         one = await made(store)
         await store.delete(PODS, "p", "default", DeleteOptions(0))
@@ -74,7 +74,7 @@ async def test_a_pod_that_is_not_there_is_gone(store: Store) -> None:
         assert one.is_gone
 
 
-async def test_a_pod_of_the_same_name_that_came_later_is_not_touched(store: Store) -> None:
+async def test_a_later_pod_of_the_same_name_is_not_touched(store: Store) -> None:
     for write in ("status", "delete"):
         one = await made(store)
         await store.delete(PODS, "p", "default", DeleteOptions(0))
@@ -84,7 +84,7 @@ async def test_a_pod_of_the_same_name_that_came_later_is_not_touched(store: Stor
         await store.delete(PODS, "p", "default", DeleteOptions(0))
 
 
-async def test_deleting_removes_it_from_the_cluster(store: Store) -> None:
+async def test_delete_removes_the_pod_from_the_cluster(store: Store) -> None:
     one = await made(store)
     await one.delete()
     with pytest.raises(NotFound):
@@ -104,7 +104,7 @@ class Busy:
         raise Conflict("the object has been modified")
 
 
-async def test_a_conflict_over_the_same_pod_is_for_the_caller_to_try_again(store: Store) -> None:
+async def test_a_conflict_is_raised_so_that_the_caller_retries(store: Store) -> None:
     document = await store.create(PODS, pod("p"), "default")
     await store.patch(PODS, "p", MergePatch({"metadata": {"labels": {"a": "b"}}}), "default")
     busy: Any = Busy(store)

@@ -62,7 +62,7 @@ def held_up(status: Document) -> str:
     return "".join(found)
 
 
-async def test_what_a_driver_gives_reaches_the_runtime(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_the_cdi_devices_of_a_driver_reach_the_runtime(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running() as now, driven(node, now) as driver:
         uid = await create(node, make_pod)
         await node.phase("p", "Running")
@@ -72,7 +72,7 @@ async def test_what_a_driver_gives_reaches_the_runtime(node: "NodeHarness", make
 
 
 @pytest.mark.spec("DN-11.11")
-async def test_a_pod_starts_as_soon_as_its_driver_is_there(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_a_pod_starts_as_soon_as_its_driver_registers(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running() as now:
         await create(node, make_pod)
         status = await node.status("p", lambda found: f"DRA driver {NAME} is not registered" in held_up(found))
@@ -84,7 +84,9 @@ async def test_a_pod_starts_as_soon_as_its_driver_is_there(node: "NodeHarness", 
             await node.phase("p", "Running")
 
 
-async def test_what_a_worker_writes_itself_does_not_make_it_try_again(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_a_status_that_the_node_writes_does_not_cause_another_attempt(
+    node: "NodeHarness", make_pod: MakePod
+) -> None:
     async with node.running() as now, driven(node, now) as driver:
         driver.fail(PREPARE, text="out of order")
         await create(node, make_pod)
@@ -110,7 +112,7 @@ async def test_a_pod_that_runs_is_not_prepared_again_after_a_restart(node: "Node
 
 
 @pytest.mark.parametrize("lost", ["the checkpoint", "what ran, in a restart of the machine"])
-async def test_claims_are_prepared_again_if_something_was_lost(
+async def test_claims_are_prepared_again_after_the_checkpoint_or_the_containers_were_lost(
     node: "NodeHarness", make_pod: MakePod, lost: str
 ) -> None:
     async with node.running() as now, driven(node, now):
@@ -134,7 +136,7 @@ async def hanging(driver: FakeDraDriver) -> None:
         await driver.until_asked(PREPARE)
 
 
-async def test_a_pod_whose_driver_takes_its_time_says_that_it_is_being_created(
+async def test_a_pod_with_a_slow_driver_reports_that_its_containers_are_being_created(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     async with node.running(Settings(address="10.0.0.1")) as now, driven(node, now) as driver:
@@ -166,9 +168,7 @@ class Unreachable:
         return await self._store.patch(*args, **options)
 
 
-async def test_a_status_that_cannot_be_written_does_not_disturb_the_preparation(
-    node: "NodeHarness", make_pod: MakePod
-) -> None:
+async def test_preparing_continues_if_the_status_cannot_be_written(node: "NodeHarness", make_pod: MakePod) -> None:
     node.cluster = cast(Cluster, Unreachable(node.store))
     async with node.running() as now, driven(node, now) as driver:
         driver.hang(PREPARE)
@@ -217,7 +217,7 @@ def ended_but_not_over(status: Document) -> bool:
 
 
 @pytest.mark.parametrize("how", ["deleted", "by itself", "late"])
-async def test_containers_that_have_ended_are_said_to_while_unprepare_fails(
+async def test_the_status_shows_ended_containers_while_unprepare_fails(
     node: "NodeHarness", make_pod: MakePod, how: str
 ) -> None:
     once: Document = {"restartPolicy": "Never", "annotations": {"devlet.dev/run-for": "10s"}}
@@ -242,7 +242,7 @@ async def test_containers_that_have_ended_are_said_to_while_unprepare_fails(
 
 
 @pytest.mark.parametrize("how", ["deleted", "by itself"])
-async def test_containers_that_ended_while_devlet_was_down_are_said_to_while_unprepare_fails(
+async def test_the_status_shows_containers_that_ended_while_devlet_was_down_while_unprepare_fails(
     node: "NodeHarness", make_pod: MakePod, how: str
 ) -> None:
     async with node.running() as now, driven(node, now):
@@ -259,7 +259,7 @@ async def test_containers_that_ended_while_devlet_was_down_are_said_to_while_unp
             await (node.gone("p") if how == "deleted" else node.phase("p", "Succeeded"))
 
 
-async def test_the_end_of_a_pod_is_one_write_where_nothing_fails(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_the_end_of_a_pod_is_a_single_write_if_nothing_fails(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running() as now, driven(node, now):
         await create(node, make_pod, restartPolicy="Never", annotations={"devlet.dev/run-for": "10s"})
         await node.phase("p", "Running")

@@ -6,12 +6,12 @@ from devlet.objects.types.edits import DeviceNode, Mount
 from devlet.runtime.containers import Config
 
 
-def test_a_container_without_devices_gets_nothing_besides_its_spec() -> None:
+def test_nothing_is_added_to_a_container_without_devices() -> None:
     assert config(None) is None
     assert config(ContainerOptions()) == Config()
 
 
-def test_all_that_plugins_give_reaches_the_runtime() -> None:
+def test_everything_that_plugins_return_reaches_the_runtime() -> None:
     options = ContainerOptions(
         env=(("A", "1"),),
         mounts=(Mount("/in", "/out", True),),

@@ -43,7 +43,7 @@ def with_init(document: Document, *names: str) -> Document:
     return document
 
 
-async def test_init_containers_run_before_the_others_and_sidecars_beside_them(
+async def test_init_containers_run_before_the_others_and_sidecars_alongside(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     document = make_pod("p", 1, restartPolicy="Never", annotations={"devlet.dev/run-for": "10s"})
@@ -61,9 +61,7 @@ async def test_init_containers_run_before_the_others_and_sidecars_beside_them(
         assert states(status) == dict.fromkeys(("prepare", "helper", "main"), "terminated")
 
 
-async def test_an_init_container_that_takes_its_time_keeps_the_pod_pending(
-    node: "NodeHarness", make_pod: MakePod
-) -> None:
+async def test_a_pod_is_pending_while_an_init_container_runs(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running():
         await node.create(with_init(make_pod("p", annotations={"devlet.dev/run-for.prepare": "30s"}), "prepare"))
         status = await node.status("p", lambda status: states(status).get("prepare") == "running")
@@ -92,7 +90,7 @@ async def test_plugins_prepare_devices_before_the_container_starts(node: "NodeHa
         assert [each.ids for each in plugin.asked("PreStartContainer")] == [("dev-0",), ("dev-0",)]
 
 
-async def test_what_plugins_give_reaches_the_runtime(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_the_answers_of_plugins_reach_the_runtime(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running() as now, node.plugged(now) as plugin:
         plugin.grant = lambda ids: Grant(env={"GPU": ids[0]}, cdi_devices=(f"vendor.com/gpu={ids[0]}",))
         uid = await node.create(make_pod("p", 1))
@@ -130,7 +128,7 @@ class SlowRelease:
         await self._devices.release(pod)
 
 
-async def test_the_cluster_hears_of_the_end_only_after_the_release(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_the_cluster_learns_of_the_end_only_after_the_release(node: "NodeHarness", make_pod: MakePod) -> None:
     gate = anyio.Event()
     once = make_pod("p", 1, restartPolicy="Never", annotations={"devlet.dev/run-for": "10s"})
     async with node.running(use=lambda devices: SlowRelease(devices, gate)) as now, node.plugged(now):
@@ -148,9 +146,7 @@ async def test_the_cluster_hears_of_the_end_only_after_the_release(node: "NodeHa
         assert now.held(uid) == set()
 
 
-async def test_a_release_that_hangs_does_not_keep_the_node_from_starting(
-    node: "NodeHarness", make_pod: MakePod
-) -> None:
+async def test_the_node_starts_even_if_a_release_hangs(node: "NodeHarness", make_pod: MakePod) -> None:
     class Stuck(SlowRelease):
         async def retain(self, pods: Any) -> None:
             await self._gate.wait()
@@ -164,7 +160,7 @@ async def test_a_release_that_hangs_does_not_keep_the_node_from_starting(
             await node.phase("p", "Running")
 
 
-async def test_a_container_that_could_not_start_is_tried_again_as_soon_as_its_plugin_is_back(
+async def test_starting_a_container_is_retried_as_soon_as_its_plugin_is_back(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     async with node.running() as now, node.plugged(now, 1, options=Options(pre_start=True)) as plugin:

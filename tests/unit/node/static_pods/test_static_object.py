@@ -37,7 +37,7 @@ async def test_a_status_is_kept_and_written(static: StaticPod, root: Path) -> No
         assert found.pod.uid == static.uid and not found.is_gone and static.document["status"] == {"phase": "Pending"}
 
 
-async def test_the_status_of_its_mirror_tells_what_ran_before(static: StaticPod, root: Path) -> None:
+async def test_the_status_of_the_mirror_shows_what_ran_before(static: StaticPod, root: Path) -> None:
     async with open_store(root / "cluster.db") as store:
         recorder = Recorder(store, "devlet", "n1", FakeClock())
         found = StaticObject(static, recorder, lambda key: None, {"phase": "Succeeded"})
