@@ -265,9 +265,7 @@ class Siege:
 @pytest.mark.timeout(600 + 40 * ROUNDS)
 @pytest.mark.spec("DN-3.3")
 @pytest.mark.spec("DN-3.7")
-async def test_what_drivers_have_prepared_is_what_pods_use_whoever_is_killed(
-    root: Path, crash_seed: int
-) -> None:
+async def test_what_drivers_have_prepared_is_what_pods_use_whoever_is_killed(root: Path, crash_seed: int) -> None:
     async with AsyncExitStack() as drivers, CountingNode(root, CONFIGURATION) as node:
         siege = Siege(node, drivers, random.Random(crash_seed))
         for name in (GPU, NIC):

@@ -1,4 +1,4 @@
-"""Pods with claims of every kind on a whole node: what their containers get, and when it is taken back."""
+"""Pods with claims of every kind on a whole node: which devices their containers get, and when they are released."""
 
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.anyio]
 
 
 def with_containers(document: Document, *containers: Document, init: bool = False) -> Document:
-    """The pod, with these containers before its own, or as its init containers."""
+    """Return the pod with these containers before its own, or as its init containers."""
     spec = document["spec"]
     if init:
         return {**document, "spec": {**spec, "initContainers": list(containers)}}
@@ -26,7 +26,7 @@ def with_containers(document: Document, *containers: Document, init: bool = Fals
 
 
 def from_template(document: Document, *entries: str) -> Document:
-    """The pod, with claims that are made for it."""
+    """Return the pod with claims that are generated for it."""
     claims = [{"name": entry, "resourceClaimTemplateName": "any"} for entry in entries]
     return {**document, "spec": {**document["spec"], "resourceClaims": claims}}
 
@@ -92,7 +92,7 @@ async def test_each_container_gets_the_requests_that_it_names(node: ClaimNode, g
 
 
 async def requests(node: ClaimNode, pod: str, name: str) -> set[str]:
-    """Those that show in the environment of a container."""
+    """Return the claims that show in the environment of a container."""
     prefix = "CLAIM_train_"
     return {key.removeprefix(prefix) for key in await node.environment(pod, name) if key.startswith(prefix)}
 
@@ -156,7 +156,7 @@ def restarts(document: dict[str, Any]) -> int:
 
 @pytest.mark.spec("DN-9.3.18")
 async def test_the_parameters_of_claim_and_class_reach_the_container(node: ClaimNode, gpu: FakeDraDriver) -> None:
-    """The node sends no parameters: the driver reads the claim that the node names."""
+    """The node sends no parameters; the driver reads the claim that the node names."""
     values: dict[str, str] = {}
 
     async def read(claim: Any) -> None:

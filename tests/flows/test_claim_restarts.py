@@ -1,5 +1,5 @@
-"""DRA drivers and claims on a whole node, a real process: its restarts in the middle of everything, and those of
-drivers."""
+"""DRA drivers and claims on a whole node, a real process: the node or a driver is restarted in the middle of
+everything."""
 
 from collections.abc import AsyncIterator
 
@@ -28,7 +28,7 @@ timeouts:
 
 @pytest.fixture
 async def node(claim_node: ClaimNode) -> AsyncIterator[ClaimNode]:
-    """Whether a test has started it again or not."""
+    """A node that runs, even if an earlier test killed it."""
     try:
         await claim_node.pods()
     except Unavailable:

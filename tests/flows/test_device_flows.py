@@ -1,4 +1,4 @@
-"""Device plugins and pods on a whole node, a real process: restarts and kills of either side, in every order."""
+"""Device plugins and pods on a whole node, a real process: either side is restarted or killed, in every order."""
 
 import json
 import signal
@@ -37,20 +37,20 @@ async def node(root: Path) -> AsyncIterator[NodeProcess]:
 
 @asynccontextmanager
 async def gpus(node: NodeProcess, devices: int = 2) -> AsyncIterator[FakeDevicePlugin]:
-    """A plugin that registers by itself, whenever it can."""
+    """A plugin that registers by itself as soon as it can."""
     async with FakeDevicePlugin(node.plugins, GPU, devices, follow=True) as plugin:
         await node.until_healthy(GPU, devices)
         yield plugin
 
 
 async def run(node: NodeProcess, name: str, **annotations: str) -> set[str]:
-    """Have a pod with one GPU run, and say which it got."""
+    """Run a pod with one GPU, and return the GPU that it got."""
     await node.create(pod(name, {GPU: 1}, **annotations))
     return set(devices_in_status(await node.until_phase(name, "Running"))[GPU])
 
 
 async def has(node: NodeProcess, name: str) -> set[str]:
-    """What a pod holds, which is the same wherever one looks."""
+    """Return the devices of a pod, after checking that all sources agree."""
     shown = (await node.held()).get(name, {}).get(GPU, set())
     document = await node.pod(name) or {}
     assert set(devices_in_status(document).get(GPU, {})) == shown
@@ -78,7 +78,7 @@ def waiting(document: dict[str, Any]) -> str:
 
 
 async def allocatable(node: NodeProcess) -> tuple[str | None, str | None]:
-    """Capacity and what is allocatable, as the Node says."""
+    """Return the capacity and the allocatable number in the Node object."""
     status = (await node.call("GET", "/api/v1/nodes/n1"))["status"]
     return status["capacity"].get(GPU), status["allocatable"].get(GPU)
 
@@ -125,7 +125,7 @@ async def test_a_pod_keeps_its_device_whatever_is_restarted(node: NodeProcess, w
 
 
 async def until_has(node: NodeProcess, name: str, devices: set[str]) -> set[str]:
-    """A pod's status follows the manager, and the checkpoint is compared with both."""
+    """Wait until the pod's status has these devices, and compare all records."""
     await node.until_pod(name, lambda pod: set(devices_in_status(pod).get(GPU, {})) == devices)
     return await has(node, name)
 

@@ -1,5 +1,5 @@
-"""devlet is killed at each stage of a pod's life, and goes on where it was. What drivers do while they are asked to
-prepare or unprepare is in test_claim_restarts."""
+"""devlet is killed at each stage of a pod's life, and continues where it was. What happens during a call to a driver is
+in test_claim_restarts."""
 
 import json
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 @pytest.fixture
 async def node(claim_node: ClaimNode) -> AsyncIterator[ClaimNode]:
-    """Whether a test has started it again or not."""
+    """A node that runs, even if an earlier test killed it."""
     try:
         await claim_node.pods()
     except Unavailable:

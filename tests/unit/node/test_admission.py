@@ -47,7 +47,7 @@ class Attempt:
 
 
 class Devices:
-    """Counts what attempts reserve, commit and give back. Commits wait for the gate."""
+    """Counts what attempts reserve, commit and return. Commits wait for the gate."""
 
     def __init__(self) -> None:
         self.reserved = self.committed = 0

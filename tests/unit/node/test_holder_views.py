@@ -79,7 +79,7 @@ class Claims:
 
 
 class Runtime:
-    """Remembers what it was asked."""
+    """A runtime that remembers its arguments."""
 
     def __init__(self, description: Description) -> None:
         self._description = description

@@ -51,7 +51,7 @@ class Away:
 
 
 async def lease(store: Store, *, not_before: str = "") -> Document:
-    """Once it was renewed so late."""
+    """Return the lease once it was renewed at that time."""
 
     async def read() -> Document | None:
         try:
@@ -66,7 +66,7 @@ async def lease(store: Store, *, not_before: str = "") -> Document:
 
 @pytest.fixture
 async def node(store: Store) -> str:
-    """Its UID."""
+    """Create the Node and return its UID."""
     uid: str = (await store.create(NODES, {"metadata": {"name": "n1"}}))["metadata"]["uid"]
     return uid
 
@@ -188,7 +188,7 @@ async def test_after_a_conflict_the_lease_is_read_again(store: Store) -> None:
         async def update(self, *arguments: Any, **options: Any) -> Document:
             self.tries += 1
             if self.tries == 1:
-                raise Conflict("somebody wrote first")
+                raise Conflict("another writer was faster")
             return await self._store.update(*arguments, **options)
 
     clock, cluster = FakeClock(), Once(store)

@@ -83,7 +83,7 @@ class Machine:
 
     async def node(self, holds: Callable[[Document], bool] = bool) -> Document:
         async def read() -> Document:
-            await self.clock.advance(1)  # writes keep a distance
+            await self.clock.advance(1)  # there is a least time between writes
             return await self.store.get(NODES, "n1")
 
         return await until(read, holds)
@@ -155,7 +155,7 @@ async def test_devices_of_plugins_are_published_as_they_change(machine: Machine)
 async def test_an_existing_node_keeps_the_fields_of_other_writers(machine: Machine) -> None:
     other = {"capacity": {"other.com/x": "3"}, "conditions": [{"type": "Theirs", "status": "True"}]}
     await machine.store.create(NODES, {"metadata": {"name": "n1", "labels": {"mine": "yes"}}, "status": other})
-    (machine.directory / "kubelet_internal_checkpoint").write_bytes(Encoder().encode(None, {}))  # it has run before
+    (machine.directory / "kubelet_internal_checkpoint").write_bytes(Encoder().encode(None, {}))  # of an earlier run
     async with machine.running() as (status, _):
         node = await machine.node()
         assert node["metadata"]["labels"]["mine"] == "yes"
@@ -171,7 +171,7 @@ async def test_without_a_checkpoint_the_extended_resources_of_an_earlier_node_ar
 ) -> None:
     amounts = {str(GPU): "4", "hugepages-2Mi": "0"}
     await machine.store.create(NODES, {"metadata": {"name": "n1"}, "status": {"capacity": amounts}})
-    (machine.directory / "some.sock").touch()  # any other file is no checkpoint
+    (machine.directory / "some.sock").touch()  # other files are not checkpoints
     async with machine.running():
         await machine.gpus("0", "0")
         assert (await machine.node())["status"]["capacity"]["hugepages-2Mi"] == "0"
@@ -294,7 +294,7 @@ async def test_the_taints_of_the_node_are_seen(machine: Machine) -> None:
 
 
 class Away:
-    """A cluster that does not take the first few nodes."""
+    """A cluster that refuses to create the first few nodes."""
 
     def __init__(self, store: Store, failures: int) -> None:
         self._store = store
@@ -328,7 +328,7 @@ async def test_writing_is_retried_while_the_cluster_is_unavailable(machine: Mach
 
 
 class Contrary:
-    """A cluster that refuses to make the node, and cannot read it."""
+    """A cluster that refuses to create the node, and cannot read it."""
 
     def __init__(self, store: Store, error: Exception) -> None:
         self._store = store
@@ -374,7 +374,7 @@ async def test_a_node_that_may_not_be_annotated_still_reports_its_status(machine
         pass
 
     class Strict:
-        """Allows writes of the status alone."""
+        """Allow only writes of the status."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(machine.store, name)

@@ -1,4 +1,4 @@
-"""Against servers that answer as Kubernetes does: a version that is not served is a page that is not found."""
+"""Servers answer as Kubernetes does: a version that is not served is a page that is not found."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +20,7 @@ V1, V1BETA2, V1BETA1 = (f"resource.k8s.io/{version}" for version in ("v1", "v1be
 
 
 class OldServer:
-    """Serves these versions; in others there is no such page, or, of groups it knows, no such resource."""
+    """Serves these versions. For others it answers that there is no such page, or no such resource in a group."""
 
     def __init__(self, *served: str) -> None:
         self.served = served

@@ -32,7 +32,7 @@ STEADY = Settings(retry=Backoff(1.0, 300.0, jitter=0.0), look=Backoff(0.001, 0.0
 
 
 class FakeDrivers:
-    """What is registered: the driver, and whether it is connected."""
+    """The registered drivers, and whether each is connected."""
 
     def __init__(self) -> None:
         self._connected: dict[DriverName, bool] = {}
@@ -69,7 +69,7 @@ class FakeDrivers:
 
 
 class Spied:
-    """The store, with the requests that delete, and with what goes wrong."""
+    """The store, with a record of deletions, and with failures."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -78,7 +78,7 @@ class Spied:
         self.unserved: tuple[str, ...] = ()
         self.hidden = False  # lists and watches are forbidden
         self.clock = FakeClock()
-        self.busy = anyio.Lock()  # while the store deletes, which takes time of its own
+        self.busy = anyio.Lock()  # held while the store deletes, which takes a while
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -377,7 +377,7 @@ async def test_a_driver_that_is_usable_at_the_last_moment_keeps_its_slices(node:
     await node.publish("a")
     async with node.running():
         await node.clock.advance(29.9)
-        node.drivers._connected[GPU] = True  # before anybody was told
+        node.drivers._connected[GPU] = True  # without notifying the keeper
         await node.passes(100)
         assert await node.slices() == ["a"]
 

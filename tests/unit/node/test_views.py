@@ -117,7 +117,7 @@ def test_a_plugin_that_has_not_returned_has_no_socket() -> None:
 
 
 class Node:
-    """The sources, as device manager and pod manager offer them."""
+    """The sources, with the methods of the device manager and the pod manager."""
 
     def active(self) -> list[Pod]:
         return [POD]

@@ -1,4 +1,4 @@
-"""The admission of pods by their workers: what interrupts it, and what makes it try again."""
+"""The admission of pods by their workers: what interrupts it, and what makes them retry."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ async def test_a_pod_that_is_deleted_during_its_admission_ends_well(node: "NodeH
 
 
 class FullDisk:
-    """The device manager of a node on which the first few admissions cannot be written down."""
+    """The device manager of a node on which the first admissions cannot be stored."""
 
     def __init__(self, devices: DeviceManager, failures: int) -> None:
         self._devices = devices

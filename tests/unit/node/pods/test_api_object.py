@@ -92,7 +92,7 @@ async def test_delete_removes_the_pod_from_the_cluster(store: Store) -> None:
 
 
 class Busy:
-    """A cluster in which somebody else was always faster."""
+    """A cluster in which another writer is always faster."""
 
     def __init__(self, store: Store) -> None:
         self.get = store.get

@@ -1,4 +1,4 @@
-"""Pods with claims: when their workers have them prepared and unprepared. Drivers are on real sockets."""
+"""When workers have the claims of their pods prepared and unprepared. Drivers are on real sockets."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -44,7 +44,7 @@ async def driven(node: "NodeHarness", now: "Running") -> AsyncIterator[FakeDraDr
 
 
 async def create(node: "NodeHarness", make_pod: MakePod, **spec: Any) -> PodUID:
-    """A pod with an allocated claim, as a scheduler leaves it."""
+    """Create a pod with an allocated claim, as a scheduler does."""
     document = make_pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}], **spec)
     document["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
     target = {"kind": "Node", "name": document["spec"].pop("nodeName")}
@@ -57,7 +57,7 @@ async def create(node: "NodeHarness", make_pod: MakePod, **spec: Any) -> PodUID:
 
 
 def held_up(status: Document) -> str:
-    """What the status says of why the container does not start."""
+    """Return the reason in the status why the container does not start."""
     found = [each["state"].get("waiting", {}).get("message", "") for each in status.get("containerStatuses", ())]
     return "".join(found)
 
@@ -152,7 +152,7 @@ async def test_a_pod_with_a_slow_driver_reports_that_its_containers_are_being_cr
 
 
 class Unreachable:
-    """The cluster of a node that cannot write the status of its pods at first."""
+    """A cluster that does not accept the first status of a pod."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

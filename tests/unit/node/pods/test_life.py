@@ -25,7 +25,7 @@ def all_facts() -> Iterator[Facts]:
 
 @pytest.fixture(scope="module")
 def pairs() -> set[tuple[State, Observation]]:
-    """What can be observed: each state with all combinations of facts."""
+    """All that can be observed: each state with all combinations of facts."""
     return {(state, observe(state, facts)) for facts in all_facts() for state in State}
 
 
@@ -102,7 +102,7 @@ def test_what_comes_first_is_observed(state: State, facts: Facts, seen: Observat
 
 @dataclass
 class World:
-    """A node with one pod, on which acts work, fail, or take their time, as `luck` says. It checks each act."""
+    """A node with one pod. Acts succeed, fail or have no effect yet, as `luck` says. Each act checks the state."""
 
     luck: Iterator[str]
     facts: dict[str, bool] = field(default_factory=dict)
@@ -214,8 +214,8 @@ def test_whatever_happens_devices_are_held_while_containers_run_and_a_pod_that_i
 
 @given(facts=st.lists(st.builds(Facts, st.sampled_from(GOALS), *[st.booleans()] * len(FLAGS)), max_size=30))
 def test_no_sequence_of_observations_skips_a_step_of_the_end(facts: list[Facts]) -> None:
-    """Whatever is observed: containers start only after claims are prepared; devices are released, and the cluster is
-    told, only after containers have stopped and claims are unprepared."""
+    """Whatever is observed, containers start only after claims are prepared. Devices are released, and the end is
+    published, only after containers have stopped and claims are unprepared."""
     state, reached = State.NEW, set[State]()
     for each in facts:
         step = TABLE[state][observe(state, each)]

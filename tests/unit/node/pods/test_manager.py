@@ -133,7 +133,7 @@ async def test_a_pod_of_the_same_name_is_another_pod(node: "NodeHarness", make_p
 
 
 class Forgetful:
-    """A cluster that tells nothing of pods until the gate opens, and then only that it no longer remembers."""
+    """A cluster whose first watches report nothing until the gate opens, and then that they have expired."""
 
     def __init__(self, store: Store, gate: anyio.Event) -> None:
         self._store = store
@@ -294,7 +294,7 @@ async def test_a_pod_that_is_declared_failed_is_stopped(node: "NodeHarness", mak
 
 
 class Retaining:
-    """Device manager that remembers who kept devices when the node began."""
+    """A device manager that remembers which pods kept their devices when the node started."""
 
     def __init__(self, devices: DeviceManager) -> None:
         self._devices = devices
@@ -314,7 +314,7 @@ async def test_a_pod_that_was_declared_failed_while_devlet_was_down_is_stopped_b
     async with node.running() as now, node.plugged(now):
         uid = await node.create(make_pod("p", 1))
         await node.phase("p", "Running")
-    lost = MergePatch({"status": {"phase": "Failed", "reason": "Lost", "message": "nobody knows"}})
+    lost = MergePatch({"status": {"phase": "Failed", "reason": "Lost", "message": "unknown"}})
     await node.store.patch(PODS, "p", lost, "default", subresource="status")
     retaining: list[Retaining] = []
 
@@ -347,7 +347,7 @@ async def test_each_of_sixty_four_pods_at_once_gets_its_own_device(node: "NodeHa
 
 
 class Faulty:
-    """The device manager, except that it fails for some pods as often as it is told to."""
+    """A device manager that fails the given number of times for some pods."""
 
     def __init__(self, devices: DeviceManager, failures: dict[str, int]) -> None:
         self._devices = devices

@@ -1,4 +1,4 @@
-"""What a pod's spec asks of its node beside running containers: deadlines, gates, ports, addresses, finalizers."""
+"""What a pod's spec asks of its node besides running containers: deadlines, gates, ports, addresses, finalizers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -181,7 +181,7 @@ async def test_a_status_has_the_address_of_the_node_even_after_it_changed(
 
 
 class Debugged:
-    """A cluster in which somebody has put a container to debug with into each pod."""
+    """A cluster in which every pod has a container for debugging."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Static pods on a node: files come, change and go, and the cluster has a mirror of each."""
+"""Static pods on a node: files are added, changed and removed, and the cluster has a mirror pod for each."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ NAME = "web-n1"
 
 
 class Site:
-    """A node with a directory of manifests, and one pod in it."""
+    """A node with a directory of manifests that has one pod."""
 
     def __init__(self, node: "NodeHarness", make_pod: MakePod) -> None:
         self.node = node
@@ -33,7 +33,7 @@ class Site:
         self.file = node.manifests / "web.json"
 
     def write(self, gpus: int = 0, **spec: Any) -> None:
-        """All at once, as careful people do."""
+        """Replace the file in one step."""
         self.node.manifests.mkdir(exist_ok=True)
         document = {"apiVersion": "v1", "kind": "Pod", **self._make_pod("web", gpus, **spec)}
         new = self.node.manifests / ".new"
@@ -239,7 +239,7 @@ async def test_a_static_pod_waits_for_a_plugin_that_was_never_there(node: "NodeH
 
 
 class Away:
-    """A cluster that takes nothing while `answers` is False."""
+    """A cluster that cannot be reached while `answers` is False."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

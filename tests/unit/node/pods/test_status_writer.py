@@ -28,7 +28,7 @@ def health(status: Document) -> str:
 
 
 class Away:
-    """A cluster that refuses as many writes as it is told to."""
+    """A cluster that refuses the next writes, as many as `failures` says."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -34,7 +34,7 @@ def states(status: Document) -> dict[str, str]:
 
 
 def with_init(document: Document, *names: str) -> Document:
-    """Init containers; one that is named helper is a sidecar."""
+    """Add init containers. One with the name helper is a sidecar."""
     container = document["spec"]["containers"][0]
     sidecar = {"restartPolicy": "Always"}
     document["spec"]["initContainers"] = [
@@ -114,7 +114,7 @@ async def test_a_pod_that_was_never_started_has_failed_when_it_is_deleted(
 
 
 class SlowRelease:
-    """The device manager of a node on which a release takes until it is let through."""
+    """The device manager of a node on which a release waits for the gate."""
 
     def __init__(self, devices: DeviceManager, gate: anyio.Event) -> None:
         self._devices = devices
@@ -168,14 +168,14 @@ async def test_starting_a_container_is_retried_as_soon_as_its_plugin_is_back(
         await node.create(make_pod("p", 1))
         await node.status("p", lambda status: "CreateContainerConfigError" in str(status))
         plugin.recover("PreStartContainer")
-        await node.pass_time(2)  # of the ten seconds that it would wait
+        await node.pass_time(2)  # less than the ten seconds of the delay
         plugin.set_devices([*plugin.devices, Device(DeviceID("another"))])
         await node.phase("p", "Running")
 
 
 class SlowRuntime:
-    """The runtime of a node on which containers take their time to stop: the first requests fail, the next ones have no
-    effect yet."""
+    """The runtime of a node on which stopping containers takes a while: the first requests fail, and the next ones have
+    no effect yet."""
 
     def __init__(self, runtime: NoneRuntime, failures: int, slow: int) -> None:
         self._runtime = runtime

@@ -50,7 +50,7 @@ def following(pods: StaticPods) -> Any:
 
 
 async def mirror(store: Store, uid: str = "") -> Document:
-    """With that hash."""
+    """Return a mirror pod with this hash."""
 
     async def read() -> Document:
         try:
