@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
+from msgspec.structs import replace
+
 from devlet.cluster.events import NORMAL, WARNING
 from devlet.errors import DevletError, NotCreated
 from devlet.node.devices.container_options import ContainerOptions
@@ -24,19 +26,27 @@ _SOON = timedelta(seconds=1)  # not to be tried again for every change, where th
 class PodContainers:
     """`previous` are the runs before those that the runtime reports, as far as this object started their successors."""
 
-    __slots__ = ("_histories", "_object", "_parts", "_reported", "previous")
+    __slots__ = ("_histories", "_object", "_parts", "_reported", "_requested", "previous")
 
     def __init__(self, subject: PodObject, parts: Parts) -> None:
         self._object = subject
         self._parts = parts
         self._histories: dict[ContainerName, History] = {}
+        self._requested: dict[ContainerName, tuple[int, float]] = {}  # the number of the run, and when it was requested
         self._reported: Mapping[ContainerName, ContainerStateWaiting] = {}  # crashes
         self.previous: dict[ContainerName, Run] = {}
 
     def plan(self, runs: Runs) -> Plan:
-        """Return what to do next, given the newest run of each container."""
+        """Return what to do next, given the newest run of each container.
+
+        A run that was requested a moment ago is not requested again if the runtime does not show it yet."""
         parts = self._parts
-        return lifecycle.plan(self._object.pod, runs, self._histories, parts.clock.now(), parts.settings.restarts)
+        plan = lifecycle.plan(self._object.pod, runs, self._histories, parts.clock.now(), parts.settings.restarts)
+        due = tuple(each for each in plan.start if not self._is_starting(each))
+        if len(due) == len(plan.start):
+            return plan
+        again = parts.clock.now() + timedelta(seconds=parts.settings.look_again)
+        return replace(plan, start=due, wake=min(again, plan.wake or again))
 
     async def start(self, plan: Plan, runs: Runs) -> None:
         """Try to start the containers that are due. A failure is remembered, and the next plan says when to retry."""
@@ -62,6 +72,10 @@ class PodContainers:
                 self._object.record(WARNING, "BackOff", f"Back-off restarting failed container {subject}", name)
         self._reported = crashing
 
+    def _is_starting(self, start: Start) -> bool:
+        number, at = self._requested.get(start.container.name, (-1, 0.0))
+        return number == start.number and self._parts.clock.monotonic() - at < self._parts.settings.look_again
+
     async def _start(self, start: Start, before: Run | None) -> None:
         parts, pod, container = self._parts, self._object.pod, start.container
         history = self._histories.get(container.name, History())
@@ -77,6 +91,7 @@ class PodContainers:
             return
         for conflict in options.conflicts if options else ():
             self._object.record(WARNING, "DeviceOptionsConflict", conflict, container.name)
+        self._requested[container.name] = start.number, parts.clock.monotonic()
         self._histories[container.name] = lifecycle.started(before, history, parts.settings.restarts)
         if before is not None:
             self.previous[container.name] = before

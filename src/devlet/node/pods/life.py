@@ -73,7 +73,6 @@ class Act(Enum):
     # The end
     EXPIRE = "report that the deadline has passed"
     COMPLETE = "note how the containers have ended"
-    KEEP_STATUS = "leave the status as it is"
     STOP = "stop the containers that still run"
     SUM_UP = "work out the last status"
     UNPREPARE = "have the drivers unprepare the claims"
@@ -109,7 +108,7 @@ TABLE: Mapping[State, Mapping[Observation, Step]] = MappingProxyType(
             Observation.DONE: _step(State.ADMITTED),
             Observation.FOUND: _step(State.ADMITTED, Act.ADOPT),
             Observation.REJECTED: _step(State.STOPPING, Act.REJECT),
-            Observation.FINISHED: _step(State.STOPPING, Act.KEEP_STATUS),
+            Observation.FINISHED: _step(State.STOPPING),
             **_ENDING,
         },
         State.ADMITTED: {

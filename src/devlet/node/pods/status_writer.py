@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from devlet.node.pods import lifecycle, status
 from devlet.node.pods.api_object import PodObject
+from devlet.node.pods.life import Observation
 from devlet.node.pods.lifecycle import Plan, Runs
 from devlet.node.pods.parts import Parts
 from devlet.node.reports import Rejection
@@ -15,7 +16,9 @@ from devlet.objects.identifiers import ContainerName
 from devlet.objects.types.container import Container, ResourceStatus
 from devlet.runtime.containers import Run
 
-__all__ = ["StatusWriter"]
+__all__ = ["LATE", "StatusWriter"]
+
+LATE = Rejection("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 
 
 class StatusWriter:
@@ -34,22 +37,41 @@ class StatusWriter:
         await self._object.write_status(self._document(plan, runs, previous, admitted=admitted, prepared=prepared))
 
     def sum_up(
-        self, plan: Plan, runs: Runs, previous: Mapping[ContainerName, Run], *, prepared: bool, why: Rejection | None
-    ) -> None:
-        """Work out the status of a pod whose containers have ended. `why` is the reason, if the node ended it."""
+        self,
+        cause: Observation,
+        plan: Plan,
+        runs: Runs,
+        previous: Mapping[ContainerName, Run],
+        *,
+        prepared: bool,
+        rejection: Rejection | None,
+    ) -> str:
+        """Work out the last status of a pod whose containers have stopped, and return its phase. `cause` is why the pod
+        ends. `plan` is for a pod that completed; `rejection` for one that was rejected."""
+        now, pod = self._parts.clock.now(), self._object.pod
+        if cause is Observation.FINISHED:
+            return pod.status.phase  # its status is left as it is
+        if cause is Observation.REJECTED and rejection is not None:
+            self._last = self._rejected(rejection, runs, previous)
+            return "Failed"
+        if cause is not Observation.COMPLETED:
+            runs = lifecycle.stopped(pod, runs, now)
+            outcome = pod.status.phase if pod.is_finished else lifecycle.outcome(lifecycle.own(pod), runs)
+            plan = Plan(outcome="Failed" if cause is Observation.EXPIRED else outcome)
         self._last = self._document(plan, runs, previous, admitted=True, prepared=prepared)
-        if why is not None:
-            self._last |= {"reason": why.reason, "message": why.message}
+        if cause is Observation.EXPIRED:
+            self._last |= {"reason": LATE.reason, "message": LATE.message}
+        return plan.outcome or ""
 
-    def sum_up_rejected(self, rejection: Rejection, previous: Mapping[ContainerName, Run], runs: Runs) -> None:
-        """Work out the status of a pod that was not admitted. It mentions containers only if it did so before: they ran
-        until the machine was restarted, or waited for a device plugin."""
+    def _rejected(self, rejection: Rejection, runs: Runs, previous: Mapping[ContainerName, Run]) -> Document:
+        """Return the status of a rejected pod. It has containers only if it had some before: they ran until the machine
+        was restarted, or waited for a device plugin."""
         now, pod = self._parts.clock.now(), self._object.pod
         last = status.rejected(rejection, self._object.document, now)
-        if pod.status.container_statuses:
-            stopped = lifecycle.stopped(pod, runs, now)
-            last = self._document(Plan(outcome="Failed"), stopped, previous, admitted=True, prepared=False) | last
-        self._last = last
+        if not pod.status.container_statuses:
+            return last
+        stopped = lifecycle.stopped(pod, runs, now)
+        return self._document(Plan(outcome="Failed"), stopped, previous, admitted=True, prepared=False) | last
 
     async def show_stopped(self) -> None:
         """Write how the containers have ended. The pod keeps its phase: as soon as it is over for the cluster, its

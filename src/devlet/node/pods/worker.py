@@ -29,8 +29,7 @@ from devlet.node.pods.containers import PodContainers
 from devlet.node.pods.life import LIVE, TABLE, Act, Facts, Observation, State, observe
 from devlet.node.pods.lifecycle import Plan, Runs
 from devlet.node.pods.parts import Parts
-from devlet.node.pods.status_writer import StatusWriter
-from devlet.node.reports import Rejection
+from devlet.node.pods.status_writer import LATE, StatusWriter
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ResourceName
 from devlet.objects.types.pod import Pod
@@ -38,8 +37,6 @@ from devlet.objects.types.pod import Pod
 __all__ = ["PodWorker"]
 
 log = logging.getLogger(__name__)
-
-LATE = Rejection("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 
 
 class _Seen(Struct, frozen=True):
@@ -66,7 +63,8 @@ _DUE, _DONE = _Goal(Observation.DUE), _Goal(Observation.DONE)
 
 @dataclass(slots=True)
 class _End:
-    """How the end of a pod is getting on. `plan` is for a pod that completed: it says how."""
+    """How the end of a pod is getting on. `cause` is the observation that led to it. `plan` is for a pod that
+    completed: it says how."""
 
     stopping: Attempts
     cause: Observation = Observation.TERMINATING
@@ -207,11 +205,14 @@ class PodWorker:
         """Take steps until one of them rests. Return when to look again if nothing happens before."""
         while True:
             self._seen = await self._look()
-            step = TABLE[self.state][observe(self.state, self._seen.facts)]
+            observation = observe(self.state, self._seen.facts)
+            step = TABLE[self.state][observation]
             for act in step.acts:
                 if act is Act.REST:
                     return self._seen.wake
                 await PERFORM[act](self)
+            if step.next is State.STOPPING and self.state in LIVE:
+                self._end.cause = observation
             self.state = step.next
 
     # Observation
@@ -280,7 +281,6 @@ class PodWorker:
 
     async def _reject(self) -> None:
         self._admission.reject()
-        self._end.cause = Observation.REJECTED
 
     async def _prepare(self) -> None:
         await self._claims.prepare(self._while_preparing)
@@ -313,25 +313,17 @@ class PodWorker:
         await self._write(plan if self._claims.is_prepared else self._claims.hold_back(plan))
 
     async def _write(self, plan: Plan) -> None:
-        await self._status.show(
-            plan,
-            self._seen.runs,
-            self._containers.previous,
-            admitted=self.state is not State.NEW,
-            prepared=self._claims.is_prepared,
-        )
+        admitted, prepared = self.state is not State.NEW, self._claims.is_prepared
+        previous = self._containers.previous
+        await self._status.show(plan, self._seen.runs, previous, admitted=admitted, prepared=prepared)
 
     # Acts: the end
 
     async def _expire(self) -> None:
         self._object.record(NORMAL, LATE.reason, LATE.message)
-        self._end.cause = Observation.EXPIRED
 
     async def _complete(self) -> None:
-        self._end.cause, self._end.plan = Observation.COMPLETED, self._seen.plan
-
-    async def _keep_status(self) -> None:
-        self._end.cause = Observation.FINISHED
+        self._end.plan = self._seen.plan
 
     async def _stop(self) -> None:
         end = self._end
@@ -344,19 +336,15 @@ class PodWorker:
         end.was_stopped = True
 
     async def _sum_up(self) -> None:
-        pod, end, runs, previous = self.pod, self._end, self._seen.runs, self._containers.previous
-        if end.cause is Observation.FINISHED:
-            return
-        if end.cause is Observation.REJECTED and self._admission.rejection is not None:
-            return self._status.sum_up_rejected(self._admission.rejection, previous, runs)
-        plan = end.plan
-        if end.cause is not Observation.COMPLETED:
-            runs = lifecycle.stopped(pod, runs, self._parts.clock.now())
-            plan = Plan(outcome="Failed" if end.cause is Observation.EXPIRED else _outcome(pod, runs))
-        why = LATE if end.cause is Observation.EXPIRED else None
-        self._status.sum_up(plan, runs, previous, prepared=self._claims.is_prepared, why=why)
-        completed = end.cause is Observation.COMPLETED
-        log.info("pod ended" if completed else "pod stopped", extra=facts(phase=plan.outcome))
+        outcome = self._status.sum_up(
+            self._end.cause,
+            self._end.plan,
+            self._seen.runs,
+            self._containers.previous,
+            prepared=self._claims.is_prepared,
+            rejection=self._admission.rejection,
+        )
+        log.info("pod ended", extra=facts(phase=outcome, cause=self._end.cause.value))
 
     async def _unprepare(self) -> None:
         await self._claims.unprepare()
@@ -398,7 +386,6 @@ PERFORM: Mapping[Act, Callable[[PodWorker], Awaitable[None]]] = {
     Act.SHOW: PodWorker._show,
     Act.EXPIRE: PodWorker._expire,
     Act.COMPLETE: PodWorker._complete,
-    Act.KEEP_STATUS: PodWorker._keep_status,
     Act.STOP: PodWorker._stop,
     Act.SUM_UP: PodWorker._sum_up,
     Act.UNPREPARE: PodWorker._unprepare,
@@ -410,8 +397,3 @@ PERFORM: Mapping[Act, Callable[[PodWorker], Awaitable[None]]] = {
     Act.SHOW_HEALTH: PodWorker._show_health,
 }
 """How each act is performed, except for `REST`, which ends a look."""
-
-
-def _outcome(pod: Pod, runs: Runs) -> str:
-    """Return the phase of a pod that was stopped. A pod that was declared finished keeps its phase."""
-    return pod.status.phase if pod.is_finished else lifecycle.outcome(lifecycle.own(pod), runs)
