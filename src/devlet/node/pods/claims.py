@@ -12,8 +12,8 @@ from devlet.errors import DevletError
 from devlet.kit.facts import facts
 from devlet.node.pods.api_object import PodObject
 from devlet.node.pods.attempts import Attempts
+from devlet.node.pods.container_plan import CREATING, Plan, Runs
 from devlet.node.pods.life import Observation
-from devlet.node.pods.lifecycle import CREATING, Plan, Runs
 from devlet.node.pods.parts import Parts
 from devlet.objects.types.container import ContainerStateWaiting
 

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from devlet.cluster.events import NORMAL, WARNING
 from devlet.errors import DevletError, NotCreated
 from devlet.node.devices.container_options import ContainerOptions
-from devlet.node.pods import lifecycle
+from devlet.node.pods import container_plan
 from devlet.node.pods.api_object import PodObject
-from devlet.node.pods.lifecycle import CRASHING, History, Plan, Runs, Start
+from devlet.node.pods.container_plan import CRASHING, History, Plan, Runs, Start
 from devlet.node.pods.parts import Parts
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.types.container import ContainerStateWaiting
@@ -41,7 +41,7 @@ class PodContainers:
 
         A run that was requested a moment ago is not requested again if the runtime does not show it yet."""
         parts = self._parts
-        plan = lifecycle.plan(self._object.pod, runs, self._histories, parts.clock.now(), parts.settings.restarts)
+        plan = container_plan.plan(self._object.pod, runs, self._histories, parts.clock.now(), parts.settings.restarts)
         due = tuple(each for each in plan.start if not self._is_starting(each))
         if len(due) == len(plan.start):
             return plan
@@ -59,7 +59,7 @@ class PodContainers:
         now = self._parts.clock.now()
         due = {name: each for name, each in self._histories.items() if each.failed_at and now - each.failed_at >= _SOON}
         for name, history in due.items():
-            self._histories[name] = lifecycle.to_be_tried(history)
+            self._histories[name] = container_plan.to_be_tried(history)
         return bool(due)
 
     def report_crashes(self, plan: Plan) -> None:
@@ -86,13 +86,13 @@ class PodContainers:
         except DevletError as e:
             reason = NOT_CREATED if isinstance(e, NotCreated) else NOT_STARTED
             problem = ContainerStateWaiting(reason=reason, message=str(e))
-            self._histories[container.name] = lifecycle.failed(history, problem, parts.clock.now())
+            self._histories[container.name] = container_plan.failed(history, problem, parts.clock.now())
             self._object.record(WARNING, "Failed", f"Error: {e}", container.name)
             return
         for conflict in options.conflicts if options else ():
             self._object.record(WARNING, "DeviceOptionsConflict", conflict, container.name)
         self._requested[container.name] = start.number, parts.clock.monotonic()
-        self._histories[container.name] = lifecycle.started(before, history, parts.settings.restarts)
+        self._histories[container.name] = container_plan.started(before, history, parts.settings.restarts)
         if before is not None:
             self.previous[container.name] = before
         self._object.record(NORMAL, "Started", f"Started container {container.name}", container.name)

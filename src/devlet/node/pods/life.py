@@ -10,13 +10,15 @@ state follows.
     STOPPED ──done──▶ UNPREPARED
     UNPREPARED ──done──▶ ENDED
 
-This module decides and does nothing: `observe` turns facts into an observation, and `TABLE` has the step for it. The
-worker performs the acts of the step in their order and enters its next state after the last one. If an act fails, or
-devlet is killed, the worker observes again and repeats the whole step, so every act can be repeated.
+This module only decides: `observe` turns facts into an observation, and `TABLE` has the step for it. The worker
+performs the acts of the step in their order, and enters its next state after the last one. If an act fails, the worker
+observes again and repeats the step, so every act can be repeated. After a restart of devlet, every pod is NEW again.
 
-No act has to succeed, or to have had its effect when it returns: only what is observed afterwards leads on. Each state
-has one goal, which is due, has to wait, or is done. Claims are unprepared and devices released before the cluster
-learns that the pod is over, so a pod that is scheduled in its place finds them free.
+Each state has one goal, which is due, has to wait, or is done. An act is an attempt: it may fail, and it need not have
+had its effect when it returns. Only the observation that the goal is done leads to the next state.
+
+Claims are unprepared and devices released before the cluster learns that the pod is over. So a pod that is scheduled in
+its place finds them free.
 """
 
 from collections.abc import Mapping
@@ -36,7 +38,7 @@ class State(Enum):
     STOPPING = "stopping"  # goal: no container runs
     STOPPED = "stopped"  # goal: the pod's claims are unprepared
     UNPREPARED = "unprepared"  # goal: the pod's devices are released
-    ENDED = "ended"  # nothing is held; goal: the cluster knows all that is known
+    ENDED = "ended"  # goal: the status of the pod, which holds nothing any more, is up to date
 
 
 LIVE = frozenset({State.NEW, State.ADMITTED, State.PREPARED})
@@ -46,12 +48,12 @@ LIVE = frozenset({State.NEW, State.ADMITTED, State.PREPARED})
 class Observation(Enum):
     # How the goal of the state is getting on
     DUE = "due"  # the next attempt can be made now
-    WAITING = "waiting"  # a device plugin is missing, or the last attempt was too short a time ago
+    WAITING = "waiting"  # a device plugin is missing, or the delay after the last attempt has not passed
     DONE = "done"
 
-    # What comes first
+    # What takes precedence over the goal
     REJECTED = "rejected"  # the node does not admit the pod
-    FOUND = "found"  # its containers have been started before, and have survived
+    FOUND = "found"  # its containers were started before, and have survived the restart
     FINISHED = "finished"  # it is gone or has a final phase, and none of its containers runs
     TERMINATING = "terminating"  # it is gone, is being deleted, or was declared finished
     EXPIRED = "expired"  # its activeDeadlineSeconds have passed

@@ -14,7 +14,7 @@ from devlet.node import admission
 from devlet.node.admission import Admission
 from devlet.node.claims.records import ClaimKey
 from devlet.node.devices.container_options import ContainerOptions
-from devlet.node.pods import lifecycle
+from devlet.node.pods import container_plan
 from devlet.objects.identifiers import ContainerName, PodUID, ResourceName
 from devlet.objects.types.container import Container, ResourceStatus
 from devlet.objects.types.pod import Pod
@@ -30,7 +30,7 @@ class Settings:
     retry: Backoff = field(default=Backoff(0.2, 30.0))  # after a step of a pod's life failed
     look_again: float = 10.0  # seconds between two looks at a plugin that a pod waits for
     clean_up: float = 10.0  # seconds that new pods wait at the start until the devices of former pods are released
-    restarts: lifecycle.Settings = field(default=lifecycle.Settings())
+    restarts: container_plan.Settings = field(default=container_plan.Settings())
     prepare: Backoff = field(default=Backoff(1.0, 60.0))  # claims, if no driver or claim changes
     unprepare: Backoff = field(default=Backoff(1.0, 30.0))
     preparing: float = 0.5  # seconds until the status says that claims are being prepared; most drivers are faster

@@ -5,10 +5,10 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from devlet.node.pods import lifecycle, status
+from devlet.node.pods import container_plan, status
 from devlet.node.pods.api_object import PodObject
+from devlet.node.pods.container_plan import Plan, Runs
 from devlet.node.pods.life import Observation
-from devlet.node.pods.lifecycle import Plan, Runs
 from devlet.node.pods.parts import Parts
 from devlet.node.reports import Rejection
 from devlet.objects.documents import Document
@@ -55,8 +55,8 @@ class StatusWriter:
             self._last = self._rejected(rejection, runs, previous)
             return "Failed"
         if cause is not Observation.COMPLETED:
-            runs = lifecycle.stopped(pod, runs, now)
-            outcome = pod.status.phase if pod.is_finished else lifecycle.outcome(lifecycle.own(pod), runs)
+            runs = container_plan.stopped(pod, runs, now)
+            outcome = pod.status.phase if pod.is_finished else container_plan.outcome(container_plan.own(pod), runs)
             plan = Plan(outcome="Failed" if cause is Observation.EXPIRED else outcome)
         self._last = self._document(plan, runs, previous, admitted=True, prepared=prepared)
         if cause is Observation.EXPIRED:
@@ -70,7 +70,7 @@ class StatusWriter:
         last = status.rejected(rejection, self._object.document, now)
         if not pod.status.container_statuses:
             return last
-        stopped = lifecycle.stopped(pod, runs, now)
+        stopped = container_plan.stopped(pod, runs, now)
         return self._document(Plan(outcome="Failed"), stopped, previous, admitted=True, prepared=False) | last
 
     async def show_stopped(self) -> None:

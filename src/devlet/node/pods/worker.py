@@ -1,8 +1,8 @@
-"""Carries out the life of one pod. What happens in it, and when, is the table in `life`.
+"""Carries out the life of one pod, which `life` describes as a table.
 
-Each pod has a worker, and a worker does one thing at a time. It observes its pod, looks up the step, and performs the
-acts of the step, until a step rests. It goes on when something has happened to the pod (`update`, `poke`) or when it
-is time.
+Each pod has a worker, and a worker does one thing at a time. It observes its pod, looks up the step, performs the acts
+of the step, and repeats this until a step rests. It continues when the pod changes (`update`, `poke`) or at the time
+that the observation set.
 """
 
 import logging
@@ -20,14 +20,14 @@ from devlet.kit.chance import random
 from devlet.kit.changes import Changes
 from devlet.kit.facts import bound, facts
 from devlet.kit.race import first
-from devlet.node.pods import lifecycle
+from devlet.node.pods import container_plan
 from devlet.node.pods.admitting import PodAdmission
 from devlet.node.pods.api_object import PodObject
 from devlet.node.pods.attempts import Attempts
 from devlet.node.pods.claims import PodClaims
+from devlet.node.pods.container_plan import Plan, Runs
 from devlet.node.pods.containers import PodContainers
 from devlet.node.pods.life import LIVE, TABLE, Act, Facts, Observation, State, observe
-from devlet.node.pods.lifecycle import Plan, Runs
 from devlet.node.pods.parts import Parts
 from devlet.node.pods.status_writer import LATE, StatusWriter
 from devlet.objects.documents import Document
@@ -226,7 +226,7 @@ class PodWorker:
             plan = self._containers.plan(runs)
         is_running = any(run.is_running for run in runs.values())
         is_found = bool(runs) and not any(run.exit is not None and run.exit.is_lost for run in runs.values())
-        deadline = lifecycle.deadline(self.pod) if self.state in LIVE else None
+        deadline = container_plan.deadline(self.pod) if self.state in LIVE else None
         goal = self._goal(runs, plan, is_running=is_running, is_found=is_found)
         seen = Facts(
             goal.progress,
@@ -296,7 +296,7 @@ class PodWorker:
             except DevletError as e:
                 log.warning("pod status not written", extra=facts(err=e, delay=delay))
             await clock.sleep(delay)
-        while (deadline := lifecycle.deadline(self.pod)) is None or deadline > clock.now():
+        while (deadline := container_plan.deadline(self.pod)) is None or deadline > clock.now():
             await self._rest(self._changes.version, deadline)  # it may be changed meanwhile
 
     async def _start(self) -> None:

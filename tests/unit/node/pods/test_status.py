@@ -172,7 +172,7 @@ def test_reason_and_message_are_cleared_unless_the_pod_was_declared_finished() -
     before = pod_document(reason="Old", message="old")
     found = patch(made(before, facts({MAIN: RUNNING})), before)
     assert found is not None and found["status"]["reason"] is None and found["status"]["message"] is None
-    evicted = pod_document(phase="Failed", reason="Evicted", message="by somebody")
+    evicted = pod_document(phase="Failed", reason="Evicted", message="low on memory")
     assert "reason" not in made(evicted, facts({MAIN: DONE}, outcome="Failed"))
 
 

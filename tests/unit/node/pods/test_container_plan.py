@@ -3,7 +3,18 @@ from typing import Any
 
 import pytest
 
-from devlet.node.pods.lifecycle import History, Plan, Settings, deadline, failed, outcome, own, plan, started, stopped
+from devlet.node.pods.container_plan import (
+    History,
+    Plan,
+    Settings,
+    deadline,
+    failed,
+    outcome,
+    own,
+    plan,
+    started,
+    stopped,
+)
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.types.container import ContainerStateWaiting
