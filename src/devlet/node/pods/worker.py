@@ -344,7 +344,8 @@ class PodWorker:
             prepared=self._claims.is_prepared,
             rejection=self._admission.rejection,
         )
-        log.info("pod ended", extra=facts(phase=outcome, cause=self._end.cause.value))
+        if self._end.cause is not Observation.FINISHED:  # it had ended before
+            log.info("pod ended", extra=facts(phase=outcome, cause=self._end.cause.value))
 
     async def _unprepare(self) -> None:
         await self._claims.unprepare()
