@@ -1,4 +1,4 @@
-"""Pods with claims of every kind on a whole node: what their containers get, and when it is taken back."""
+"""Pods with claims of every kind on a whole node: which devices their containers get, and when they are released."""
 
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.anyio]
 
 
 def with_containers(document: Document, *containers: Document, init: bool = False) -> Document:
-    """The pod, with these containers before its own, or as its init containers."""
+    """Return the pod with these containers before its own, or as its init containers."""
     spec = document["spec"]
     if init:
         return {**document, "spec": {**spec, "initContainers": list(containers)}}
@@ -26,7 +26,7 @@ def with_containers(document: Document, *containers: Document, init: bool = Fals
 
 
 def from_template(document: Document, *entries: str) -> Document:
-    """The pod, with claims that are made for it."""
+    """Return the pod with claims that are generated for it."""
     claims = [{"name": entry, "resourceClaimTemplateName": "any"} for entry in entries]
     return {**document, "spec": {**document["spec"], "resourceClaims": claims}}
 
@@ -38,7 +38,7 @@ async def test_a_driver_registers(node: ClaimNode, gpu: FakeDraDriver) -> None:
 
 
 @pytest.mark.spec("DN-9.3.03")
-async def test_a_pod_that_nobody_scheduled_waits_for_the_allocation_of_its_claim(
+async def test_a_pod_that_bypassed_the_scheduler_waits_for_the_allocation_of_its_claim(
     node: ClaimNode, gpu: FakeDraDriver
 ) -> None:
     await node.add_claim("train")
@@ -92,7 +92,7 @@ async def test_each_container_gets_the_requests_that_it_names(node: ClaimNode, g
 
 
 async def requests(node: ClaimNode, pod: str, name: str) -> set[str]:
-    """Those that show in the environment of a container."""
+    """Return the claims that show in the environment of a container."""
     prefix = "CLAIM_train_"
     return {key.removeprefix(prefix) for key in await node.environment(pod, name) if key.startswith(prefix)}
 
@@ -118,7 +118,7 @@ async def test_an_init_container_gets_the_claim(node: ClaimNode, gpu: FakeDraDri
 @pytest.mark.spec("DN-9.3.11")
 @pytest.mark.spec("DN-9.3.12")
 @pytest.mark.parametrize("generated", [False, True])
-async def test_when_a_pod_has_finished_its_claim_is_unprepared_and_may_go(
+async def test_the_claim_of_a_finished_pod_is_unprepared_and_can_be_deleted(
     node: ClaimNode, gpu: FakeDraDriver, generated: bool
 ) -> None:
     document = claim_pod("train", "gpu", restart="Never", exit_code=0)
@@ -155,10 +155,8 @@ def restarts(document: dict[str, Any]) -> int:
 
 
 @pytest.mark.spec("DN-9.3.18")
-async def test_what_claim_and_class_say_to_the_driver_arrives_in_the_container(
-    node: ClaimNode, gpu: FakeDraDriver
-) -> None:
-    """The node sends no parameters: the driver reads the claim that the node names."""
+async def test_the_parameters_of_claim_and_class_reach_the_container(node: ClaimNode, gpu: FakeDraDriver) -> None:
+    """The node sends no parameters; the driver reads the claim that the node names."""
     values: dict[str, str] = {}
 
     async def read(claim: Any) -> None:
@@ -185,7 +183,7 @@ async def test_what_claim_and_class_say_to_the_driver_arrives_in_the_container(
 
 
 @pytest.mark.spec("DN-9.3.19")
-async def test_five_pods_use_one_device_one_after_the_other(node: ClaimNode, gpu: FakeDraDriver) -> None:
+async def test_five_pods_take_turns_on_one_device(node: ClaimNode, gpu: FakeDraDriver) -> None:
     for number in range(5):
         name = f"train-{number}"
         await node.run_pod(name, gpu.name)
@@ -223,7 +221,7 @@ async def test_a_pod_whose_template_needs_no_claim_runs(node: ClaimNode, gpu: Fa
 
 @pytest.mark.spec("DN-9.3.22")
 @pytest.mark.parametrize("containers", [1, 3])
-async def test_a_claim_is_made_for_each_pod_and_used_by_its_containers(
+async def test_each_pod_gets_a_claim_that_its_containers_use(
     node: ClaimNode, gpu: FakeDraDriver, containers: int
 ) -> None:
     more = [container(f"more-{number}", ["gpu"]) for number in range(containers - 1)]
@@ -243,7 +241,7 @@ async def test_a_claim_is_made_for_each_pod_and_used_by_its_containers(
 @pytest.mark.spec("DN-9.3.22")
 @pytest.mark.parametrize("pods", [1, 2])
 @pytest.mark.parametrize("containers", [1, 3])
-async def test_a_claim_of_its_own_is_used_by_containers_of_pods(
+async def test_containers_of_several_pods_use_one_claim(
     node: ClaimNode, gpu: FakeDraDriver, pods: int, containers: int
 ) -> None:
     uid = await node.add_claim("gpu", given(gpu.name))

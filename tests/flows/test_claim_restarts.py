@@ -1,5 +1,5 @@
-"""DRA drivers and claims on a whole node, a real process: its restarts in the middle of everything, and those of
-drivers."""
+"""DRA drivers and claims on a whole node, a real process: the node or a driver is restarted in the middle of
+everything."""
 
 from collections.abc import AsyncIterator
 
@@ -28,7 +28,7 @@ timeouts:
 
 @pytest.fixture
 async def node(claim_node: ClaimNode) -> AsyncIterator[ClaimNode]:
-    """Whether a test has started it again or not."""
+    """A node that runs, even if an earlier test killed it."""
     try:
         await claim_node.pods()
     except Unavailable:
@@ -64,7 +64,7 @@ async def test_a_driver_that_stops_and_starts_is_registered_again(node: ClaimNod
 @pytest.mark.spec("DN-9.2.03")
 @pytest.mark.spec("DN-9.2.04")
 @pytest.mark.parametrize("method", [GET_INFO, NOTIFY])
-async def test_a_driver_that_fails_to_register_after_a_restart_is_asked_again(
+async def test_registration_is_retried_for_a_driver_that_fails_after_a_restart(
     node: ClaimNode, gpu: FakeDraDriver, method: str
 ) -> None:
     gpu.fail(method)
@@ -113,7 +113,7 @@ async def test_a_prepare_that_failed_before_a_restart_works_after_it(node: Claim
 
 
 @pytest.mark.spec("DN-9.2.13")
-async def test_a_pod_that_was_deleted_while_its_prepare_was_cut_off_is_unprepared_and_not_prepared_again(
+async def test_a_pod_that_was_deleted_during_an_interrupted_prepare_is_only_unprepared(
     node: ClaimNode, gpu: FakeDraDriver
 ) -> None:
     gpu.hang(PREPARE, after=True)
@@ -207,7 +207,7 @@ async def test_a_restart_while_one_driver_does_not_answer_unprepare(
 
 
 @pytest.mark.spec("DN-9.2.24")
-async def test_after_a_start_only_slices_of_this_node_go_whose_driver_does_not_come_back(
+async def test_after_a_start_only_slices_of_missing_drivers_on_this_node_are_deleted(
     node: ClaimNode, gpu: FakeDraDriver
 ) -> None:
     kept = {f"{NODE}-{gpu.name}", "elsewhere-gone.example.com"}

@@ -67,14 +67,14 @@ def daemon(*arguments: str | Path, **environ: str) -> Iterator[Daemon]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
-def test_it_gets_ready_and_a_signal_stops_it_cleanly(root: Path, number: signal.Signals) -> None:
+def test_the_daemon_becomes_ready_and_a_signal_stops_it_cleanly(root: Path, number: signal.Signals) -> None:
     with daemon("--root", root, "--node-name", "n1") as node:
         assert node.line() == f"devlet is ready: node n1, root {root}\n"
         assert node.stop(number) == 0
         assert [re.sub(r".*\] ", "", line).split(" ", 1)[0] for line in node.log.splitlines()][-1] == '"stopped"'
 
 
-def test_a_second_daemon_on_the_same_root_is_refused_with_the_pid_of_the_first(root: Path) -> None:
+def test_a_second_daemon_on_the_same_root_is_refused_and_names_the_pid_of_the_first(root: Path) -> None:
     with daemon("--root", root) as first:
         assert first.line()
         with daemon("--root", root) as second:
@@ -95,7 +95,7 @@ async def namespaces(root: Path) -> set[str]:
 
 
 @pytest.mark.long
-def test_after_kill_9_it_starts_again_and_nothing_is_lost(root: Path) -> None:
+def test_nothing_is_lost_after_kill_9(root: Path) -> None:
     anyio.run(create_namespace, root)
     with daemon("--root", root) as node:
         assert node.line()
@@ -107,7 +107,7 @@ def test_after_kill_9_it_starts_again_and_nothing_is_lost(root: Path) -> None:
     assert "mine" in anyio.run(namespaces, root)
 
 
-def test_systemd_is_told_ready_alive_and_stopping(root: Path) -> None:
+def test_systemd_is_notified_of_ready_alive_and_stopping(root: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(root / "notify"))
         manager.settimeout(_DEADLINE)
@@ -144,7 +144,7 @@ anyio.run(lambda: run(config, parts, on_ready=lambda: print("ready", flush=True)
 
 
 @pytest.mark.parametrize("second", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
-def test_a_second_signal_ends_it_at_once(root: Path, second: signal.Signals) -> None:
+def test_a_second_signal_stops_the_daemon_at_once(root: Path, second: signal.Signals) -> None:
     with subprocess.Popen([sys.executable, "-c", _HANGING, str(root)], stdout=subprocess.PIPE, text=True) as process:
         node = Daemon(process, root)
         assert node.line() == "ready\n"
@@ -206,7 +206,7 @@ def test_a_root_that_is_too_long_is_refused_with_the_length(root: Path) -> None:
         assert "107 are possible" in node.log
 
 
-def test_an_open_watch_does_not_hold_up_the_stop(root: Path) -> None:
+def test_an_open_watch_does_not_delay_the_stop(root: Path) -> None:
     command = [sys.executable, "-m", "devlet", "up", "--root", str(root)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as daemon:
         assert daemon.stdout is not None

@@ -1,8 +1,8 @@
 """devlet is killed with SIGKILL at random points while it admits and removes 500 pods with devices.
 
 A cycle takes five rounds: 500 pods come in four parts, and then all of them go. In each round devlet is killed after a
-random number of answers, started again, sometimes killed once more at once, and told the rest. When it has settled
-every device has one owner at most, and the views, the pods' statuses, the checkpoint and PodResources agree who it is.
+random number of answers and started again, sometimes twice; then the other calls follow. When it has settled, every
+device has at most one owner, and the views, the pods' statuses, the checkpoint and PodResources agree on it.
 """
 
 import os
@@ -40,7 +40,7 @@ SETTLED = 60.0  # seconds, on a busy machine
 
 
 class Crash:
-    """Calls to a node that is killed after so many answers; 0: never."""
+    """Calls a node that is killed after so many answers; 0 means never."""
 
     def __init__(self, node: NodeProcess, after: int) -> None:
         self._node = node
@@ -67,7 +67,7 @@ class Crash:
 
 
 async def change(node: NodeProcess, method: str, name: str) -> None:
-    """May be repeated."""
+    """Make the calls. They can be repeated."""
     try:
         if method == "POST":
             await node.call(method, PODS, pod(name, {GPU: 1}))
@@ -78,7 +78,7 @@ async def change(node: NodeProcess, method: str, name: str) -> None:
 
 
 class Siege:
-    """A node, its plugin, and what answers have told us: which pods must be there, and what they were seen to have."""
+    """A node, its plugin, and what is known from answers: which pods must exist, and which devices they had."""
 
     def __init__(self, node: NodeProcess, plugins: AsyncExitStack, chance: random.Random) -> None:
         self._node = node
@@ -107,7 +107,7 @@ class Siege:
         await self._go_on("DELETE", names, answered)
 
     async def _crash(self, method: str, names: list[str]) -> set[str]:
-        """The names of those calls that were answered before."""
+        """Return the names of the calls that were answered before."""
         self._chance.shuffle(names)
         crash = Crash(self._node, self._chance.randint(1, len(names)))
         await crash.call(method, names)
@@ -124,7 +124,7 @@ class Siege:
         await self._settled()
 
     async def _settled(self) -> None:
-        """Wait until all pods run and nothing else is there, and compare everything that says who has what."""
+        """Wait until exactly these pods run, and compare all records of which pod has which device."""
         node = self._node
         await node.until_healthy(GPU, DEVICES, within=SETTLED)
         with suppress(AssertionError):  # the pods tell why; but to look at all of them is costly
@@ -146,7 +146,7 @@ class Siege:
         return bool(plugins[GPU.replace("/", ":")]["held"] == len(self.wanted))
 
     def _are_settled(self, pods: dict[str, Document]) -> bool:
-        """A pod that has to go may end in any way."""
+        """Return True if the wanted pods run and no others exist. A deleted pod may end in any way."""
         ready = [runs(pods[name]) for name in self.wanted & pods.keys()]
         return all(ready) and pods.keys() == self.wanted
 

@@ -1,4 +1,4 @@
-"""Device plugins and pods on a whole node, a real process: restarts and kills of either side, in every order."""
+"""Device plugins and pods on a whole node, a real process: either side is restarted or killed, in every order."""
 
 import json
 import signal
@@ -37,20 +37,20 @@ async def node(root: Path) -> AsyncIterator[NodeProcess]:
 
 @asynccontextmanager
 async def gpus(node: NodeProcess, devices: int = 2) -> AsyncIterator[FakeDevicePlugin]:
-    """A plugin that registers by itself, whenever it can."""
+    """A plugin that registers by itself as soon as it can."""
     async with FakeDevicePlugin(node.plugins, GPU, devices, follow=True) as plugin:
         await node.until_healthy(GPU, devices)
         yield plugin
 
 
 async def run(node: NodeProcess, name: str, **annotations: str) -> set[str]:
-    """Have a pod with one GPU run, and say which it got."""
+    """Run a pod with one GPU, and return the GPU that it got."""
     await node.create(pod(name, {GPU: 1}, **annotations))
     return set(devices_in_status(await node.until_phase(name, "Running"))[GPU])
 
 
 async def has(node: NodeProcess, name: str) -> set[str]:
-    """What a pod holds, which is the same wherever one looks."""
+    """Return the devices of a pod, after checking that all sources agree."""
     shown = (await node.held()).get(name, {}).get(GPU, set())
     document = await node.pod(name) or {}
     assert set(devices_in_status(document).get(GPU, {})) == shown
@@ -78,7 +78,7 @@ def waiting(document: dict[str, Any]) -> str:
 
 
 async def allocatable(node: NodeProcess) -> tuple[str | None, str | None]:
-    """Capacity and what is allocatable, as the Node says."""
+    """Return the capacity and the allocatable number in the Node object."""
     status = (await node.call("GET", "/api/v1/nodes/n1"))["status"]
     return status["capacity"].get(GPU), status["allocatable"].get(GPU)
 
@@ -125,7 +125,7 @@ async def test_a_pod_keeps_its_device_whatever_is_restarted(node: NodeProcess, w
 
 
 async def until_has(node: NodeProcess, name: str, devices: set[str]) -> set[str]:
-    """A pod's status follows the manager, and the checkpoint is compared with both."""
+    """Wait until the pod's status has these devices, and compare all records."""
     await node.until_pod(name, lambda pod: set(devices_in_status(pod).get(GPU, {})) == devices)
     return await has(node, name)
 
@@ -294,7 +294,7 @@ async def test_a_container_waits_until_its_cdi_device_can_be_resolved_and_gets_t
 
 @pytest.mark.spec("DP-8.19")
 @pytest.mark.spec("DP-8.22")
-async def test_a_device_that_gets_ill_is_seen_in_the_pod_which_runs_on(node: NodeProcess) -> None:
+async def test_an_unhealthy_device_shows_in_the_pod_which_keeps_running(node: NodeProcess) -> None:
     async with gpus(node) as plugin:
         [device] = await run(node, "first")
         await until(lambda: allocatable(node), lambda found: found == ("2", "2"))
@@ -309,7 +309,7 @@ async def test_a_device_that_gets_ill_is_seen_in_the_pod_which_runs_on(node: Nod
 
 
 @pytest.mark.spec("DP-8.22")
-async def test_a_pod_that_fails_with_an_ill_device_says_so_to_the_end(node: NodeProcess) -> None:
+async def test_a_pod_that_fails_with_an_unhealthy_device_keeps_showing_it(node: NodeProcess) -> None:
     async with gpus(node) as plugin:
         await node.create(pod("first", {GPU: 1}, restart="Never"))
         [device] = devices_in_status(await node.until_phase("first", "Running"))[GPU]
@@ -339,7 +339,7 @@ async def test_a_plugin_that_is_gone_makes_the_health_of_held_devices_unknown(no
 
 
 @pytest.mark.parametrize("registry", [False, pytest.param(True, marks=pytest.mark.long)])
-async def test_a_plugin_may_be_there_before_devlet(root: Path, registry: bool) -> None:
+async def test_a_plugin_may_start_before_devlet(root: Path, registry: bool) -> None:
     node = NodeProcess(root)
     async with plugin_in(node, registry):
         async with node:
@@ -368,7 +368,7 @@ def plugin_in(node: NodeProcess, registry: bool) -> FakeDevicePlugin:
 
 @pytest.mark.spec("DP-8.06")
 @pytest.mark.parametrize("registry", [False, pytest.param(True, marks=pytest.mark.long)])
-async def test_the_newest_instance_counts_and_its_predecessor_when_it_goes(node: NodeProcess, registry: bool) -> None:
+async def test_the_newest_instance_is_used_and_its_predecessor_after_it(node: NodeProcess, registry: bool) -> None:
     directory = node.registry if registry else node.plugins
     found = node.registry if registry else None
 
@@ -393,7 +393,7 @@ async def test_the_newest_instance_counts_and_its_predecessor_when_it_goes(node:
 
 
 @pytest.mark.spec("DP-8.58")
-async def test_a_watched_plugin_comes_and_goes_with_its_socket(node: NodeProcess) -> None:
+async def test_a_plugin_in_the_registry_is_known_as_long_as_its_socket_exists(node: NodeProcess) -> None:
     async with FakeDevicePlugin(node.registry, GPU, 2, registry=node.registry) as plugin:
         await node.until_healthy(GPU, 2)
         assert plugin.statuses == [(True, "")]
@@ -402,7 +402,7 @@ async def test_a_watched_plugin_comes_and_goes_with_its_socket(node: NodeProcess
     await until(node.plugin_states, lambda states: states.get("vendor.com:gpu", {}).get("state") != "Connected")
 
 
-async def test_a_file_in_the_place_of_the_registration_socket_is_said_by_the_health_check(node: NodeProcess) -> None:
+async def test_a_file_in_place_of_the_registration_socket_is_reported_by_the_health_check(node: NodeProcess) -> None:
     assert (await node.read("/healthz"))[0] == 200
     (node.root / "file").touch()
     (node.root / "file").rename(node.plugins / "kubelet.sock")
@@ -428,7 +428,7 @@ ORDERS = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("registry", [False, True])
-async def test_either_side_is_killed_in_every_order_and_the_pod_keeps_its_device(
+async def test_a_pod_keeps_its_device_in_whatever_order_either_side_is_killed(
     node: NodeProcess, registry: bool
 ) -> None:
     async with AsyncExitStack() as stack:

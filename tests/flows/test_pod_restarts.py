@@ -1,5 +1,5 @@
-"""devlet is killed at each stage of a pod's life, and goes on where it was. What drivers do while they are asked to
-prepare or unprepare is in test_claim_restarts."""
+"""devlet is killed at each stage of a pod's life, and continues where it was. What happens during a call to a driver is
+in test_claim_restarts."""
 
 import json
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 @pytest.fixture
 async def node(claim_node: ClaimNode) -> AsyncIterator[ClaimNode]:
-    """Whether a test has started it again or not."""
+    """A node that runs, even if an earlier test killed it."""
     try:
         await claim_node.pods()
     except Unavailable:
@@ -57,7 +57,7 @@ async def test_a_pod_that_waits_for_its_claim_still_waits_and_then_runs(node: Cl
 
 
 @pytest.mark.spec("KA-9.3v")
-async def test_a_pod_that_runs_goes_on_and_nothing_is_prepared_again(node: ClaimNode, gpu: FakeDraDriver) -> None:
+async def test_a_running_pod_keeps_running_and_nothing_is_prepared_again(node: ClaimNode, gpu: FakeDraDriver) -> None:
     before = await node.run_pod("train", gpu.name)
     await restart(node)
     await gpu.until_registered(2)
@@ -117,7 +117,7 @@ async def test_a_pod_that_has_ended_and_was_then_deleted_while_devlet_was_down_i
     assert len(gpu.asked(PREPARE)) == 1
 
 
-async def test_the_lease_and_the_uid_of_a_node_stay_and_it_is_renewed_at_the_start(node: ClaimNode) -> None:
+async def test_the_uid_of_a_node_and_its_lease_are_kept_and_the_lease_is_renewed_at_the_start(node: ClaimNode) -> None:
     async def lease() -> Document:
         found = {each["metadata"]["name"]: each for each in await node.items(LEASES)}
         return found.get(NODE, {})

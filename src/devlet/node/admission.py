@@ -1,7 +1,7 @@
-"""May this pod run here? Devices first, as near to each other as the policy wants, then everything else.
+"""Decides whether a pod may run on this node: devices first, aligned as the topology policy asks, then everything else.
 
-A refusal leaves no trace: what was reserved for the pod goes back when its attempt ends. The pods that were admitted
-are counted here until they are forgotten; of two that come at the same time only one can get the last place.
+A rejection leaves no trace: devices that were reserved for the pod are returned when its attempt ends. Admitted pods
+are counted here until they are forgotten, so of two pods that come at the same time only one gets the last place.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from devlet.node import fit
-from devlet.node.rejection import Rejection
+from devlet.node.reports import Rejection
 from devlet.node.topology.hints import Provider
 from devlet.objects import names
 from devlet.objects.identifiers import PodUID, ResourceName
@@ -40,26 +40,26 @@ _NO_PORTS = "Predicate NodePorts failed: node(s) didn't have free ports for the 
 
 
 class Admission:
-    """`node` is this node as it is now: its labels and taints and what can be allocated on it."""
+    """`node` returns this node as it is now: its labels and taints, and what can be allocated on it."""
 
     def __init__(self, devices: Devices, topology: Topology, node: Callable[[], Node]) -> None:
         self._devices = devices
         self._topology = topology
         self._node = node
         self._admitted: dict[PodUID, fit.Amounts] = {}
-        self._used: fit.Amounts = {}  # their sum, kept: there may be thousands of them
+        self._used: fit.Amounts = {}  # their sum; adding up thousands of pods each time would take long
         self._ports: dict[PodUID, frozenset[Port]] = {}
 
     async def admit(self, pod: Pod, *, static: bool = False) -> Rejection | None:
-        """Unavailable if it cannot be written down: then nothing was decided, try again. Static pods are meant for
-        this node, whatever its taints."""
+        """Return None if the pod is admitted. Raise Unavailable if that cannot be stored: nothing is decided then, and
+        the caller should retry. Static pods are meant for this node, whatever its taints."""
         async with self._devices.attempt(pod) as attempt:
             rejection = await self._topology.admit(pod, [attempt]) or self._check(pod)
             if rejection is None and not static:
                 rejection = fit.repelled(pod, self._node())
             if rejection is not None:
                 return rejection
-            self.adopt(pod)  # before the next await: it has its place
+            self.adopt(pod)  # before the next await, so that no other pod takes its place
             try:
                 await attempt.commit()
             except BaseException:
@@ -68,13 +68,13 @@ class Admission:
         return None
 
     def unknown(self, pod: Pod) -> tuple[ResourceName, ...]:
-        """The extended resources that the pod asks for and this node has none of."""
+        """Return the extended resources that the pod requests and this node does not have."""
         has = fit.amounts(self._node().status.allocatable)
         extended = [name for name in fit.requests(pod) if not names.extended_resource_name(name)]
         return tuple(name for name in extended if has.get(name, ZERO).is_zero)
 
     def adopt(self, pod: Pod) -> None:
-        """Count a pod that was admitted, now or before."""
+        """Count a pod that was admitted, now or before the restart."""
         self.forget(pod.uid)
         self._admitted[pod.uid] = fit.requests(pod)
         self._used = fit.added(self._used, self._admitted[pod.uid])
@@ -92,6 +92,6 @@ class Admission:
         return fit.mismatch(pod, node) or fit.lacking(pod, others, allocatable) or self._port_conflict(pod)
 
     def _port_conflict(self, pod: Pod) -> Rejection | None:
-        """Two pods cannot have the same port of the host."""
+        """Return a rejection if another pod uses a host port of this one."""
         used = {port for uid, ports in self._ports.items() if uid != pod.uid for port in ports}
         return Rejection("NodePorts", _NO_PORTS) if host_ports.conflict(host_ports.of_pod(pod), used) else None

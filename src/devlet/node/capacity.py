@@ -1,7 +1,7 @@
 """What a node has and what can be allocated on it, from the machine, the device plugins and its own Node object. Pure.
 
-Extended resources that somebody else put on the Node stay there. A resource whose plugin is gone for good stays too,
-with 0: so it can be told from one that no node ever had.
+Extended resources that other writers put on the Node stay there. A resource whose plugin is gone for good stays with 0,
+which distinguishes it from a resource that no node ever had.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ Texts = Mapping[str, QuantityText]
 
 
 class PluginCapacity(Protocol):
-    """`removed` are resources that were there and are no more."""
+    """`removed` are resources whose plugins are gone for good."""
 
     @property
     def capacity(self) -> Mapping[ResourceName, int]: ...
@@ -37,7 +37,8 @@ class Resources(Struct, frozen=True):
 
 
 def of_node(before: Texts, machine: Texts, plugins: PluginCapacity) -> Resources:
-    """`before` is the capacity on the Node object. What plugins list but cannot give now has allocatable 0."""
+    """Return the resources of the node. `before` is the capacity on the Node object. Resources that plugins list but
+    cannot allocate now have allocatable 0."""
     capacity = {**before, **machine}
     capacity.update((name, "0") for name in plugins.removed)
     capacity.update((name, str(number)) for name, number in plugins.capacity.items())
@@ -46,7 +47,7 @@ def of_node(before: Texts, machine: Texts, plugins: PluginCapacity) -> Resources
 
 
 def reset(before: Texts) -> dict[str, QuantityText]:
-    """The capacity to begin with on a node that was made anew: extended resources of its predecessor are 0."""
+    """Return the first capacity of a node whose root is new: the extended resources of its predecessor are 0."""
     return {name: "0" if _is_extended(name) else amount for name, amount in before.items()}
 
 

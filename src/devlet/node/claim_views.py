@@ -1,10 +1,10 @@
-"""DRA drivers and prepared claims as documents: what this node shows of them in the API, to be read and never written.
+"""DRA drivers and prepared claims as documents: what this node shows of them in the API. They cannot be written.
 
     Driver          the driver's name[~N]   one instance; N from 2 for more than one, as in a rolling update
     PreparedClaim   the claim's own name    one claim in the checkpoint, or one that a pod here waits for
 
-A driver that is not there is shown too, if anything on this node is its own or waits for it: it is the one people look
-for. Pure functions; `views` asks those who know.
+A driver that is not registered is also shown if it has slices or claims on this node, or if a pod waits for it. That is
+the driver a user is looking for. Pure functions; `views` collects their arguments.
 """
 
 from collections import Counter, defaultdict
@@ -36,15 +36,15 @@ from devlet.plugins.refusals import Refusal
 
 __all__ = ["Known", "contested_documents", "driver_documents", "prepared_claim_documents"]
 
-WAITING = "Waiting"  # of a claim that is not in the checkpoint
-CONTESTED = "Contested"  # of a device that is prepared for one claim and wanted by another
-MISSING = "Missing"  # of a driver that is not registered
+WAITING = "Waiting"  # a claim that is not in the checkpoint
+CONTESTED = "Contested"  # a device that is prepared for one claim while another waits for it
+MISSING = "Missing"  # a driver that is not registered
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of drivers besides that they registered. `slices` are those of this node; None if the cluster
-    could not be asked. `wipes` says when the slices of a driver will be deleted."""
+    """What is known of drivers besides their registration. `slices` are those of this node, or None if the cluster did
+    not answer. `wipes` says when the slices of a driver will be deleted."""
 
     claims: Sequence[ClaimRecord] = ()
     waits: Sequence[PodWait] = ()
@@ -53,7 +53,8 @@ class Known:
 
 
 def driver_documents(records: Iterable[DriverRecord], known: Known, refused: Iterable[Refusal] = ()) -> list[Document]:
-    """The instance that is called has the plain name, and what is said of the driver as a whole."""
+    """Return the documents of drivers. The instance that is called has the plain name and the counts of the driver as a
+    whole."""
     tallies = _tallies(known)
     numbers: Counter[DriverName] = Counter()
     documents = []
@@ -79,7 +80,7 @@ def prepared_claim_documents(
             waiting[key].append(wait)
     numbers: Counter[ClaimKey] = Counter()
     documents = []
-    # One that is on its way out may have a successor of the same name, which is meant by it.
+    # A claim that is being unprepared may have a successor of the same name, which then gets the plain name.
     for record in sorted(records, key=lambda record: record.state is ClaimState.UNPREPARING):
         numbers[record.key] += 1
         here = waiting[record.key] if numbers[record.key] == 1 else []
@@ -90,7 +91,7 @@ def prepared_claim_documents(
 
 @dataclass(slots=True)
 class _Tally:
-    """Of one driver. None is what could not be found out."""
+    """The counts of one driver. None means that the number could not be found out."""
 
     slices: int | None = None
     devices: int | None = None
@@ -123,7 +124,8 @@ def _count(slice_: Document, found: defaultdict[DriverName, _Tally]) -> None:
 
 
 def _awaited_drivers(known: Known) -> dict[PodUID, set[DriverName]]:
-    """Which drivers keep each pod waiting: those it was told of, and those that have not prepared a claim of it."""
+    """Return the drivers that each pod waits for: those that it reports, and those that have not prepared one of its
+    claims."""
     undone = {
         record.key: {part.driver for part in record.drivers if part.devices is None}
         for record in known.claims
@@ -152,7 +154,7 @@ def _driver(record: DriverRecord, number: int, tally: _Tally | None) -> Document
 
 
 def _state(record: DriverRecord) -> str:
-    """One that is lost says so, whether it would be called or not."""
+    """Return the state of an instance. A lost connection is shown even for an instance on standby."""
     if not record.connected:
         return "Disconnected"
     return "Connected" if record.preferred else "Standby"
@@ -170,7 +172,7 @@ def _refused(refusal: Refusal, driver: DriverName, number: int, tally: _Tally | 
 
 
 def _name(driver: DriverName, number: int = 1) -> str:
-    """Drivers have names that are fit for URLs, but a checkpoint may say anything."""
+    """Return a name that can be used in URLs. Valid names of drivers are, but a checkpoint may contain others."""
     return escaped(driver) + (f"~{number}" if number > 1 else "")
 
 
@@ -178,9 +180,9 @@ def _why_known(tally: _Tally) -> str:
     signs = [
         text
         for text, holds in (
-            ("slices of it are published for this node", bool(tally.slices)),
-            ("its slices here are to be deleted", not tally.slices and tally.wipe is not None),
-            ("claims on this node are its own", bool(tally.claims)),
+            ("its slices are published for this node", bool(tally.slices)),
+            ("its slices on this node are about to be deleted", not tally.slices and tally.wipe is not None),
+            ("claims on this node have its devices", bool(tally.claims)),
             ("pods on this node wait for it", bool(tally.pods)),
         )
         if holds

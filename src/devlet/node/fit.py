@@ -1,13 +1,13 @@
 """Whether a pod fits on this node, as the kubelet checks it after devices were allocated. Pure.
 
-A resource with a domain that this node never heard of is somebody else's business: it is not counted, and neither is
-one that a resource claim provides. A pod that asks for it is admitted without.
+Extended resources that this node does not have are not counted, because another component may provide them. Neither are
+those that a resource claim provides. A pod that requests them is admitted.
 """
 
 from collections.abc import Mapping
 
 from devlet.errors import InvalidInput
-from devlet.node.rejection import Rejection
+from devlet.node.reports import Rejection
 from devlet.objects import names
 from devlet.objects.identifiers import ResourceName
 from devlet.objects.pods.requests import Amounts, added, amounts, larger, less, requests
@@ -19,20 +19,20 @@ from devlet.objects.values.quantity import ZERO, Quantity
 
 __all__ = ["Amounts", "added", "amounts", "lacking", "less", "mismatch", "raised", "repelled", "requests"]
 
-_FIRST = ("pods", "cpu", "memory", "ephemeral-storage")  # the order in which lacks are told; the others by name
+_FIRST = ("pods", "cpu", "memory", "ephemeral-storage")  # checked in this order; the others by name
 _NO_MATCH = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
 _TAINTED = "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
 
 
 def raised(allocatable: Amounts, allocated: Mapping[ResourceName, int]) -> Amounts:
-    """What can be allocated is never less than what is: a plugin that is away or a sick device must not turn away
-    the pods that have its devices."""
+    """Return the allocatable amounts, at least as large as what is allocated. Otherwise, a plugin that is away or an
+    unhealthy device would cause the pods that have its devices to be rejected."""
     missing = {name: Quantity.of(number) for name, number in allocated.items()}
     return larger(allocatable, missing)
 
 
 def lacking(pod: Pod, used: Amounts, allocatable: Amounts) -> Rejection | None:
-    """The first resource that does not suffice."""
+    """Return a rejection for the first resource of which there is not enough."""
     wanted = {name: amount for name, amount in requests(pod).items() if _counts(name, allocatable)}
     for name in sorted(wanted, key=_order):
         has, taken, amount = allocatable.get(name, ZERO), used.get(name, ZERO), wanted[name]
@@ -42,7 +42,7 @@ def lacking(pod: Pod, used: Amounts, allocatable: Amounts) -> Rejection | None:
 
 
 def mismatch(pod: Pod, node: Node) -> Rejection | None:
-    """For a pod whose node selector or node affinity excludes this node."""
+    """Return a rejection for a pod whose node selector or node affinity excludes this node."""
     labels = node.metadata.labels
     selected = all(labels.get(key) == value for key, value in pod.spec.node_selector.items())
     if selected and _affine(pod, node):
@@ -51,7 +51,7 @@ def mismatch(pod: Pod, node: Node) -> Rejection | None:
 
 
 def repelled(pod: Pod, node: Node) -> Rejection | None:
-    """For a pod that a taint of the node would evict. The other effects are the scheduler's business."""
+    """Return a rejection for a pod that a taint of the node would evict. Only the scheduler looks at other effects."""
     evicting = [taint for taint in node.spec.taints if taint.effect == "NoExecute"]
     return Rejection("TaintToleration", _TAINTED) if untolerated(evicting, pod.spec.tolerations) else None
 

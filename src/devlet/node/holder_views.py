@@ -1,8 +1,8 @@
-"""Pods that have devices, as documents: which ones each container has, from plugins and of claims, and what it gets
-with them. Pure functions; `Holders` asks those who know.
+"""Pods that have devices, as documents: the devices of each container, from plugins and claims, and what they add to
+it. Pure functions; `Holders` collects their arguments.
 
-What a container gets is decided when it starts and kept by the runtime, so it is shown as it was then. Only after a
-restart of devlet it is worked out again, from the CDI specs of that moment."""
+What devices add to a container is decided when it starts and kept by the runtime, so it is shown as it was then. Only
+after a restart of devlet is it computed again, from the CDI specs of that moment."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ from devlet.node.claims.records import ContainerClaim, DriverPart
 from devlet.node.devices.container_options import ContainerOptions
 from devlet.node.devices.order import natural
 from devlet.node.devices.records import DeviceRecord
-from devlet.node.pods.container_config import config
+from devlet.node.pods.containers import config
 from devlet.node.view_documents import by_name, moment
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID, ResourceName
@@ -58,7 +58,7 @@ class Claims(Protocol):
 
 class Runtime(Protocol):
     async def described(self, wanted: Sequence[Wanted]) -> Sequence[Description]:
-        """One for each, in their order. May take its time."""
+        """Return one description for each, in the same order. This may take a while."""
         ...
 
 
@@ -70,7 +70,7 @@ class NoClaims:
 
 
 class NoRuntime:
-    """For a node whose runtime cannot tell."""
+    """For a node whose runtime cannot describe its containers."""
 
     async def described(self, wanted: Sequence[Wanted]) -> Sequence[Description]:
         return [Description()] * len(wanted)
@@ -94,7 +94,7 @@ class Holders:
         self._runtime = runtime
 
     async def documents(self, pods: Iterable[Pod]) -> list[Document]:
-        """All that may change is read before anything is waited for."""
+        """Return the documents. All that may change is read before the first await, so the documents fit together."""
         records = self._devices.device_records()
         found = [holding for pod in pods for holding in self._of(pod)]
         described = await self._runtime.described([_wanted(holding) for holding in found])

@@ -1,4 +1,4 @@
-"""The machine that a node runs on, as its Node object tells it. What cannot be found out is left empty."""
+"""The machine that a node runs on, as its Node object describes it. What cannot be found out is left empty."""
 
 import os
 import platform
@@ -17,7 +17,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class Host(Struct, frozen=True):
-    """`memory` and `storage` are in bytes. `architecture` and `system` are Go's words for them."""
+    """`memory` and `storage` are in bytes. `architecture` and `system` are the names that Go uses."""
 
     cpus: int
     memory: int
@@ -32,7 +32,7 @@ class Host(Struct, frozen=True):
 
     @property
     def capacity(self) -> dict[str, str]:
-        """What a pod can ask for, as quantities."""
+        """What pods can request, as quantities."""
         return {
             "cpu": str(Quantity.of(self.cpus)),
             "memory": str(Quantity.of(self.memory // 1024 * 1024, "BinarySI")),
@@ -41,7 +41,7 @@ class Host(Struct, frozen=True):
 
 
 def read(root: Path, *, slash: Path = Path("/")) -> Host:
-    """`root` is on the file system that pods use. `slash` is where proc and etc are. Blocks."""
+    """Read what the machine has. `root` is on the file system that pods use; `slash` contains proc and etc. Blocks."""
     disk = os.statvfs(root)
     kernel = os.uname()
     return Host(
@@ -59,7 +59,8 @@ def read(root: Path, *, slash: Path = Path("/")) -> Host:
 
 
 def address() -> str:
-    """Of this machine, as it goes out; the loopback address if it has no way out. Nothing is sent."""
+    """Return the address of this machine on its default route, or the loopback address if there is none. No packet is
+    sent."""
     for family, elsewhere in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):  # for documentation
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -1,9 +1,9 @@
-"""The lease that says that this node is alive: kube-node-lease/NODE, renewed every ten seconds.
+"""The lease that shows that this node is alive: kube-node-lease/NODE, renewed every ten seconds.
 
-A cluster calls a node unreachable when it sees neither renewals nor news of the Node's status for some fifty seconds,
-so a renewal that fails is tried again quickly, and for as long as it takes. The log tells of the first failure and of
-the end of a series. The lease is owned by the Node and goes with it. When devlet stops it says nothing: a restart is
-over before the lease is.
+A cluster declares a node unreachable if it sees neither a renewal nor a write of the Node's status for about fifty
+seconds. So a renewal that fails is retried quickly, and until it succeeds. The first failure of a series and its end
+are logged. The lease is owned by the Node and is deleted with it. It is left as it is when devlet stops, because a
+restart takes less time than the lease lasts.
 """
 
 import logging
@@ -39,7 +39,7 @@ class Settings:
 
 
 class NodeLease:
-    """`owner` is the UID of the Node, None while there is none."""
+    """`owner` returns the UID of the Node, or None while there is none."""
 
     def __init__(
         self,
@@ -54,10 +54,10 @@ class NodeLease:
         self._owner = owner
         self._clock = clock
         self._settings = settings
-        self._known: Document | None = None  # as it was written last
+        self._known: Document | None = None  # as it was last written
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled. Ready at once: nobody waits for a heartbeat."""
+        """Renew the lease until cancelled. Ready at once: no other part depends on it."""
         task_status.started()
         while True:
             await self._until_renewed()
@@ -90,7 +90,7 @@ class NodeLease:
         known, self._known = self._known, None
         try:
             return await self._write(known or await self._read())
-        except (NotFound, AlreadyExists, Conflict):  # somebody else was there: look again
+        except (NotFound, AlreadyExists, Conflict):  # another writer was faster: read it again
             return await self._write(await self._read())
 
     async def _write(self, before: Document | None) -> Document:
@@ -108,7 +108,8 @@ class NodeLease:
 
 
 def renewed(before: Document | None, name: str, owner: str | None, duration: int, now: str) -> Document:
-    """The lease to write. What others put there stays, except for owners that were Nodes of this name before."""
+    """Return the lease to write. Fields of other writers stay, except for owners that were earlier Nodes of this
+    name."""
     metadata = dict((before or {}).get("metadata") or {"name": name, "namespace": NODE_LEASES})
     if owner is not None:
         others = [each for each in metadata.get("ownerReferences") or () if each.get("kind") != "Node"]

@@ -1,6 +1,6 @@
-"""The node's metrics, under the names, labels and buckets that a kubelet has.
+"""The node's metrics, with the names, labels and buckets of a kubelet.
 
-Whoever does something is handed a function from here to tell it to; nobody looks metrics up by name."""
+A part of the node gets the object or function that it reports to as an argument; metrics are not looked up by name."""
 
 from collections.abc import Callable, Iterable
 
@@ -14,13 +14,13 @@ __all__ = ["ACTUAL", "DESIRED", "INVALID", "DeviceMetrics", "TopologyCounters", 
 ACTUAL = "actual_state_of_world"
 DESIRED = "desired_state_of_world"
 
-INVALID = "(invalid)"  # anybody may ask with any text, and a label is for ever
+INVALID = "(invalid)"  # any process may register with any string, and a label value is never removed
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _MILLISECONDS = tuple(0.05 * 2**i for i in range(15))
 
 
 class DeviceMetrics:
-    """Of the device manager and its registration server."""
+    """The metrics of the device manager and its registration server."""
 
     def __init__(self, registry: Registry) -> None:
         self._registrations = registry.counter(
@@ -39,12 +39,12 @@ class DeviceMetrics:
         self._registrations.add(INVALID if extended_resource_name(resource) else resource)
 
     def allocation_took(self, resource: str, seconds: float) -> None:
-        """Whether it succeeded or not."""
+        """Count an answer, successful or not."""
         self._allocations.observe(seconds, resource)
 
 
 class TopologyCounters:
-    """A `TopologyMetrics`."""
+    """Implements `TopologyMetrics`."""
 
     def __init__(self, registry: Registry) -> None:
         self._requests = registry.counter(
@@ -87,13 +87,13 @@ class TopologyCounters:
 
 
 def show_name(registry: Registry, node: str) -> None:
-    """For who looks at several nodes, or at a socket, and wants to know whose it is."""
+    """Export the name of the node, so that metrics read from several nodes or from a socket can be told apart."""
     registry.gauge("kubelet_node_name", "The name of the node, as a label.", ("node",)).set(1, node)
 
 
 def show_plugins(registry: Registry, plugins: Callable[[], Iterable[WatchedPlugin]]) -> None:
-    """The sockets of the registry directory, which are asked for when somebody looks: one that is there is desired, one
-    whose plugin is registered is actual, and mostly it is both."""
+    """Export the sockets of the registry directory, which are read when metrics are collected. A socket that exists is
+    desired; one whose plugin is registered is actual. Most are both."""
 
     def read() -> dict[tuple[str, ...], float]:
         found: dict[tuple[str, ...], float] = {}

@@ -1,4 +1,4 @@
-"""The Node object as a document: what it says about this node, and the patch that makes it say so. Pure."""
+"""The Node object as a document: what it should say about this node, and the patch that leads there. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -14,17 +14,17 @@ __all__ = ["DAMAGED", "READY", "conditions", "labels", "metadata_patch", "node_i
 
 READY = "Ready"
 DAMAGED = "DeviceCheckpointDamaged"
-_PRESSURES = (  # devlet watches none of them, but a condition that a node never reports becomes Unknown when it is lost
+_PRESSURES = (  # devlet watches none of them, but if a node is lost, conditions that it never reported become Unknown
     ("MemoryPressure", "KubeletHasSufficientMemory", "devlet does not watch memory"),
     ("DiskPressure", "KubeletHasNoDiskPressure", "devlet does not watch disks"),
     ("PIDPressure", "KubeletHasSufficientPID", "devlet does not watch process ids"),
 )
-_DAMAGE_MAX = 32 * 1024  # of a condition's message
+_DAMAGE_MAX = 32 * 1024  # characters of a condition's message
 
 
 def labels(name: str, host: Host) -> dict[str, str]:
     found = {"kubernetes.io/hostname": name, "kubernetes.io/os": host.system, "kubernetes.io/arch": host.architecture}
-    # Others still look for the old ones.
+    # Some programs still read the beta labels.
     return found | {"beta.kubernetes.io/os": host.system, "beta.kubernetes.io/arch": host.architecture}
 
 
@@ -43,7 +43,7 @@ def node_info(host: Host, runtime: str) -> Document:
 
 
 def conditions(damage: Sequence[str], now: datetime) -> list[Document]:
-    """Those that a node of ours has; the one about damage only while there is some."""
+    """Return the conditions of the node. The one about damaged files is present only while there are some."""
     found = [_condition(type_, False, reason, message) for type_, reason, message in _PRESSURES]
     found.append(_condition(READY, True, "KubeletReady", "devlet is posting ready status"))
     if damage:
@@ -57,7 +57,8 @@ def _condition(type_: str, status: bool, reason: str, message: str) -> Document:
 
 
 def status_patch(before: Document, wanted: Document, *, beat: bool) -> Document | None:
-    """A strategic merge patch of the status; None if nothing differs. `beat` renews the heartbeats as well."""
+    """Return a strategic merge patch of the status, or None if nothing differs. `beat` renews the heartbeats as
+    well."""
     status = before.get("status") or {}
     changes = {
         "capacity": _map_changes(status.get("capacity") or {}, wanted["capacity"]),

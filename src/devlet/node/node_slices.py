@@ -1,6 +1,6 @@
-"""The slices of this node as they are in the cluster now, for those who look, and when they will be wiped.
+"""The slices of this node in the cluster, for the views of the node, and when they will be deleted.
 
-A cluster that cannot be asked is no error here: who looks at a node wants to see the rest all the more then.
+If the cluster does not answer, the other views are still shown.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ __all__ = ["NodeSlices", "Settings"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    ask: float = 2.0  # seconds; people wait for it
+    ask: float = 2.0  # seconds; a person waits for it
 
 
 class Wipes(Protocol):

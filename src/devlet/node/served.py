@@ -1,7 +1,7 @@
-"""A kind in whichever of its API versions the cluster has, so that older servers do too.
+"""A kind in whichever of its API versions the cluster serves, so that older clusters can be used.
 
-A server says the same, 404, of a version that it does not serve and of an object that is not there. Only about the
-object does it say a name, and that decides whether another version is worth a try.
+A server answers 404 both for a version that it does not serve and for an object that does not exist. Only in the second
+case does the answer name the object. In the first case another version is tried.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Served:
-    """Remembers the version that was served. One that is no longer is looked for again, so an upgraded server does."""
+    """Remembers the version that is served, and looks for another one if it no longer is, as after an upgrade."""
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
@@ -25,11 +25,11 @@ class Served:
 
     @property
     def resource(self) -> Resource:
-        """As it was served last; the preferred version if nothing is known."""
+        """The kind in the version that was last served, or in the preferred version if that is not known."""
         return self._known or self._resources[0]
 
     async def ask(self, question: Callable[[Resource], Awaitable[T]]) -> T:
-        """The answer in the first version that is served. NotFound without a name if there is none."""
+        """Return the answer in the first version that is served. Raise NotFound without a name if there is none."""
         first = self.resource
         for resource in (first, *(other for other in self._resources if other is not first)):
             try:

@@ -1,15 +1,15 @@
-"""Deletes the ResourceSlices of drivers on this node that cannot be used, so that nobody allocates their devices.
+"""Deletes the ResourceSlices of drivers on this node that cannot be used, so that their devices are not allocated.
 
-Nothing is deleted at once: a driver that is back within the delay keeps its slices, which spares the cluster the loss
-and the return of all its devices. This holds at the start too, when no driver has registered yet. A driver that never
-registered here and publishes slices for this node later is none of our business.
+Nothing is deleted at once. A driver that is back within the delay keeps its slices, so the cluster does not lose all
+its devices and get them back. This also holds when devlet starts and no driver has registered yet. The slices of a
+driver that never registered here are left alone if they appear later.
 
-As soon as a driver is gone, an annotation on the Node (`objects.node_drivers`) tells schedulers so.
+As soon as a driver is gone, an annotation on the Node (`objects.node_drivers`) says so to schedulers.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -22,6 +22,7 @@ from devlet.cluster.informer import Changed, Informer
 from devlet.errors import DevletError, Forbidden, NotFound
 from devlet.kit.backoff import Backoff
 from devlet.kit.chance import random
+from devlet.kit.changes import Changes
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.parts import running
@@ -47,14 +48,14 @@ class Settings:
 
     delay: float = 30.0  # that a driver may be unusable before its slices are deleted
     retry: Backoff = field(default=Backoff(1.0, 300.0, jitter=0.2))
-    look: Backoff = field(default=Backoff(0.8, 30.0))  # between failed looks at the slices
-    remembered: int = 4096  # drivers that are gone without a trace, and may publish again
+    look: Backoff = field(default=Backoff(0.8, 30.0))  # between failed attempts to list the slices
+    remembered: int = 4096  # drivers that are gone with all their slices, and may publish again
     announced: int = 64  # drivers in the Node's annotation
     announced_for: float = 86_400.0  # how long a driver is in the annotation after it is gone with all its slices
 
 
 class Drivers(Protocol):
-    """Those that are registered. `version` grows with each one that comes, goes, is connected or lost."""
+    """The registered drivers. `version` grows when one registers, deregisters, is connected or is lost."""
 
     @property
     def version(self) -> int: ...
@@ -72,16 +73,75 @@ def plan(
     wiped: Collection[DriverName],
     with_slices: Collection[DriverName],
 ) -> frozenset[DriverName]:
-    """The drivers whose slices must go. `wiped` are those whose slices were deleted since they were last usable: there
-    is nothing left to do for them, unless slices appear again. Whether others have slices does not matter, because what
-    is seen of the cluster may be old."""
+    """Return the drivers whose slices must be deleted.
+
+    `wiped` are those whose slices were deleted since they were last usable: nothing is left to do for them unless
+    slices appear again. Whether other drivers have slices does not matter, because the view of the cluster may be
+    stale."""
     return frozenset(d for d in known if not is_usable(d) and (d not in wiped or d in with_slices))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Wipe:
-    due: float  # as the clock's `monotonic`; it does not move
+    due: float  # by the clock's `monotonic`; it does not change
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
+class _DriverNames:
+    """The drivers that have registered on this node, and what the annotation on the Node says about them."""
+
+    def __init__(self, drivers: Drivers, clock: Clock, settings: Settings) -> None:
+        self._drivers = drivers
+        self._clock = clock
+        self._settings = settings
+        self._known: dict[DriverName, None] = {}  # in the order in which they came
+        self._gone: dict[DriverName, str] = {}  # since when, as a timestamp
+        self._is_new = True
+
+    def __iter__(self) -> Iterator[DriverName]:
+        return iter(self._known)
+
+    def add(self, drivers: Collection[DriverName]) -> None:
+        """Add those that have a valid name: it becomes part of a selector."""
+        self._known |= dict.fromkeys(driver for driver in sorted(drivers) if driver and not driver_name(driver))
+
+    def forget(self, drivers: Collection[DriverName]) -> None:
+        """Forget the oldest of these drivers, which are gone with all their slices, if there are too many."""
+        idle = [driver for driver in self._known if driver in drivers]
+        for driver in idle[: max(0, len(idle) - self._settings.remembered)]:
+            del self._known[driver]
+
+    def note_gone(self) -> None:
+        """Keep the time at which each driver was first seen to be unusable."""
+        now = format_time(self._clock.now())
+        self._gone = {each: self._gone.get(each, now) for each in self._known if not self._drivers.is_usable(each)}
+
+    def annotations(self, before: Mapping[str, str], with_slices: Collection[DriverName]) -> dict[str, str]:
+        """Return the annotation for the Node, given those that it has.
+
+        When devlet starts, no driver has registered yet. The drivers in the annotation of the previous run therefore
+        count as gone until they register again."""
+        if self._is_new:
+            self._is_new = False
+            left = decode(before.get(ANNOTATION, ""))
+            self.add([each.name for each in left])
+            self._gone |= {each.name: each.gone_since for each in left if each.gone_since}
+        self.note_gone()
+        found = self._announced(with_slices)
+        return {ANNOTATION: encode(found)} if found or ANNOTATION in before else {}
+
+    def _announced(self, with_slices: Collection[DriverName]) -> list[NodeDriver]:
+        """Return the drivers that are usable, and the latest ones that are gone."""
+        registered = {record.driver: record.registered for record in reversed(self._drivers.records())}
+        usable = [driver for driver in self._known if driver not in self._gone]
+        oldest = format_time(self._clock.now() - timedelta(seconds=self._settings.announced_for))
+        found = [NodeDriver(each, registered_since=format_time(registered[each])) for each in usable]
+        found += [
+            NodeDriver(driver, gone_since=since)
+            for driver, since in self._gone.items()
+            if since >= oldest or driver in with_slices
+        ]
+        return sorted(found, key=lambda each: each.gone_since or "~")[-self._settings.announced :]
 
 
 class SliceKeeper:
@@ -105,84 +165,44 @@ class SliceKeeper:
         self._settings = settings
         self._slices = Served(RESOURCE_SLICES.kind)
         self._counts: Counter[DriverName] = Counter()  # of slices that are there and not being deleted
-        self._known: dict[DriverName, None] = {}  # in the order in which they came
+        self._names = _DriverNames(drivers, clock, settings)
         self._wiped: set[DriverName] = set()
         self._pending: dict[DriverName, _Wipe] = {}
-        self._gone: dict[DriverName, str] = {}  # since when, as a timestamp
-        self._is_new = True
-        self._dirty = anyio.Event()
+        self._changes = Changes()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Ready at once: nobody has to wait for what may be deleted later."""
+        """Ready at once: no other part depends on what may be deleted later."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._follow_drivers)
             tasks.start_soon(self._follow_slices)
             task_status.started()
             while True:
-                self._dirty = anyio.Event()
+                seen = self._changes.version
                 self._decide(tasks)
-                await self._dirty.wait()
+                await self._changes.after(seen)
 
     def records(self) -> dict[DriverName, datetime]:
-        """When the slices of which driver will be deleted. A time in the past: it has not worked yet."""
+        """Return when the slices of each driver will be deleted. If the time has passed, deleting them has failed."""
         now, since = self._clock.now(), self._clock.monotonic()
         return {driver: now + timedelta(seconds=wipe.due - since) for driver, wipe in sorted(self._pending.items())}
 
     def annotations(self, before: Mapping[str, str]) -> dict[str, str]:
-        """Return the annotation for the Node, given those that it has.
-
-        When devlet starts, no driver has registered yet. The drivers in the annotation of the previous run therefore
-        count as gone until they register again."""
-        if self._is_new:
-            self._is_new = False
-            left = decode(before.get(ANNOTATION, ""))
-            self._know([each.name for each in left])
-            self._gone |= {each.name: each.gone_since for each in left if each.gone_since}
-        self._note_gone()
-        found = self._node_drivers()
-        return {ANNOTATION: encode(found)} if found or ANNOTATION in before else {}
-
-    def _node_drivers(self) -> list[NodeDriver]:
-        """Return the drivers that are usable, and the latest ones that are gone."""
-        registered = {record.driver: record.registered for record in reversed(self._drivers.records())}
-        usable = [driver for driver in self._known if driver not in self._gone]
-        oldest = format_time(self._clock.now() - timedelta(seconds=self._settings.announced_for))
-        found = [NodeDriver(each, registered_since=format_time(registered[each])) for each in usable]
-        found += [
-            NodeDriver(driver, gone_since=since)
-            for driver, since in self._gone.items()
-            if since >= oldest or driver in self._counts
-        ]
-        return sorted(found, key=lambda each: each.gone_since or "~")[-self._settings.announced :]
-
-    def _note_gone(self) -> None:
-        now = format_time(self._clock.now())
-        self._gone = {each: self._gone.get(each, now) for each in self._known if not self._drivers.is_usable(each)}
+        """Return the annotation for the Node, given those that it has."""
+        return self._names.annotations(before, self._counts)
 
     def _decide(self, tasks: TaskGroup) -> None:
         registered = frozenset(record.driver for record in self._drivers.records())
-        self._know(registered)
-        self._forget(registered)
-        self._note_gone()
+        self._names.add(registered)
+        self._names.forget(self._wiped.difference(self._counts, registered))
+        self._names.note_gone()
         self._on_change()
         self._wiped = {driver for driver in self._wiped if not self._drivers.is_usable(driver)}
-        wanted = plan(self._known, self._drivers.is_usable, self._wiped, self._counts)
+        wanted = plan(frozenset(self._names), self._drivers.is_usable, self._wiped, self._counts)
         for driver in self._pending.keys() - wanted:
             self._pending.pop(driver).scope.cancel()
         for driver in sorted(wanted - self._pending.keys()):
             wipe = self._pending[driver] = _Wipe(self._clock.monotonic() + self._settings.delay)
             tasks.start_soon(self._wipe, driver, wipe)
-
-    def _know(self, drivers: Collection[DriverName]) -> None:
-        """The name becomes part of a selector, so it must be one."""
-        self._known |= dict.fromkeys(driver for driver in sorted(drivers) if driver and not driver_name(driver))
-
-    def _forget(self, registered: Collection[DriverName]) -> None:
-        """The oldest of those that left nothing behind, if there are too many."""
-        gone = self._wiped.difference(self._counts, registered)
-        idle = [driver for driver in self._known if driver in gone]
-        for driver in idle[: max(0, len(idle) - self._settings.remembered)]:
-            del self._known[driver]
 
     async def _wipe(self, driver: DriverName, wipe: _Wipe) -> None:
         with wipe.scope:
@@ -191,12 +211,12 @@ class SliceKeeper:
                 if self._drivers.is_usable(driver) or await self._deleted(driver):
                     break
                 await self._clock.sleep(pause)
-            if self._pending.get(driver) is wipe:  # or else it was cancelled when it was just done
+            if self._pending.get(driver) is wipe:  # otherwise it was cancelled just as it finished
                 del self._pending[driver]
-            self._dirty.set()
+            self._changes.notify()
 
     async def _deleted(self, driver: DriverName) -> bool:
-        """Whether it worked, or there was nothing to delete."""
+        """Return True if the slices were deleted or there were none."""
         selected = ListOptions(field_selector=f"{self._of_node},spec.driver={driver}")
         try:
             gone = await self._slices.ask(lambda slices: self._cluster.delete_collection(slices, select=selected))
@@ -214,7 +234,7 @@ class SliceKeeper:
     async def _follow_drivers(self) -> None:
         version = self._drivers.version
         while True:
-            self._dirty.set()
+            self._changes.notify()
             version = await self._drivers.changed(version)
 
     async def _follow_slices(self) -> None:
@@ -223,19 +243,19 @@ class SliceKeeper:
             self._cluster, self._slices.resource, _driver, field_selector=self._of_node, backoff=self._settings.look
         )
         async with running(informer.run), informer.changes() as changes:
-            self._know(frozenset(informer.all()))
+            self._names.add(frozenset(informer.all()))
             async for change in changes:
                 self._count(change)
 
     async def _find_version(self) -> None:
-        """Ask until there is an answer, because a watch does not look for another version."""
+        """Find an API version that the server has. A watch alone would not try other versions."""
         one = ListOptions(field_selector=self._of_node, limit=1)
         for pause in self._settings.look.delays(random.random):
             try:
                 await self._slices.ask(lambda slices: self._cluster.list(slices, options=one))
                 return
             except DevletError as e:
-                log.debug("slices of this node not seen", extra=facts(err=e))
+                log.debug("slices of this node not listed", extra=facts(err=e))
                 await self._clock.sleep(pause)
 
     def _count(self, change: Changed[DriverName]) -> None:
@@ -244,11 +264,11 @@ class SliceKeeper:
         self._counts.update([change.new] if change.new else [])
         self._counts = +self._counts
         if before != self._counts.keys() & {change.old, change.new}:
-            self._dirty.set()
+            self._changes.notify()
 
 
 def _driver(document: Document) -> DriverName:
-    """Empty if the slice is being deleted."""
+    """Return the driver of a slice, or an empty name if the slice is being deleted."""
     if document["metadata"].get("deletionTimestamp"):
         return _NONE
     return DriverName((document.get("spec") or {}).get("driver") or "")

@@ -1,16 +1,16 @@
 """Devices, plugins and holders as documents: what this node shows of itself in the API.
 
-They are read and never written; a prepared claim can be released.
+They cannot be written, but a prepared claim can be released.
 
     Device   VENDOR:NAME:ID         one device of a plugin, and who has it
              DRIVER:POOL:NAME       one device of a DRA driver that two claims on this node want
     Plugin   VENDOR:NAME[~N]        one plugin instance; N from 2 for more than one of a resource
     Holder   the pod's own name     one pod that has devices, and what its containers get with them
 
-Holders are made in `holder_views`, DRA drivers and prepared claims in `claim_views`.
+The documents of holders come from `holder_views`, those of DRA drivers and prepared claims from `claim_views`.
 
-Names are used in URLs, and kubectl refuses "/" and "%" in them: "/" between vendor and name becomes ":", and whatever
-else a device's id may hold is written as "~" and two hexadecimal digits per byte.
+Names are used in URLs, and kubectl refuses "/" and "%" in them. So the "/" between vendor and name becomes ":", and any
+other unsuitable byte of a device's ID is written as "~" and two hexadecimal digits.
 """
 
 from collections import Counter
@@ -58,17 +58,17 @@ class Drivers(Protocol):
 
 class Slices(Protocol):
     async def slices(self) -> Sequence[Document] | None:
-        """Those of this node; None if the cluster cannot be asked."""
+        """Return the slices of this node, or None if the cluster does not answer."""
         ...
 
     def records(self) -> Mapping[DriverName, datetime]:
-        """When the slices of a driver will be deleted."""
+        """Return when the slices of each driver will be deleted."""
         ...
 
 
 class NodeViews:
-    """The documents as they are now, by name. Without `claims` and `drivers` there are none of them. `refusals` returns
-    the plugins and drivers whose registration was refused."""
+    """Returns the documents as they are now, sorted by name. Without `claims` or `drivers` there are none of those.
+    `refusals` returns the plugins and drivers whose registration was refused."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class NodeViews:
         return claim_views.driver_documents(self._drivers.records() if self._drivers else (), known, refused)
 
     async def release_claim(self, namespace: str, name: str, *, force: bool) -> None:
-        """As `ClaimManager.release`."""
+        """Release a prepared claim. See `ClaimManager.release`."""
         if self._claims is None:
             raise NotFound(f"ResourceClaim {namespace}/{name} is not prepared on this node", name=name)
         await self._claims.release(ClaimKey(namespace, ClaimName(name)), force=force)
@@ -129,7 +129,8 @@ def device_documents(
 
 
 def plugin_documents(records: Iterable[PluginRecord], refused: Iterable[Refusal] = ()) -> list[Document]:
-    """The instance that is used has the plain name; those that stand by follow, then those that were refused."""
+    """Return the documents of plugins. The instance in use has the plain name; the ones on standby follow, then the
+    refused ones."""
     numbers: Counter[ResourceName] = Counter()
     documents = []
     for record in sorted(records, key=lambda record: record.state is PluginState.STANDBY):

@@ -48,3 +48,18 @@ def count_objects(value: Any) -> int:
         elif isinstance(one, list):
             waiting += [v for v in one if isinstance(v, (dict, list))]
     return count
+
+
+def newest(known: Document | None, seen: Document) -> Document:
+    """Return the newer of two states of an object. The answer to a write often comes before the watch shows it.
+
+    If the versions are not numbers, `seen` counts as the newer one."""
+    if known is None:
+        return seen
+    one, other = _version(known), _version(seen)
+    return known if one is not None and other is not None and one > other else seen
+
+
+def _version(document: Document) -> int | None:
+    text = document["metadata"].get("resourceVersion", "")
+    return int(text) if text.isascii() and text.isdigit() else None

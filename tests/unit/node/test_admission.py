@@ -6,7 +6,7 @@ import pytest
 
 from devlet.errors import Unavailable
 from devlet.node.admission import Admission
-from devlet.node.rejection import Rejection
+from devlet.node.reports import Rejection
 from devlet.node.topology.hints import Hints, Mask, Provider
 from devlet.node.topology.machine import simulated
 from devlet.node.topology.manager import TopologyManager
@@ -47,7 +47,7 @@ class Attempt:
 
 
 class Devices:
-    """Counts what attempts reserve, commit and give back. Commits wait for the gate."""
+    """Counts what attempts reserve, commit and return. Commits wait for the gate."""
 
     def __init__(self) -> None:
         self.reserved = self.committed = 0
@@ -78,13 +78,13 @@ def admission(devices: Devices) -> Admission:
     return Admission(devices, TOPOLOGY, lambda: NODE)
 
 
-async def test_an_admitted_pod_has_its_devices_for_good() -> None:
+async def test_an_admitted_pod_keeps_its_devices() -> None:
     devices = Devices()
     assert await admission(devices).admit(pod(cpu="1")) is None
     assert (devices.reserved, devices.committed) == (1, 1)
 
 
-async def test_a_refused_pod_leaves_no_trace() -> None:
+async def test_a_rejected_pod_leaves_no_trace() -> None:
     devices = Devices()
     door = admission(devices)
     found = await door.admit(pod(cpu="3"))
@@ -98,7 +98,7 @@ class Choosy:
         return Rejection("TopologyAffinityError", "not near enough")
 
 
-async def test_topology_is_asked_first() -> None:
+async def test_topology_is_checked_first() -> None:
     door = Admission(Devices(), Choosy(), lambda: NODE)
     found = await door.admit(pod(cpu="3"))
     assert found is not None and found.reason == "TopologyAffinityError"
@@ -136,7 +136,7 @@ async def test_of_two_pods_at_the_same_time_one_gets_the_last_place() -> None:
     assert sorted(answer.reason if answer else "" for answer in answers) == ["", "OutOfcpu"]
 
 
-async def test_a_pod_that_cannot_be_written_down_is_not_admitted_and_takes_no_place() -> None:
+async def test_a_pod_whose_admission_cannot_be_stored_is_not_admitted_and_not_counted() -> None:
     devices = Devices()
     devices.full = True
     door = admission(devices)
@@ -147,7 +147,7 @@ async def test_a_pod_that_cannot_be_written_down_is_not_admitted_and_takes_no_pl
 
 
 @pytest.mark.spec("DP-8.35")
-async def test_devices_that_are_allocated_are_enough_whatever_can_be_allocated() -> None:
+async def test_allocated_devices_suffice_even_if_fewer_are_allocatable() -> None:
     devices = Devices()
     devices.counts = {GPU: 2}
     door = admission(devices)
@@ -180,7 +180,7 @@ TAINTED = Node(
 )
 
 
-async def test_pods_that_a_taint_would_evict_are_refused() -> None:
+async def test_pods_that_a_taint_would_evict_are_rejected() -> None:
     door = Admission(Devices(), TOPOLOGY, lambda: TAINTED)
     message = "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
     assert await door.admit(pod()) == Rejection("TaintToleration", message)
@@ -194,7 +194,7 @@ async def test_static_pods_stay_whatever_the_taints_of_the_node() -> None:
     assert await Admission(Devices(), TOPOLOGY, lambda: TAINTED).admit(pod(), static=True) is None
 
 
-def test_extended_resources_of_which_the_node_has_none_are_named() -> None:
+def test_extended_resources_that_the_node_does_not_have_are_returned() -> None:
     node = Node(metadata=ObjectMeta(name="n1"), status=NodeStatus(allocatable={"cpu": "2", "a.com/x": "0", GPU: "1"}))
     door = Admission(Devices(), TOPOLOGY, lambda: node)
     wanted = {"cpu": "1", "memory": "1", "a.com/x": "1", "b.com/y": "1", GPU: "5"}

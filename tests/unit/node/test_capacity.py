@@ -20,7 +20,7 @@ def test_a_resource_whose_plugin_is_gone_for_good_is_shown_with_zero() -> None:
     assert found.capacity[GPU] == found.allocatable[GPU] == "0"
 
 
-def test_what_plugins_list_but_cannot_give_is_not_allocatable() -> None:
+def test_devices_that_plugins_list_but_cannot_allocate_are_not_allocatable() -> None:
     assert of_node({}, MACHINE, Capacity({GPU: 2}, {}, frozenset())).allocatable[GPU] == "0"
 
 
@@ -30,6 +30,6 @@ def test_resources_that_others_put_on_the_node_stay() -> None:
 
 
 @pytest.mark.spec("DP-8.36")
-def test_a_reset_takes_away_all_extended_resources_and_nothing_else() -> None:
+def test_a_reset_sets_only_extended_resources_to_zero() -> None:
     before = {GPU: "4", "cpu": "4", "memory": "8Gi", "hugepages-2Mi": "0", "example.kubernetes.io/x": "1"}
     assert reset(before) == {**before, GPU: "0"}

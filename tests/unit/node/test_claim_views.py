@@ -64,7 +64,7 @@ def states(documents: Sequence[dict[str, Any]]) -> dict[str, str]:
     return {d["metadata"]["name"]: d["status"]["state"] for d in documents}
 
 
-def test_a_driver_says_what_it_is_and_what_it_has_here() -> None:
+def test_a_driver_shows_its_registration_and_its_counts() -> None:
     done, undone = DriverPart(GPU, ()), DriverPart(GPU, None)
     known = Known(
         claims=[record("c", done), record("d", undone, uid="du", state=ClaimState.PREPARING)],
@@ -97,7 +97,7 @@ def test_a_driver_says_what_it_is_and_what_it_has_here() -> None:
     }
 
 
-def test_the_instance_that_is_called_has_the_plain_name_and_speaks_for_the_driver() -> None:
+def test_the_instance_that_is_called_has_the_plain_name_and_the_counts() -> None:
     old, new = instance("/p/old.sock", preferred=False), instance("/p/new.sock")
     first, second = driver_documents([old, new], Known(slices=[]))
     assert (first["metadata"]["name"], first["spec"]["endpoint"]) == ("gpu.example.com", "/p/new.sock")
@@ -122,20 +122,20 @@ def test_the_state_of_an_instance(connected: bool, preferred: bool, state: str) 
 @pytest.mark.parametrize(
     ("known", "why"),
     [
-        (Known(slices=[slice_of(NIC, 1)]), "slices of it are published for this node"),
-        (Known(wipes={NIC: SINCE}), "its slices here are to be deleted"),
-        (Known(claims=[record("c", DriverPart(NIC, ()))]), "claims on this node are its own"),
+        (Known(slices=[slice_of(NIC, 1)]), "its slices are published for this node"),
+        (Known(wipes={NIC: SINCE}), "its slices on this node are about to be deleted"),
+        (Known(claims=[record("c", DriverPart(NIC, ()))]), "claims on this node have its devices"),
         (Known(waits=[wait(drivers=[NIC])]), "pods on this node wait for it"),
     ],
 )
-def test_a_driver_that_is_not_registered_is_shown_if_anything_here_is_its_own(known: Known, why: str) -> None:
+def test_a_driver_that_is_not_registered_is_shown_if_something_here_needs_it(known: Known, why: str) -> None:
     documents = driver_documents([instance()], known)
     assert states(documents) == {"gpu.example.com": "Connected", "nic.example.com": "Missing"}
     assert documents[1]["spec"] == {"driver": NIC}
     assert documents[1]["status"]["message"] == f"not registered on this node, but {why}"
 
 
-def test_slices_are_not_counted_if_the_cluster_cannot_be_asked() -> None:
+def test_slices_are_not_counted_if_the_cluster_does_not_answer() -> None:
     [document] = driver_documents([instance()], Known())
     assert not {"slices", "devices"} & document["status"].keys()
     [document] = driver_documents([instance()], Known(slices=[]))
@@ -150,13 +150,13 @@ def test_a_pod_that_waits_for_two_claims_of_a_driver_is_one_pod() -> None:
     assert document["status"]["pods"] == 1
 
 
-def test_a_driver_with_an_odd_name_can_be_part_of_a_url() -> None:
+def test_a_driver_with_an_invalid_name_has_a_name_for_urls() -> None:
     known = Known(claims=[record("c", DriverPart(DriverName("a/b%c"), None))])
     [document] = driver_documents([], known)
     assert document["metadata"]["name"] == "a~2Fb~25c"
 
 
-def test_a_claim_says_what_each_driver_prepared_and_who_uses_it() -> None:
+def test_a_claim_shows_what_each_driver_prepared_and_which_pods_use_it() -> None:
     device = PreparedDevice("n1", "gpu-0", "s1", ("a",), ("x/y=0",))
     parts = (DriverPart(NIC, None), DriverPart(GPU, (device, PreparedDevice("n1", "gpu-1"))))
     shown = record("c", *parts, state=ClaimState.FAILED, pods=("u9", "u1"), message="too hot")
@@ -193,12 +193,12 @@ def test_a_claim_says_what_each_driver_prepared_and_who_uses_it() -> None:
     }
 
 
-def test_since_is_unknown_for_what_was_so_before_a_restart() -> None:
+def test_since_is_unknown_for_a_state_from_before_a_restart() -> None:
     [document] = prepared_claim_documents([record(since=None)], [], [])
     assert not {"since", "message"} & document["status"].keys()
 
 
-def test_a_claim_that_is_only_awaited_is_shown_with_the_first_who_waits() -> None:
+def test_a_claim_that_pods_only_wait_for_is_shown_since_the_first_wait() -> None:
     later = wait("u2", since=SINCE + timedelta(seconds=5), message="still not")
     [document] = prepared_claim_documents([], [later, wait()], [TRAIN])
     assert document["spec"] == {}
@@ -208,14 +208,14 @@ def test_a_claim_that_is_only_awaited_is_shown_with_the_first_who_waits() -> Non
     assert (status["drivers"], status["pods"]) == ([], [])
 
 
-def test_a_claim_that_is_on_its_way_out_leaves_the_name_to_its_successor() -> None:
+def test_a_claim_that_is_being_unprepared_leaves_the_plain_name_to_its_successor() -> None:
     old = record("c", uid="old", state=ClaimState.UNPREPARING)
     documents = prepared_claim_documents([old, record("c", uid="new")], [wait()], [])
     assert {d["metadata"]["name"]: d["spec"]["uid"] for d in documents} == {"c": "new", "c~2": "old"}
     assert [len(d["status"]["waiting"]) for d in documents] == [1, 0]
 
 
-def test_claims_are_ordered_by_namespace_and_name_as_people_count() -> None:
+def test_claims_are_sorted_by_namespace_and_natural_name() -> None:
     names = ["c-10", "c-2"]
     documents = prepared_claim_documents([record(name, uid=name) for name in names], [wait("u1", "c-1")], [])
     assert [d["metadata"]["name"] for d in documents] == ["c-1", "c-2", "c-10"]
@@ -271,7 +271,7 @@ async def test_a_node_shows_what_its_managers_know() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_node_without_them_has_none_to_show() -> None:
+async def test_a_node_without_claims_and_drivers_shows_none() -> None:
     views = NodeViews(Nothing(), Nothing())
     assert (await views.drivers(), views.prepared_claims()) == ([], [])
 
@@ -281,7 +281,7 @@ def contested(device: str, holder: str, claim: str, since: datetime = SINCE) -> 
     return PodWait(PodUID(claim), (key,), since, "not yet", (), (Contested(device, f"ns/{holder}", f"ns/{claim}"),))
 
 
-def test_a_device_that_is_prepared_for_one_claim_and_wanted_by_others_is_shown_with_all_of_them() -> None:
+def test_a_contested_device_is_shown_with_all_its_claims() -> None:
     later = contested("gpu.example.com/n1/gpu-0", "a", "c", SINCE + timedelta(seconds=1))
     [document] = contested_documents([later, contested("gpu.example.com/n1/gpu-0", "a", "b"), wait()])
     assert document["kind"] == "Device" and document["metadata"] == {"name": "gpu.example.com:n1:gpu-0"}

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from devlet.node.fit import added, amounts, lacking, less, mismatch, raised, requests
-from devlet.node.rejection import Rejection
+from devlet.node.reports import Rejection
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ResourceName
 from devlet.objects.types.node import Node
@@ -31,12 +31,12 @@ def test_containers_that_run_together_are_added_up() -> None:
     assert texts(pod(container(cpu="500m"), container("b", cpu="1", gpu="1"))) == {"cpu": "1500m", GPU: "1"}
 
 
-def test_init_containers_need_their_place_one_after_the_other() -> None:
+def test_init_containers_count_one_at_a_time() -> None:
     init = [container("i1", cpu="3"), container("i2", cpu="2")]
     assert texts(pod(container(cpu="1"), init=init)) == {"cpu": "3"}
 
 
-def test_sidecars_keep_their_place() -> None:
+def test_sidecars_count_all_the_time() -> None:
     sidecar = container("s", cpu="1") | {"restartPolicy": "Always"}
     assert texts(pod(container(cpu="1"), init=[sidecar, container("i", cpu="3")])) == {"cpu": "4"}
     assert texts(pod(container(cpu="1"), init=[container("i", cpu="1500m"), sidecar])) == {"cpu": "2"}
@@ -47,7 +47,7 @@ def test_the_pods_own_resources_and_its_overhead_count() -> None:
     assert texts(one) == {"cpu": "3250m", GPU: "1"}
 
 
-def test_a_pod_that_fits_is_not_refused() -> None:
+def test_a_pod_that_fits_is_not_rejected() -> None:
     assert lacking(pod(container(cpu="1", gpu="1")), amounts({"cpu": "1", GPU: "1", "pods": "2"}), NODE) is None
 
 
@@ -60,19 +60,19 @@ def test_a_pod_that_fits_is_not_refused() -> None:
         ({"gpu": "2"}, {GPU: "1"}, f"OutOf{GPU}", f"{GPU}, requested: 2, used: 1, capacity: 2"),
     ],
 )
-def test_what_lacks_is_named_with_its_numbers(
+def test_the_missing_resource_is_named_with_its_amounts(
     wanted: dict[str, str], used: dict[str, str], reason: str, numbers: str
 ) -> None:
     expected = Rejection(reason, f"Node didn't have enough resource: {numbers}")
     assert lacking(pod(container(**wanted)), amounts(used), NODE) == expected
 
 
-def test_a_resource_of_the_machine_that_the_node_does_not_have_lacks() -> None:
+def test_a_native_resource_that_the_node_does_not_have_is_missing() -> None:
     found = lacking(pod(container(**{"hugepages-2Mi": "2Mi"})), {}, NODE)
     assert found is not None and found.reason == "OutOfhugepages-2Mi"
 
 
-def test_an_extended_resource_that_the_node_never_heard_of_is_not_counted() -> None:
+def test_an_extended_resource_that_the_node_does_not_know_is_not_counted() -> None:
     assert lacking(pod(container(**{"other.com/x": "9"})), {}, NODE) is None
 
 
@@ -92,7 +92,7 @@ def test_allocatable_is_raised_to_what_is_allocated_and_never_lowered() -> None:
     assert raised({}, allocated) == amounts({GPU: "1", "vendor.com/fpga": "2"})
 
 
-def test_amounts_can_be_added_and_taken_away_again() -> None:
+def test_amounts_can_be_added_and_subtracted() -> None:
     one, other = amounts({"cpu": "1", GPU: "1"}), amounts({"cpu": "500m", "memory": "1"})
     assert less(added(one, other), other) == one
     assert less(added({}, other), other) == {}
@@ -102,14 +102,14 @@ def node(**labels: str) -> Node:
     return view(Node, {"metadata": {"name": "n1", "labels": labels}})
 
 
-def test_a_pod_whose_selector_excludes_the_node_is_refused() -> None:
+def test_a_pod_whose_selector_excludes_the_node_is_rejected() -> None:
     selecting = pod(nodeSelector={"disk": "ssd"})
     assert mismatch(selecting, node(disk="ssd")) is None
     found = mismatch(selecting, node())
     assert found is not None and found.reason == "NodeAffinity"
 
 
-def test_a_pod_whose_affinity_excludes_the_node_is_refused() -> None:
+def test_a_pod_whose_affinity_excludes_the_node_is_rejected() -> None:
     term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     choosy = pod(affinity={"nodeAffinity": required})

@@ -79,7 +79,7 @@ class Claims:
 
 
 class Runtime:
-    """Remembers what it was asked."""
+    """A runtime that remembers its arguments."""
 
     def __init__(self, description: Description) -> None:
         self._description = description
@@ -96,7 +96,7 @@ async def containers(holders: Holders) -> list[dict[str, Any]]:
     return found
 
 
-async def test_a_holder_shows_what_its_containers_get() -> None:
+async def test_a_holder_shows_the_devices_of_its_containers() -> None:
     [document] = await Holders(Devices(HELD, FREE)).documents([POD])
     assert document["metadata"] == {"name": "train", "namespace": "ns", "labels": {"app": "x"}}
     assert document["spec"] == {"podUID": "u1"}
@@ -120,11 +120,11 @@ async def test_a_holder_shows_what_its_containers_get() -> None:
     ]
 
 
-async def test_a_pod_without_devices_and_claims_is_no_holder() -> None:
+async def test_a_pod_without_devices_and_claims_is_not_a_holder() -> None:
     assert await Holders(Devices(held=())).documents([POD]) == []
 
 
-async def test_holders_are_ordered_by_name_as_people_count() -> None:
+async def test_holders_are_sorted_by_natural_name() -> None:
     def pod(name: str) -> Pod:
         return Pod(
             metadata=ObjectMeta(name=name, namespace="ns", uid=name), spec=PodSpec(containers=(Container(name=MAIN),))
@@ -155,13 +155,13 @@ async def test_a_pod_that_has_only_claims_is_a_holder() -> None:
     }
 
 
-async def test_a_claim_without_a_device_for_the_container_is_shown_all_the_same() -> None:
+async def test_a_claim_without_a_device_for_the_container_is_shown() -> None:
     empty = ContainerClaim("", "", ClaimKey("ns", ClaimName("extended")), (DriverPart(DriverName("d"), ()),))
     [main] = await containers(Holders(Devices(held=()), Claims(empty)))
     assert main["claims"] == [{"claim": "extended"}]
 
 
-async def test_a_container_shows_what_is_added_to_its_oci_spec_and_what_is_odd() -> None:
+async def test_a_container_shows_the_additions_to_its_oci_spec_with_notes() -> None:
     added = {"process": {"env": ["A=1"]}}
     runtime = Runtime(Description({"ociVersion": "x", **added}, added, ("no device node",)))
     init, main = await containers(Holders(Devices(HELD), Claims(CLAIM), runtime))
@@ -170,7 +170,7 @@ async def test_a_container_shows_what_is_added_to_its_oci_spec_and_what_is_odd()
 
 
 @pytest.mark.spec("DN-7.1.1")
-async def test_the_runtime_is_asked_for_cdi_devices_of_claims_first() -> None:
+async def test_the_cdi_devices_of_claims_come_first() -> None:
     runtime = Runtime(Description())
     await Holders(Devices(HELD), Claims(CLAIM), runtime).documents([POD])
     configs = {each.container.name: each.config for each in runtime.asked}

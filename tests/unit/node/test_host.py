@@ -16,7 +16,7 @@ def test_this_machine_can_be_read(root: Path) -> None:
     assert found.kernel and found.system == "linux" and found.architecture
 
 
-def test_what_the_files_say_is_what_the_host_is(root: Path) -> None:
+def test_the_host_is_read_from_files(root: Path) -> None:
     for name, content in {
         "proc/meminfo": "MemTotal:       1000 kB\nMemFree: 5 kB\n",
         "proc/sys/kernel/random/boot_id": "b1\n",
@@ -42,11 +42,11 @@ def test_its_capacity_is_in_quantities() -> None:
     assert all(Quantity.parse(text) for text in found.values())
 
 
-def test_the_address_of_a_machine_is_one() -> None:
+def test_the_address_of_a_machine_is_an_ip_address() -> None:
     assert not ip_address(host.address()).is_unspecified
 
 
-def test_a_machine_without_a_way_out_has_the_loopback_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_a_default_route_has_the_loopback_address(monkeypatch: pytest.MonkeyPatch) -> None:
     class Cut(socket.socket):
         def connect(self, address: object) -> None:
             raise OSError("Network is unreachable")

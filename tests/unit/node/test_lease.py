@@ -51,7 +51,7 @@ class Away:
 
 
 async def lease(store: Store, *, not_before: str = "") -> Document:
-    """Once it was renewed so late."""
+    """Return the lease once it was renewed at that time."""
 
     async def read() -> Document | None:
         try:
@@ -66,7 +66,7 @@ async def lease(store: Store, *, not_before: str = "") -> Document:
 
 @pytest.fixture
 async def node(store: Store) -> str:
-    """Its UID."""
+    """Create the Node and return its UID."""
     uid: str = (await store.create(NODES, {"metadata": {"name": "n1"}}))["metadata"]["uid"]
     return uid
 
@@ -76,7 +76,7 @@ def beating(cluster: Any, clock: FakeClock, owner: str | None = None, settings: 
 
 
 @pytest.mark.spec("KA-9.3a")
-async def test_the_lease_of_a_node_is_made_and_renewed_every_ten_seconds(store: Store, node: str) -> None:
+async def test_the_lease_is_created_and_renewed_every_ten_seconds(store: Store, node: str) -> None:
     clock = FakeClock()
     async with beating(store, clock, node):
         made = await lease(store)
@@ -101,7 +101,7 @@ async def test_a_lease_from_before_a_restart_is_renewed_at_once(store: Store, no
     assert [each["uid"] for each in now["metadata"]["ownerReferences"]] == [node]
 
 
-async def test_a_lease_that_somebody_deletes_or_changes_is_renewed_nevertheless(store: Store) -> None:
+async def test_a_lease_that_is_deleted_or_changed_is_renewed(store: Store) -> None:
     clock = FakeClock()
     async with beating(store, clock):
         made = await lease(store)
@@ -119,7 +119,7 @@ async def test_a_lease_that_somebody_deletes_or_changes_is_renewed_nevertheless(
 
 
 @pytest.mark.spec("KA-9.3b")
-async def test_while_the_api_is_away_renewal_is_tried_quickly_and_the_log_says_it_once(
+async def test_while_the_api_is_unavailable_renewal_is_retried_quickly_and_logged_once(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock, cluster = FakeClock(), Away(store)
@@ -141,7 +141,7 @@ async def test_while_the_api_is_away_renewal_is_tried_quickly_and_the_log_says_i
     assert texts == ["lease not renewed", "lease renewed again"]
 
 
-async def test_an_api_that_does_not_answer_is_asked_again(store: Store) -> None:
+async def test_a_renewal_without_an_answer_is_retried(store: Store) -> None:
     clock, cluster = FakeClock(), Away(store)
     async with beating(cluster, clock, settings=Settings(timeout=0.01)):
         await lease(store)
@@ -155,7 +155,7 @@ async def test_an_api_that_does_not_answer_is_asked_again(store: Store) -> None:
         await lease(store, not_before="2025-01-01T00:00:10")
 
 
-async def test_the_lease_goes_with_its_node(store: Store, node: str) -> None:
+async def test_the_lease_is_deleted_with_its_node(store: Store, node: str) -> None:
     async with beating(store, FakeClock(), node):
         await lease(store)
     await store.delete(NODES, "n1")
@@ -166,7 +166,7 @@ async def test_the_lease_goes_with_its_node(store: Store, node: str) -> None:
     await until(left, lambda found: not found)
 
 
-def test_a_lease_keeps_what_others_wrote() -> None:
+def test_fields_of_other_writers_stay_in_the_lease() -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "1"}
     before = {
         "metadata": {"name": "n1", "ownerReferences": [other, {"kind": "Node", "name": "n1", "uid": "old"}]},
@@ -183,12 +183,12 @@ def test_a_lease_keeps_what_others_wrote() -> None:
     assert before["spec"] == {"leaseTransitions": 3, "renewTime": "long ago"}
 
 
-async def test_a_conflict_is_read_again(store: Store) -> None:
+async def test_after_a_conflict_the_lease_is_read_again(store: Store) -> None:
     class Once(Away):
         async def update(self, *arguments: Any, **options: Any) -> Document:
             self.tries += 1
             if self.tries == 1:
-                raise Conflict("somebody wrote first")
+                raise Conflict("another writer was faster")
             return await self._store.update(*arguments, **options)
 
     clock, cluster = FakeClock(), Once(store)

@@ -35,7 +35,7 @@ def test_registrations_and_allocations_are_counted_by_resource() -> None:
     assert bounds == ["0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "+Inf"]
 
 
-def test_names_that_cannot_be_share_one_series() -> None:
+def test_invalid_names_share_one_series() -> None:
     registry = Registry()
     metrics = DeviceMetrics(registry)
     for number in range(100):
@@ -44,7 +44,7 @@ def test_names_that_cannot_be_share_one_series() -> None:
     assert found == {'kubelet_device_plugin_registration_total{resource_name="(invalid)"}': "100"}
 
 
-def test_the_metrics_of_topology_are_there_before_the_first_pod() -> None:
+def test_the_metrics_of_topology_exist_before_the_first_pod() -> None:
     registry = Registry()
     TopologyCounters(registry)
     shown = values(registry)

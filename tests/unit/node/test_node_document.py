@@ -21,7 +21,7 @@ def changes(before: Document, after: Document, *, beat: bool = False) -> Documen
     return found
 
 
-def test_a_node_has_the_labels_that_others_select_by() -> None:
+def test_a_node_has_the_labels_that_selectors_use() -> None:
     assert labels("n1", HOST) == {
         "kubernetes.io/hostname": "n1",
         "kubernetes.io/os": "linux",
@@ -31,11 +31,11 @@ def test_a_node_has_the_labels_that_others_select_by() -> None:
     }
 
 
-def test_nothing_is_written_where_nothing_differs() -> None:
+def test_there_is_no_patch_if_nothing_differs() -> None:
     assert status_patch({"status": wanted()}, wanted(LATER), beat=False) is None
 
 
-def test_only_what_differs_is_written() -> None:
+def test_a_patch_has_only_differences() -> None:
     assert changes(wanted(), wanted(LATER, gpu="2")) == {"capacity": {"gpu": "2"}, "allocatable": {"gpu": "2"}}
     assert changes(wanted(gpu="2"), wanted()) == {"capacity": {"gpu": None}, "allocatable": {"gpu": None}}
     moved = wanted() | {"nodeInfo": wanted()["nodeInfo"] | {"bootID": "b0"}}
@@ -61,7 +61,7 @@ def test_a_node_that_was_not_ready_becomes_ready_now() -> None:
     assert (ready["status"], ready["lastTransitionTime"]) == ("True", "2025-01-01T00:01:00Z")
 
 
-def test_damage_is_a_condition_that_goes_with_it() -> None:
+def test_the_condition_about_damage_is_removed_with_the_damage() -> None:
     (damaged,) = changes(wanted(), wanted(damage=("file x was damaged",)))["conditions"]
     assert (damaged["type"], damaged["status"], damaged["message"]) == (DAMAGED, "True", "file x was damaged")
     assert changes(wanted(damage=("x",)), wanted())["conditions"] == [{"type": DAMAGED, "$patch": "delete"}]
@@ -71,6 +71,6 @@ def test_the_message_about_much_damage_fits_into_a_condition() -> None:
     assert len(conditions(["x" * 100_000], NOW)[-1]["message"]) == 32 * 1024
 
 
-def test_an_address_that_changed_is_written_and_those_of_others_stay() -> None:
+def test_a_changed_address_is_written_and_foreign_ones_stay() -> None:
     before = wanted() | {"addresses": [{"type": "InternalIP", "address": "10.0.0.9"}, {"type": "ExternalIP"}]}
     assert changes(before, wanted())["addresses"] == wanted()["addresses"]

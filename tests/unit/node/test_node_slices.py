@@ -56,6 +56,6 @@ class Silent:
 
 
 @pytest.mark.parametrize("cluster", [Down(), Silent()])
-async def test_a_cluster_that_cannot_be_asked_is_no_error(cluster: object) -> None:
+async def test_no_answer_from_the_cluster_is_not_an_error(cluster: object) -> None:
     slices = NodeSlices(cast(Cluster, cluster), NodeName("n1"), Wipes(), Settings(ask=0.01))
     assert await slices.slices() is None

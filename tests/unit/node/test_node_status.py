@@ -83,7 +83,7 @@ class Machine:
 
     async def node(self, holds: Callable[[Document], bool] = bool) -> Document:
         async def read() -> Document:
-            await self.clock.advance(1)  # writes keep a distance
+            await self.clock.advance(1)  # there is a least time between writes
             return await self.store.get(NODES, "n1")
 
         return await until(read, holds)
@@ -123,7 +123,7 @@ async def test_annotations_are_written_at_the_start_and_when_they_change_beside_
         await machine.node(lambda node: node["metadata"]["annotations"]["devlet.dev/drivers"] == "[3]")
 
 
-async def test_a_node_registers_itself_when_it_is_missing(machine: Machine) -> None:
+async def test_a_missing_node_is_created(machine: Machine) -> None:
     async with machine.running() as (status, _):
         node = await machine.store.get(NODES, "n1")
         assert node["metadata"]["labels"]["kubernetes.io/hostname"] == "n1"
@@ -152,10 +152,10 @@ async def test_devices_of_plugins_are_published_as_they_change(machine: Machine)
         await machine.gpus("0", "0")
 
 
-async def test_a_node_that_is_there_keeps_what_others_put_on_it(machine: Machine) -> None:
+async def test_an_existing_node_keeps_the_fields_of_other_writers(machine: Machine) -> None:
     other = {"capacity": {"other.com/x": "3"}, "conditions": [{"type": "Theirs", "status": "True"}]}
     await machine.store.create(NODES, {"metadata": {"name": "n1", "labels": {"mine": "yes"}}, "status": other})
-    (machine.directory / "kubelet_internal_checkpoint").write_bytes(Encoder().encode(None, {}))  # it has run before
+    (machine.directory / "kubelet_internal_checkpoint").write_bytes(Encoder().encode(None, {}))  # of an earlier run
     async with machine.running() as (status, _):
         node = await machine.node()
         assert node["metadata"]["labels"]["mine"] == "yes"
@@ -166,12 +166,12 @@ async def test_a_node_that_is_there_keeps_what_others_put_on_it(machine: Machine
 
 
 @pytest.mark.spec("DP-8.36")
-async def test_a_node_without_a_checkpoint_takes_away_the_extended_resources_of_its_predecessor(
+async def test_without_a_checkpoint_the_extended_resources_of_an_earlier_node_are_reset(
     machine: Machine,
 ) -> None:
     amounts = {str(GPU): "4", "hugepages-2Mi": "0"}
     await machine.store.create(NODES, {"metadata": {"name": "n1"}, "status": {"capacity": amounts}})
-    (machine.directory / "some.sock").touch()  # any other file is no checkpoint
+    (machine.directory / "some.sock").touch()  # other files are not checkpoints
     async with machine.running():
         await machine.gpus("0", "0")
         assert (await machine.node())["status"]["capacity"]["hugepages-2Mi"] == "0"
@@ -211,7 +211,7 @@ async def test_conditions_are_renewed_every_five_minutes(machine: Machine) -> No
 
 
 @pytest.mark.spec("KA-9.3d")
-async def test_a_node_that_was_called_lost_says_that_it_is_ready_and_its_taints_stay(machine: Machine) -> None:
+async def test_a_node_that_was_declared_lost_becomes_ready_and_keeps_its_taints(machine: Machine) -> None:
     taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}
     async with machine.running():
         node = await machine.node()
@@ -227,13 +227,13 @@ async def test_a_node_that_was_called_lost_says_that_it_is_ready_and_its_taints_
         assert after["spec"]["taints"] == [taint]
 
 
-async def test_a_stop_is_not_told(machine: Machine) -> None:
+async def test_nothing_is_written_at_the_stop(machine: Machine) -> None:
     async with machine.running():
         before = await machine.node()
     assert await machine.store.get(NODES, "n1") == before
 
 
-async def test_a_node_that_somebody_deletes_is_made_again(machine: Machine) -> None:
+async def test_a_deleted_node_is_created_again(machine: Machine) -> None:
     async with machine.running():
         before = await machine.node()
         await machine.store.delete(NODES, "n1")
@@ -245,7 +245,7 @@ async def test_a_node_that_somebody_deletes_is_made_again(machine: Machine) -> N
         await until(names, lambda uids: bool(uids) and before["metadata"]["uid"] not in uids)
 
 
-async def test_a_restart_of_the_machine_is_told(machine: Machine) -> None:
+async def test_a_reboot_is_reported_as_an_event(machine: Machine) -> None:
     async with machine.running():
         pass
     machine.host = Host(cpus=4, memory=1, storage=1, boot_id="b2")
@@ -271,7 +271,7 @@ async def _records(devices: DeviceManager) -> list[str]:
     return [record.id for record in devices.device_records()]
 
 
-async def test_what_others_change_on_the_node_is_known(machine: Machine) -> None:
+async def test_changes_of_other_writers_are_seen(machine: Machine) -> None:
     async with machine.running() as (status, _):
         await machine.store.patch(NODES, "n1", MergePatch({"metadata": {"labels": {"zone": "a"}}}))
 
@@ -281,7 +281,7 @@ async def test_what_others_change_on_the_node_is_known(machine: Machine) -> None
         await until(labels, lambda found: found.get("zone") == "a")
 
 
-async def test_the_taints_of_the_node_are_known(machine: Machine) -> None:
+async def test_the_taints_of_the_node_are_seen(machine: Machine) -> None:
     async with machine.running() as (status, _):
         assert status.node().spec.taints == ()
         taint = {"key": "broken", "effect": "NoExecute"}
@@ -294,7 +294,7 @@ async def test_the_taints_of_the_node_are_known(machine: Machine) -> None:
 
 
 class Away:
-    """A cluster that does not take the first few nodes."""
+    """A cluster that refuses to create the first few nodes."""
 
     def __init__(self, store: Store, failures: int) -> None:
         self._store = store
@@ -310,7 +310,7 @@ class Away:
         return await self._store.create(*arguments, **options)
 
 
-async def test_a_cluster_that_is_away_is_asked_again(machine: Machine) -> None:
+async def test_writing_is_retried_while_the_cluster_is_unavailable(machine: Machine) -> None:
     away: Any = Away(machine.store, 2)
     machine.cluster = away
     async with anyio.create_task_group() as tasks:
@@ -328,7 +328,7 @@ async def test_a_cluster_that_is_away_is_asked_again(machine: Machine) -> None:
 
 
 class Contrary:
-    """A cluster that refuses to make the node, and cannot read it."""
+    """A cluster that refuses to create the node, and cannot read it."""
 
     def __init__(self, store: Store, error: Exception) -> None:
         self._store = store
@@ -348,9 +348,7 @@ class Contrary:
 
 
 @pytest.mark.parametrize("error", [AlreadyExists("there"), NotFound("no such resource")])
-async def test_a_cluster_that_contradicts_itself_is_asked_less_and_less_often(
-    machine: Machine, error: Exception
-) -> None:
+async def test_contradicting_answers_are_retried_with_growing_delays(machine: Machine, error: Exception) -> None:
     contrary: Any = Contrary(machine.store, error)
     machine.cluster = contrary
 
@@ -376,7 +374,7 @@ async def test_a_node_that_may_not_be_annotated_still_reports_its_status(machine
         pass
 
     class Strict:
-        """Allows writes of the status alone."""
+        """Allow only writes of the status."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(machine.store, name)

@@ -1,4 +1,4 @@
-"""Against servers that answer as Kubernetes does: a version that is not served is a page that is not found."""
+"""Servers answer as Kubernetes does: a version that is not served is a page that is not found."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +20,7 @@ V1, V1BETA2, V1BETA1 = (f"resource.k8s.io/{version}" for version in ("v1", "v1be
 
 
 class OldServer:
-    """Serves these versions; in others there is no such page, or, of groups it knows, no such resource."""
+    """Serves these versions. For others it answers that there is no such page, or no such resource in a group."""
 
     def __init__(self, *served: str) -> None:
         self.served = served
@@ -70,7 +70,7 @@ async def test_versions_are_tried_from_the_newest_and_the_one_that_is_served_is_
     assert served.resource == Resource(RESOURCE_CLAIMS.kind, V1BETA1)
 
 
-async def test_an_object_that_is_not_there_is_no_reason_to_try_another_version() -> None:
+async def test_no_other_version_is_tried_for_a_missing_object() -> None:
     server, served = OldServer(V1, V1BETA2, V1BETA1), Served(RESOURCE_CLAIMS.kind)
     async with server.running() as cluster:
         with pytest.raises(NotFound, match='"nic" not found'):
@@ -87,7 +87,7 @@ async def test_a_version_that_is_no_longer_served_is_replaced_by_one_that_is() -
         assert server.asked[3:] == [V1BETA1, V1]
 
 
-async def test_a_server_without_the_kind_is_told_apart_from_one_without_the_object() -> None:
+async def test_a_missing_kind_is_distinguished_from_a_missing_object() -> None:
     served = Served(RESOURCE_CLAIMS.kind)
     async with OldServer().running() as cluster:
         with pytest.raises(NotFound, match=r"serves resourceclaims in none of resource\.k8s\.io/v1, ") as caught:
@@ -95,7 +95,7 @@ async def test_a_server_without_the_kind_is_told_apart_from_one_without_the_obje
     assert caught.value.name == ""
 
 
-async def test_other_errors_pass() -> None:
+async def test_other_errors_are_raised() -> None:
     served = Served(RESOURCE_CLAIMS.kind)
 
     async def down(resource: Resource) -> Document:

@@ -32,7 +32,7 @@ STEADY = Settings(retry=Backoff(1.0, 300.0, jitter=0.0), look=Backoff(0.001, 0.0
 
 
 class FakeDrivers:
-    """What is registered: the driver, and whether it is connected."""
+    """The registered drivers, and whether each is connected."""
 
     def __init__(self) -> None:
         self._connected: dict[DriverName, bool] = {}
@@ -69,7 +69,7 @@ class FakeDrivers:
 
 
 class Spied:
-    """The store, with the requests that delete, and with what goes wrong."""
+    """The store, with a record of deletions, and with failures."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -78,7 +78,7 @@ class Spied:
         self.unserved: tuple[str, ...] = ()
         self.hidden = False  # lists and watches are forbidden
         self.clock = FakeClock()
-        self.busy = anyio.Lock()  # while the store deletes, which takes time of its own
+        self.busy = anyio.Lock()  # held while the store deletes, which takes a while
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -159,7 +159,7 @@ def announced(keeper: SliceKeeper, before: str = "") -> dict[str, str]:
     return {each.name: each.gone_since or "here" for each in decode(found.get(ANNOTATION, ""))}
 
 
-async def test_the_node_s_annotation_tells_which_drivers_are_registered_and_which_are_gone(node: Node) -> None:
+async def test_the_annotation_names_the_drivers_that_are_registered_and_that_are_gone(node: Node) -> None:
     node.drivers.put(NIC, connected=True)
     await node.publish("a")
     async with node.running() as keeper:
@@ -203,7 +203,7 @@ def test_a_node_without_drivers_has_no_annotation(node: Node) -> None:
     assert keeper.annotations({}) == {}
 
 
-def test_the_slices_of_known_drivers_that_are_not_usable_must_go() -> None:
+def test_the_slices_of_known_drivers_that_are_not_usable_are_deleted() -> None:
     usable = {NIC}.__contains__
     assert plan([GPU, NIC], usable, [], []) == {GPU}
     assert plan([], usable, [], [GPU]) == frozenset()
@@ -213,7 +213,7 @@ def test_the_slices_of_known_drivers_that_are_not_usable_must_go() -> None:
 
 
 @pytest.mark.spec("DN-9.2.24")
-async def test_slices_that_are_found_at_the_start_go_after_the_delay_but_not_those_of_another_node(node: Node) -> None:
+async def test_slices_found_at_the_start_are_deleted_after_the_delay_but_not_those_of_another_node(node: Node) -> None:
     await node.publish("mine")
     await node.publish("mine-too", NIC)
     await node.publish("other", node="n2")
@@ -228,7 +228,7 @@ async def test_slices_that_are_found_at_the_start_go_after_the_delay_but_not_tho
 
 
 @pytest.mark.spec("DN-2.5")
-async def test_a_driver_that_is_back_in_time_after_the_start_keeps_its_slices(node: Node) -> None:
+async def test_a_driver_that_registers_soon_after_the_start_keeps_its_slices(node: Node) -> None:
     await node.publish("a")
     async with node.running() as keeper:
         await node.passes(20)
@@ -241,7 +241,7 @@ async def test_a_driver_that_is_back_in_time_after_the_start_keeps_its_slices(no
 
 
 @pytest.mark.spec("DN-9.2.25")
-async def test_a_driver_that_stops_loses_its_slices_and_they_stay_away(node: Node) -> None:
+async def test_the_slices_of_a_driver_that_stopped_are_deleted_once(node: Node) -> None:
     node.drivers.put(GPU, connected=True)
     async with node.running() as keeper:
         await node.publish("a")
@@ -292,7 +292,7 @@ async def test_a_driver_that_reconnects_before_the_delay_keeps_its_slices_as_the
 
 
 @pytest.mark.spec("DN-9.2.27")
-async def test_a_driver_that_was_never_reachable_loses_a_slice_that_somebody_made_for_it(node: Node) -> None:
+async def test_slices_of_a_driver_that_was_never_reachable_are_deleted(node: Node) -> None:
     async with node.running():
         node.drivers.put(GPU, connected=False)
         await node.passes(10)
@@ -301,7 +301,7 @@ async def test_a_driver_that_was_never_reachable_loses_a_slice_that_somebody_mad
         assert await node.slices() == []
 
 
-async def test_slices_that_appear_after_a_wipe_go_too_if_their_driver_does_not_come_in_time(node: Node) -> None:
+async def test_slices_that_appear_after_a_wipe_are_also_deleted_if_their_driver_does_not_return(node: Node) -> None:
     node.drivers.put(GPU, connected=False)
     async with node.running():
         await node.passes(100)
@@ -325,7 +325,7 @@ async def test_a_driver_that_never_registered_here_keeps_slices_that_it_publishe
 
 
 @pytest.mark.spec("DN-2.5")
-async def test_the_time_of_a_pending_wipe_does_not_move(node: Node) -> None:
+async def test_the_time_of_a_pending_wipe_does_not_change(node: Node) -> None:
     node.drivers.put(GPU, connected=False)
     async with node.running() as keeper:
         due = keeper.records()
@@ -340,7 +340,7 @@ async def test_the_time_of_a_pending_wipe_does_not_move(node: Node) -> None:
 
 
 @pytest.mark.spec("DN-11.04")
-async def test_a_wipe_is_tried_with_growing_pauses_until_it_works(node: Node) -> None:
+async def test_a_wipe_is_retried_with_growing_delays_until_it_succeeds(node: Node) -> None:
     await node.publish("a")
     node.cluster.fails = [Unavailable("down")] * 20
     async with node.running() as keeper:
@@ -353,7 +353,7 @@ async def test_a_wipe_is_tried_with_growing_pauses_until_it_works(node: Node) ->
     assert len(times) == 21
 
 
-def test_the_pauses_are_stretched_by_up_to_a_fifth() -> None:
+def test_the_delays_have_a_jitter_of_up_to_a_fifth() -> None:
     assert Settings().retry.delay(0, lambda: 0.999) == pytest.approx(1.2, abs=0.001)
 
 
@@ -377,13 +377,13 @@ async def test_a_driver_that_is_usable_at_the_last_moment_keeps_its_slices(node:
     await node.publish("a")
     async with node.running():
         await node.clock.advance(29.9)
-        node.drivers._connected[GPU] = True  # before anybody was told
+        node.drivers._connected[GPU] = True  # without notifying the keeper
         await node.passes(100)
         assert await node.slices() == ["a"]
 
 
 @pytest.mark.spec("DN-2.6")
-async def test_missing_rights_are_not_worth_a_warning_and_other_troubles_are(
+async def test_missing_permissions_are_not_logged_as_warnings_but_other_errors_are(
     node: Node, caplog: pytest.LogCaptureFixture
 ) -> None:
     await node.publish("a")
@@ -408,7 +408,7 @@ async def test_a_cluster_without_slices_has_none_to_delete(node: Node) -> None:
         assert keeper.records() == {}
 
 
-async def test_a_cluster_that_does_not_show_slices_is_asked_to_delete_them_all_the_same(node: Node) -> None:
+async def test_slices_are_deleted_even_if_they_cannot_be_listed(node: Node) -> None:
     await node.publish("a")
     node.cluster.hidden = True
     node.drivers.put(GPU, connected=False)
@@ -419,7 +419,7 @@ async def test_a_cluster_that_does_not_show_slices_is_asked_to_delete_them_all_t
 
 @pytest.mark.spec("DN-11.27")
 @pytest.mark.parametrize("unserved", [("v1",), ("v1", "v1beta2")])
-async def test_an_older_server_is_asked_in_the_version_it_has(node: Node, unserved: tuple[str, ...]) -> None:
+async def test_an_older_cluster_is_used_in_its_version(node: Node, unserved: tuple[str, ...]) -> None:
     await node.publish("a")
     node.cluster.unserved = unserved
     async with node.running() as keeper:
@@ -458,7 +458,7 @@ async def test_a_slice_that_is_being_deleted_already_does_not_count(node: Node) 
         assert keeper.records() == {}
 
 
-async def test_of_the_drivers_that_left_nothing_only_so_many_are_remembered(node: Node) -> None:
+async def test_only_so_many_drivers_without_slices_are_remembered(node: Node) -> None:
     names = [DriverName(f"d{number}.example.com") for number in range(5)]
     async with node.running(Settings(remembered=2)):
         for name in names:
@@ -472,7 +472,7 @@ async def test_of_the_drivers_that_left_nothing_only_so_many_are_remembered(node
         assert await node.slices() == ["d0-example-com", "d1-example-com", "d2-example-com"]
 
 
-async def test_a_name_that_is_no_driver_name_never_gets_into_a_selector(node: Node) -> None:
+async def test_an_invalid_driver_name_never_gets_into_a_selector(node: Node) -> None:
     node.drivers.put(DriverName("a,spec.driver!=b"), connected=False)
     async with node.running() as keeper:
         assert keeper.records() == {}
@@ -480,7 +480,7 @@ async def test_a_name_that_is_no_driver_name_never_gets_into_a_selector(node: No
         assert node.cluster.deletions == []
 
 
-async def test_a_driver_whose_service_never_listens_is_known_from_the_registry(node: Node, root: Path) -> None:
+async def test_a_driver_that_never_listens_is_known_from_the_registry(node: Node, root: Path) -> None:
     registry = DraRegistry(node.clock)
     keeper = SliceKeeper(node.cluster, NodeName("n1"), registry, node.clock, STEADY)
     async with running(registry.run), running(keeper.run):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from devlet.node.view_documents import by_name, escaped, moment
 
 
-def test_documents_are_in_the_order_of_namespace_and_name_as_people_count() -> None:
+def test_documents_are_sorted_by_namespace_and_natural_name() -> None:
     names = [("b", "x1"), ("a", "x10"), ("a", "x2"), ("", "z")]
     made = [{"metadata": {"name": name, "namespace": namespace}} for namespace, name in names]
     assert [each["metadata"]["name"] for each in by_name(made)] == ["z", "x2", "x10", "x1"]

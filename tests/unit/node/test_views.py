@@ -35,7 +35,7 @@ def held(pod: PodUID, container: ContainerName) -> dict[ResourceName, dict[Devic
     return {GPU: {DeviceID("g0"): (0, 1)}} if (pod, container) in ((UID, "init"), (UID, MAIN)) else {}
 
 
-def test_a_device_tells_who_has_it() -> None:
+def test_a_device_shows_its_holder() -> None:
     [document] = device_documents([HELD], [POD])
     assert document == {
         "kind": "Device",
@@ -51,7 +51,7 @@ def test_a_device_tells_who_has_it() -> None:
     }
 
 
-def test_a_device_that_nobody_has_says_nothing_of_a_holder() -> None:
+def test_a_free_device_has_no_holder() -> None:
     [document] = device_documents([FREE], [POD])
     assert document["status"] == {"health": "Unhealthy", "state": "Free"}
 
@@ -61,14 +61,14 @@ def test_a_pod_that_is_gone_is_known_by_its_uid() -> None:
     assert document["status"]["holder"] == {"podUID": "u1", "container": "main"}
 
 
-def test_documents_are_ordered_by_name_as_people_count() -> None:
+def test_documents_are_sorted_by_natural_name() -> None:
     tenth = DeviceRecord(GPU, DeviceID("g10"), "Healthy", (), DeviceState.FREE)
     second = DeviceRecord(GPU, DeviceID("g2"), "Healthy", (), DeviceState.FREE)
     assert [d["spec"]["id"] for d in device_documents([tenth, FREE, second], [])] == ["g1", "g2", "g10"]
 
 
 @given(first=st.text(min_size=1), second=st.text(min_size=1))
-def test_any_device_has_a_name_of_its_own_that_can_be_part_of_a_url(first: str, second: str) -> None:
+def test_every_device_has_a_unique_name_for_urls(first: str, second: str) -> None:
     one, other = device_name(GPU, DeviceID(first)), device_name(GPU, DeviceID(second))
     assert (one == other) == (first == second)
     assert one.isascii() and one.isprintable()
@@ -80,7 +80,7 @@ def test_plain_ids_are_readable_in_names() -> None:
     assert device_name(GPU, DeviceID("/dev/x~%")) == "a.com:gpu:~2Fdev~2Fx~7E~25"
 
 
-def test_a_plugin_says_how_it_is() -> None:
+def test_a_plugin_shows_its_state() -> None:
     record = PluginRecord(
         GPU, Path("/p/g.sock"), "v1beta1", PluginState.CONNECTED, SINCE, Options(pre_start=True), 42, 2, 1, 1, "late"
     )
@@ -110,14 +110,14 @@ def test_the_instance_in_use_has_the_plain_name() -> None:
     assert shown == {"a.com:gpu": "/p/new.sock", "a.com:gpu~2": "/p/old.sock"}
 
 
-def test_an_awaited_plugin_has_no_socket() -> None:
+def test_a_plugin_that_has_not_returned_has_no_socket() -> None:
     [document] = plugin_documents([PluginRecord(GPU, None, "", PluginState.AWAITED, SINCE)])
     assert "socket" not in document["spec"]
     assert not {"pid", "message"} & document["status"].keys()
 
 
 class Node:
-    """The sources, as device manager and pod manager offer them."""
+    """The sources, with the methods of the device manager and the pod manager."""
 
     def active(self) -> list[Pod]:
         return [POD]

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devlet.objects.documents import copy, count_objects, read_float, view
+from devlet.objects.documents import Document, copy, count_objects, newest, read_float, view
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -55,3 +55,19 @@ def test_floats_are_read_as_python_reads_them_and_refused_out_of_range() -> None
     for text in ("1e999", "-1e999"):
         with pytest.raises(ValueError, match="out of range"):
             read_float(text)
+
+
+def at(version: str) -> Document:
+    return {"metadata": {"resourceVersion": version}}
+
+
+def test_the_newest_document_is_the_later_one_unless_the_other_has_a_higher_version() -> None:
+    old, new = at("9"), at("10")
+    assert newest(None, old) is old
+    assert newest(old, new) is new
+    assert newest(new, old) is new
+
+
+def test_the_later_of_two_documents_counts_as_newer_if_versions_are_not_numbers() -> None:
+    one, other = at("b"), at("a")
+    assert newest(one, other) is other

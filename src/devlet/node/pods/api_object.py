@@ -1,6 +1,6 @@
-"""One pod in the cluster: the newest state of it that we know, and how we write to it.
+"""One pod in the cluster: its newest known state, and the writes to it.
 
-Everything is for one UID. A pod of the same name that came later is another pod: for us, ours is gone then.
+All of it is about one UID. If the cluster has a pod of the same name with another UID, this pod is gone.
 """
 
 from typing import Protocol
@@ -8,9 +8,8 @@ from typing import Protocol
 from devlet.cluster.client import Cluster, DeleteOptions, Preconditions, StrategicMergePatch
 from devlet.cluster.events import Recorder
 from devlet.errors import Conflict, InvalidObject, NotFound
-from devlet.node.newest import newest
 from devlet.node.pods import status
-from devlet.objects.documents import Document, view
+from devlet.objects.documents import Document, newest, view
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.kinds import PODS
 from devlet.objects.types.meta import ObjectReference
@@ -20,7 +19,7 @@ __all__ = ["ApiObject", "PodObject", "reference"]
 
 
 class PodObject(Protocol):
-    """What a pod's worker knows its pod by."""
+    """A pod as its worker sees it."""
 
     document: Document
     pod: Pod
@@ -35,7 +34,7 @@ class PodObject(Protocol):
 
     async def delete(self) -> None: ...
 
-    def tell(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None: ...
+    def record(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None: ...
 
 
 class ApiObject:
@@ -54,7 +53,7 @@ class ApiObject:
             self.document, self.pod = known, view(Pod, known)
 
     async def write_status(self, wanted: Document) -> None:
-        """Only if something changes. A pod that is gone needs none."""
+        """Write the status if that changes anything. Do nothing if the pod is gone."""
         patch = status.patch(wanted, self.document)
         if patch is None or self.is_gone:
             return
@@ -71,7 +70,7 @@ class ApiObject:
             self.see(answer)
 
     async def delete(self) -> None:
-        """Remove it: nothing of it is left on this node."""
+        """Remove the pod from the cluster. To be called when nothing of it is left on this node."""
         precondition = Preconditions(uid=self.pod.uid)
         try:
             await self._cluster.delete(
@@ -95,13 +94,13 @@ class ApiObject:
         else:
             self.is_gone = True
 
-    def tell(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None:
-        """An event about the pod, or about one of its containers."""
+    def record(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None:
+        """Record an event about the pod, or about one of its containers."""
         self._recorder.record(reference(self.pod, container), type, reason, message)
 
 
 def reference(pod: Pod, container: ContainerName | None = None) -> ObjectReference:
-    """For events about the pod, or about one of its containers."""
+    """Return the object of an event about the pod, or about one of its containers."""
     metadata = pod.metadata
     init = any(each.name == container for each in pod.spec.init_containers)
     return ObjectReference(

@@ -1,7 +1,7 @@
-"""When something that failed is tried again: after a while that grows, or soon after a sign that it may work by now.
+"""When to repeat an attempt that failed: after a growing delay, or soon after a hint that it may succeed now.
 
-A sign that comes during a try counts for the next one: the try may have looked before. Time is measured, not read from
-the wall: that clock may be set."""
+A hint that comes during an attempt counts for the next one, because the attempt may have looked before. Delays are
+measured with the monotonic clock, so setting the time of day does not change them."""
 
 from datetime import datetime, timedelta
 
@@ -13,8 +13,8 @@ __all__ = ["Attempts"]
 
 
 class Attempts:
-    """`soonest` are the seconds between two tries however many signs there are. Each try is begun, and has then failed
-    or succeeded."""
+    """`soonest` is the least delay in seconds between two attempts, however many hints come. Call `begin` before each
+    attempt, and `failed` or `succeeded` after it."""
 
     def __init__(self, clock: Clock, backoff: Backoff, soonest: float) -> None:
         self._clock = clock
@@ -22,36 +22,36 @@ class Attempts:
         self._soonest = soonest
         self._failures = 0
         self._under_way = False
-        self._sign = False
+        self._hinted = False
         self._last: float | None = None
-        self._due: float | None = None  # None: at once
+        self._due: float | None = None  # None: now
 
     def is_due(self) -> bool:
         return self._due is None or self._clock.monotonic() >= self._due
 
     @property
     def due(self) -> datetime:
-        """As the clock on the wall goes now."""
+        """When the next attempt is due, by the time of day as it is now."""
         now = self._clock.now()
         return now if self._due is None else now + timedelta(seconds=self._due - self._clock.monotonic())
 
     def begin(self) -> None:
-        self._under_way, self._sign = True, False
+        self._under_way, self._hinted = True, False
 
     def failed(self) -> datetime:
-        """When the next try is due."""
+        """Return when the next attempt is due."""
         self._under_way = False
         self._last = self._clock.monotonic()
         self._due = self._last + self._backoff.delay(self._failures, random.random)
         self._failures += 1
-        if self._sign:
+        if self._hinted:
             self.hurry()
         return self.due
 
     def hurry(self) -> bool:
-        """There is a sign. Whether the next try was brought forward."""
+        """Take a hint. Return True if that brings the next attempt forward."""
         if self._under_way:
-            self._sign = True
+            self._hinted = True
             return False
         if self._last is None or self._due is None:
             return False

@@ -1,6 +1,6 @@
-"""The conditions of a pod that its node writes. Others may add theirs: those are not touched.
+"""The conditions of a pod that its node writes. Conditions of other writers are left alone.
 
-A condition keeps the time of its last transition for as long as its status stays the same.
+A condition keeps the time of its last transition as long as its status stays the same.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,8 +27,8 @@ class Condition(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """`uninitialized` and `unready` are names of containers. `gates` says what is missing where others have a say in
-    whether the pod is ready."""
+    """`uninitialized` and `unready` are names of containers. `gates` has a text for each readiness gate that is not
+    met."""
 
     phase: str
     sandbox: bool
@@ -89,7 +89,7 @@ def _gate(name: str, status: str | None) -> str:
 
 
 def documents(wanted: Iterable[Condition], before: Sequence[Document], now: str, generation: int) -> list[Document]:
-    """As they are written; `before` are those the pod has."""
+    """Return the conditions as they are written. `before` are those that the pod has."""
     known = {each.get("type"): each for each in before}
     return [_document(each, known.get(each.type), now, generation) for each in wanted]
 

@@ -1,6 +1,6 @@
-"""The pods of this node: a worker for each, started and told by what the cluster says.
+"""The pods of this node: a worker for each, which learns from here what changes in the cluster.
 
-What pods held that are no longer there, or have finished, is taken back before the first pod is admitted.
+Before the first pod is admitted, the devices of pods that have finished or are gone are released.
 """
 
 import logging
@@ -18,8 +18,9 @@ from devlet.cluster.informer import Changed, Informer
 from devlet.cluster.quarantine import Quarantine
 from devlet.errors import DevletError
 from devlet.kit.chance import random
-from devlet.kit.clock import Clock
+from devlet.kit.clock import Clock, wait
 from devlet.kit.facts import facts
+from devlet.kit.race import first
 from devlet.node.admission import Admission, Topology
 from devlet.node.claims import pod_claims
 from devlet.node.pods.api_object import ApiObject, PodObject
@@ -37,12 +38,12 @@ __all__ = ["PodManager", "Settings"]
 
 log = logging.getLogger(__name__)
 
-_AT_ONCE = 8  # workers that begin in one turn of the event loop
+_AT_ONCE = 8  # workers that start in one turn of the event loop
 
 
 class PodManager:
-    """`node` is this node as it is now: its labels and what can be allocated on it. `static` are the pods that files on
-    this node ask for; their mirrors in the cluster get no workers."""
+    """`node` returns this node as it is now: its labels and what can be allocated on it. `static` are the pods that
+    files on this node define; their mirror pods in the cluster get no workers."""
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class PodManager:
         self._tasks: TaskGroup | None = None
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Ready when the present pods are known and what others left behind was released."""
+        """Ready when the present pods are known and the devices of former pods are released."""
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._pods.run)
             readable = sorted(filter(self._reads, self._pods.all()), key=_age)
@@ -82,9 +83,9 @@ class PodManager:
             static = await self._static.begin(filter(is_mirror, readable))
             await self._recover([view(Pod, document) for document in present] + [each.pod for each in static], tasks)
             for document in present:
-                self._try(document, partial(self._hire_for, document))
+                self._try(document, partial(self._add_document, document))
             for each in static:
-                self._hire(each)
+                self._add(each)
             self._tasks = tasks
             tasks.start_soon(self._static.run, partial(self._change_static, tasks=tasks))
             tasks.start_soon(self._follow_devices)
@@ -93,64 +94,58 @@ class PodManager:
             try:
                 async with self._pods.changes() as changes:
                     task_status.started()
-                    await self._employ_all(tasks)
+                    await self._start_all(tasks)
                     async for change in changes:
                         self._try(change.new or change.old or {}, partial(self._apply, change, tasks))
             finally:
                 self._tasks = None
 
     def active(self) -> list[Pod]:
-        """Pods that may hold devices: neither finished nor rejected, nor stopped after their deletion."""
+        """Return the pods that may hold devices: those that have not finished and were not rejected or stopped."""
         return [worker.pod for worker in self._workers.values() if worker.is_active]
 
     def find(self, namespace: str, name: str) -> Pod | None:
-        """An active pod."""
+        """Return the active pod of that name."""
         document = self._pods.get(name, namespace)
         uid = self._static.uid(namespace, name) or (_uid(document) if document else None)
         worker = self._workers.get(uid) if uid else None
         return worker.pod if worker and worker.is_active else None
 
     def health_changed(self, pods: frozenset[PodUID]) -> None:
-        """Devices of these pods are better or worse: write their status anew. Returns at once."""
+        """Update the status of these pods: the health of their devices changed. Does not block."""
         for worker in filter(None, map(self._workers.get, pods)):
             worker.health_changed()
             if self._tasks is not None:
-                self._employ(worker, self._tasks)
+                self._settle(worker, self._tasks)
 
     def claim_changed(self, pod: PodUID) -> None:
-        """A claim that the pod waits for is not what it was. Returns at once."""
+        """Retry preparing the pod's claims: one that it waits for changed. Does not block."""
         if worker := self._workers.get(pod):
             worker.claims_changed()
 
     async def _recover(self, pods: list[Pod], tasks: TaskGroup) -> None:
-        """Before the first worker starts: what runs, and who holds what."""
+        """Find out what runs and which pod holds what. To be awaited before the first worker starts."""
         parts = self._parts
         await self._until_done(partial(parts.runtime.recover, pods), "runtime not recovered")
         alive = [pod for pod in pods if not pod.is_finished or await self._still_runs(pod)]
-        parts.devices.learn([pod for pod in alive if await self._goes_on(pod)])
+        parts.devices.learn([pod for pod in alive if await self._survived(pod)])
         done = anyio.Event()
-        tasks.start_soon(self._take_back, frozenset(pod.uid for pod in alive), done)
-        async with anyio.create_task_group() as waiting:
-            waiting.start_soon(self._cancel_after, parts.settings.clean_up, waiting.cancel_scope)
-            await done.wait()
-            waiting.cancel_scope.cancel()
+        tasks.start_soon(self._release_others, frozenset(pod.uid for pod in alive), done)
+        await wait(done, parts.clock, parts.settings.clean_up)
 
-    async def _goes_on(self, pod: Pod) -> bool:
-        """Whether it runs, and ran in this boot of the machine."""
+    async def _survived(self, pod: Pod) -> bool:
+        """Return True if containers of the pod were started, and all of them since the machine booted."""
         runs = (await self._parts.runtime.runs(pod)).values()
         return bool(runs) and not any(run.exit is not None and run.exit.is_lost for run in runs)
 
     async def _still_runs(self, pod: Pod) -> bool:
-        """Somebody may have declared it finished while we were away: it keeps its devices until it is stopped."""
+        """Return True if a container runs. A pod that was declared finished while devlet was down may have some: it
+        keeps its devices until it is stopped."""
         return any(run.is_running for run in (await self._parts.runtime.runs(pod)).values())
 
-    async def _take_back(self, keep: frozenset[PodUID], done: anyio.Event) -> None:
+    async def _release_others(self, keep: frozenset[PodUID], done: anyio.Event) -> None:
         await self._until_done(partial(self._parts.devices.retain, keep), "stale devices not released")
         done.set()
-
-    async def _cancel_after(self, seconds: float, scope: anyio.CancelScope) -> None:
-        await self._parts.clock.sleep(seconds)
-        scope.cancel()
 
     async def _until_done(self, work: Callable[[], Awaitable[None]], problem: str) -> None:
         for delay in self._parts.settings.retry.delays(random.random):
@@ -161,14 +156,14 @@ class PodManager:
                 await self._parts.clock.sleep(delay)
 
     async def _follow_devices(self) -> None:
-        """A plugin that pods wait for may be back."""
+        """Let pods try again that wait for a device plugin."""
         while True:
             await self._parts.devices.changed()
             for worker in self._workers.values():
                 worker.devices_changed()
 
     async def _follow_claims(self) -> None:
-        """A driver that pods wait for may be there, or a claim free that stood in the way."""
+        """Let pods try again that wait for a driver, or for a claim that another pod uses."""
         version = 0
         while True:
             version = await self._parts.claims.changed(version)
@@ -176,19 +171,16 @@ class PodManager:
                 worker.claims_changed()
 
     async def _reconcile_claims(self) -> None:
-        """What pods that are gone have left behind: now, when something has changed, and every now and then."""
+        """Unprepare the claims of pods that are gone: now, whenever drivers or claims change, and periodically."""
         claims, settings = self._parts.claims, self._parts.settings
         while True:
             version = claims.version
             uncertain = [worker.pod for worker in self._workers.values() if worker.awaits_claims]
             await claims.reconcile(frozenset(self._workers), {key for pod in uncertain for key in pod_claims.keys(pod)})
-            async with anyio.create_task_group() as waiting:
-                waiting.start_soon(self._cancel_after, settings.reconcile, waiting.cancel_scope)
-                await claims.changed(version)
-                waiting.cancel_scope.cancel()
+            await first(partial(claims.changed, version), partial(self._parts.clock.sleep, settings.reconcile))
 
     def _reads(self, document: Document) -> bool:
-        """Whether the pod can be decoded; its worker starts when it can."""
+        """Return True if the pod can be decoded. If not, it gets a worker as soon as it can be."""
         try:
             view(Pod, document)
         except ValidationError as e:
@@ -204,59 +196,60 @@ class PodManager:
             self._quarantine.add(PODS, document, e, handler=handler)
 
     def _apply(self, change: Changed[Document], tasks: TaskGroup) -> None:
-        """A pod with a worker stays what it is, whatever somebody writes on it."""
+        """Pass a change on. A pod with a worker does not become a mirror pod, even if its annotations say so."""
         if any(is_mirror(each) and _uid(each) not in self._workers for each in (change.old, change.new) if each):
             return self._apply_mirror(change, tasks)
         if change.old is not None and (change.new is None or _uid(change.new) != _uid(change.old)):
-            self._lose(_uid(change.old), tasks)
+            self._remove(_uid(change.old), tasks)
         if change.new is not None:
             self._see(change.new, tasks)
 
     def _apply_mirror(self, change: Changed[Document], tasks: TaskGroup) -> None:
-        """Before it, or after it, there may have been a pod of that name."""
+        """Pass on a change of a mirror pod. The pod before or after it may be an ordinary one of the same name."""
         if change.old is not None and (change.new is None or _uid(change.new) != _uid(change.old)):
-            self._static.lose(change.old) if is_mirror(change.old) else self._lose(_uid(change.old), tasks)
+            self._static.lose(change.old) if is_mirror(change.old) else self._remove(_uid(change.old), tasks)
         if change.new is not None:
             self._static.see(change.new) if is_mirror(change.new) else self._see(change.new, tasks)
 
     def _change_static(self, changes: Changes, tasks: TaskGroup) -> None:
         for uid in changes.gone:
-            self._lose(uid, tasks)
+            self._remove(uid, tasks)
         for each in changes.new:
-            self._employ(self._hire(each), tasks)
+            self._settle(self._add(each), tasks)
 
     def _see(self, document: Document, tasks: TaskGroup) -> None:
         worker = self._workers.get(_uid(document))
         if worker is None:
-            return self._employ(self._hire_for(document), tasks)
+            return self._settle(self._add_document(document), tasks)
         worker.update(document)
-        self._employ(worker, tasks)
+        self._settle(worker, tasks)
 
-    def _hire_for(self, document: Document) -> PodWorker:
-        return self._hire(ApiObject(self._parts.cluster, self._parts.recorder, document))
+    def _add_document(self, document: Document) -> PodWorker:
+        return self._add(ApiObject(self._parts.cluster, self._parts.recorder, document))
 
-    def _hire(self, subject: PodObject) -> PodWorker:
+    def _add(self, subject: PodObject) -> PodWorker:
         worker = self._workers[subject.pod.uid] = PodWorker(subject, self._parts)
         return worker
 
-    async def _employ_all(self, tasks: TaskGroup) -> None:
-        """Start the workers that were created before the manager ran, a few at a time so that nothing else waits."""
+    async def _start_all(self, tasks: TaskGroup) -> None:
+        """Start the workers that were added so far, a few at a time so that other tasks get their turn."""
         for number, worker in enumerate(list(self._workers.values())):
-            self._employ(worker, tasks)
+            self._settle(worker, tasks)
             if number % _AT_ONCE == 0:
                 await checkpoint()
 
-    def _lose(self, uid: PodUID, tasks: TaskGroup) -> None:
+    def _remove(self, uid: PodUID, tasks: TaskGroup) -> None:
         if worker := self._workers.get(uid):
             worker.update(None)
-            self._employ(worker, tasks)
+            self._settle(worker, tasks)
 
-    def _employ(self, worker: PodWorker, tasks: TaskGroup) -> None:
+    def _settle(self, worker: PodWorker, tasks: TaskGroup) -> None:
+        """Start the worker if it has work, or forget it if its pod is gone and nothing is left to do."""
         if worker.has_work and not worker.is_running:
             worker.is_running = True
             tasks.start_soon(self._work, worker, tasks)
         elif not worker.has_work and worker.is_gone:
-            self._dismiss(worker, tasks)
+            self._forget(worker, tasks)
 
     async def _work(self, worker: PodWorker, tasks: TaskGroup) -> None:
         try:
@@ -264,9 +257,9 @@ class PodManager:
         finally:
             worker.is_running = False
         if worker.is_gone:
-            self._dismiss(worker, tasks)
+            self._forget(worker, tasks)
 
-    def _dismiss(self, worker: PodWorker, tasks: TaskGroup) -> None:
+    def _forget(self, worker: PodWorker, tasks: TaskGroup) -> None:
         self._workers.pop(worker.pod.uid, None)
         self._change_static(self._static.ended(worker.pod.uid), tasks)
 

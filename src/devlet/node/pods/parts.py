@@ -1,4 +1,4 @@
-"""What a pod's worker works with: the parts of the node, as far as it needs them."""
+"""The parts of the node that the workers of pods use, reduced to what they need."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from devlet.node import admission
 from devlet.node.admission import Admission
 from devlet.node.claims.records import ClaimKey
 from devlet.node.devices.container_options import ContainerOptions
-from devlet.node.pods import lifecycle
+from devlet.node.pods import container_plan
 from devlet.objects.identifiers import ContainerName, PodUID, ResourceName
 from devlet.objects.types.container import Container, ResourceStatus
 from devlet.objects.types.pod import Pod
@@ -25,17 +25,17 @@ __all__ = ["ClaimHealth", "Claims", "Devices", "Parts", "Settings"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    address: str = ""  # of this node, for the status of pods; empty: they do not say it
+    address: str = ""  # of this node, for the status of pods; empty: it is left out
     at_once: int = 1024  # pods that are admitted or started at the same time; plugins have limits of their own
-    retry: Backoff = field(default=Backoff(0.2, 30.0))  # for a pod's worker that failed
-    look_again: float = 10.0  # seconds between two looks at a plugin that is awaited
-    clean_up: float = 10.0  # seconds that new pods wait at the start for what ended pods still hold
-    restarts: lifecycle.Settings = field(default=lifecycle.Settings())
-    prepare: Backoff = field(default=Backoff(1.0, 60.0))  # of claims, where no sign comes that it may work by now
+    retry: Backoff = field(default=Backoff(0.2, 30.0))  # after a step of a pod's life failed
+    look_again: float = 10.0  # seconds between two looks at a plugin that a pod waits for
+    clean_up: float = 10.0  # seconds that new pods wait at the start until the devices of former pods are released
+    restarts: container_plan.Settings = field(default=container_plan.Settings())
+    prepare: Backoff = field(default=Backoff(1.0, 60.0))  # claims, if no driver or claim changes
     unprepare: Backoff = field(default=Backoff(1.0, 30.0))
-    preparing: float = 0.5  # seconds after which a pod says that its claims are being prepared; most drivers are faster
-    soonest: float = 0.1  # seconds between two tries to prepare or unprepare a pod's claims, where signs come
-    reconcile: float = 60.0  # seconds between two looks at what pods that are gone have left behind
+    preparing: float = 0.5  # seconds until the status says that claims are being prepared; most drivers are faster
+    soonest: float = 0.1  # the least seconds between two attempts to prepare or unprepare a pod's claims
+    reconcile: float = 60.0  # seconds between two searches for claims of pods that are gone
 
 
 class Devices(admission.Devices, Protocol):
@@ -76,7 +76,7 @@ class Claims(Protocol):
 
 
 ClaimHealth = Callable[[Pod, Container], Sequence[ResourceStatus]]
-"""How the devices are that a container has of claims."""
+"""Returns the health of the devices that a container has from claims."""
 
 
 @dataclass(frozen=True, slots=True)

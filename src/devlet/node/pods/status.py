@@ -1,7 +1,7 @@
-"""A pod's status as its node writes it, and the patch that leads there. Pure.
+"""A pod's status as its node writes it, and the patch from the status before. Pure.
 
-Only the keys that belong to the node are written. The documents have the form in which an API server gives them back,
-so that what is unchanged is seen to be unchanged.
+Only the fields that belong to the node are written. The documents have the form in which an API server returns them, so
+that a comparison finds what has changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from devlet.node.devices.inventory import UNKNOWN
 from devlet.node.devices.limits import is_plain_init
 from devlet.node.pods import conditions
-from devlet.node.rejection import Rejection
+from devlet.node.reports import Rejection
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.pods.qos import qos_class
@@ -31,9 +31,11 @@ _STARTING = ContainerStateWaiting(reason="ContainerCreating")
 
 
 class Facts(Struct, frozen=True):
-    """What is known of a pod. `previous` are the runs before those in `runs`, as far as somebody saw them. `health`
-    gives the devices of a container and how they are. `prepared`: its claims, without which no container is made.
-    `address` is that of the node, if it has one. `is_over`: whether the outcome may be told; until then a pod that has
+    """What is known of a pod.
+
+    `previous` are the runs before those in `runs`, as far as they are known. `health` returns the devices of a
+    container with their health. `prepared` is True if the pod's claims are: no container is created before. `address`
+    is that of the node, if it has one. `is_over` is True if the outcome may be published; until then, a pod that has
     ended keeps its phase."""
 
     admitted: bool
@@ -57,7 +59,7 @@ def phase_of(pod: Pod, facts: Facts) -> str:
 
 
 def document(pod: Pod, facts: Facts, before: Document, now: datetime) -> Document:
-    """What the status should be. `before` is the whole pod as it was seen last."""
+    """Return what the status should be. `before` is the whole pod as it was seen last."""
     status = before.get("status") or {}
     containers = _Containers(pod, facts)
     phase = phase_of(pod, facts)
@@ -79,20 +81,20 @@ def document(pod: Pod, facts: Facts, before: Document, now: datetime) -> Documen
 
 
 def rejected(rejection: Rejection, before: Document, now: datetime) -> Document:
-    """What the status of a pod that may not run here says besides its containers."""
+    """Return the status of a pod that is not admitted, without its containers."""
     facts = conditions.Facts("Failed", False, (), ())
     known = {each.get("type") for each in (before.get("status") or {}).get("conditions") or ()}
-    told = [each for each in conditions.conditions(facts) if each.type in {conditions.SCHEDULED, *known}]
+    shown = [each for each in conditions.conditions(facts) if each.type in {conditions.SCHEDULED, *known}]
     return {
         **_common(before, before.get("status") or {}, "Failed", now),
-        "conditions": _conditions(told, before, now),
+        "conditions": _conditions(shown, before, now),
         "reason": rejection.reason,
         "message": f"{REJECTED}{rejection.message}",
     }
 
 
 def with_health(pod: Pod, health: Callable[[Container], Sequence[ResourceStatus]], before: Document) -> Document:
-    """The containers of a pod that is over, with what is known of their devices by now."""
+    """Return the containers of a pod that is over, with the latest health of the devices that they had."""
     containers = {container.name: container for container in pod.containers}
     found: Document = {}
     for key in ("initContainerStatuses", "containerStatuses"):
@@ -104,14 +106,15 @@ def with_health(pod: Pod, health: Callable[[Container], Sequence[ResourceStatus]
 def _with_health(
     status: Document, container: Container | None, health: Callable[[Container], Sequence[ResourceStatus]]
 ) -> Document:
-    told = health(container) if container else ()
-    news = {each["name"]: each for each in _plain(told) if all("health" in one for one in each.get("resources", ()))}
-    held = status.get("allocatedResourcesStatus") or []
-    return status | {"allocatedResourcesStatus": [news.get(each["name"], each) for each in held]} if held else status
+    held = health(container) if container else ()
+    latest = {each["name"]: each for each in _plain(held) if all("health" in one for one in each.get("resources", ()))}
+    before = status.get("allocatedResourcesStatus") or []
+    after = [latest.get(each["name"], each) for each in before]
+    return status | {"allocatedResourcesStatus": after} if before else status
 
 
 def patch(wanted: Document, before: Document) -> Document | None:
-    """The strategic merge patch from the pod `before` to the status; None if it is there already."""
+    """Return the strategic merge patch from the pod `before` to this status, or None if nothing has to change."""
     status = before.get("status") or {}
     changes: Document = {key: value for key, value in wanted.items() if not _same(value, status.get(key))}
     if "conditions" in changes:
@@ -123,13 +126,13 @@ def patch(wanted: Document, before: Document) -> Document | None:
         ]
         if not changes["conditions"]:
             del changes["conditions"]
-    if "hostIPs" in changes:  # a list that is merged: the address of before would stay
+    if "hostIPs" in changes:  # a list that is merged: the previous address would stay
         changes["hostIPs"] = [{"$patch": "replace"}, *changes["hostIPs"]]
     return {"metadata": {"uid": before["metadata"]["uid"]}, "status": changes} if changes else None
 
 
 def _cleared(condition: Document) -> Document:
-    """What a condition of before says that the one after it may not say: conditions are merged."""
+    """Return nulls for the reason and message of a condition: merging alone would keep them."""
     return {key: None for key in ("reason", "message") if condition.get(key)}
 
 
@@ -147,7 +150,7 @@ def _common(before: Document, status: Document, phase: str, now: datetime) -> Do
 
 
 def _explanation(pod: Pod) -> Document:
-    """A pod that was ended by somebody else keeps what that one said."""
+    """Clear the reason and message, except for a pod that was declared finished: its writer has explained that."""
     return {} if pod.is_finished else {"reason": None, "message": None}
 
 
@@ -196,7 +199,7 @@ class _Containers:
     def _last_state(
         self, container: Container, before: ContainerStatus, waiting: ContainerStateWaiting | None
     ) -> Document:
-        """How the run before this one ended, or this one if it waits to be started again."""
+        """Return how the previous run ended, or the newest one if the container waits to be restarted."""
         run = self._facts.runs.get(container.name)
         if run is None:
             return {}
@@ -207,7 +210,8 @@ class _Containers:
         return {"terminated": _without_empty(msgspec.to_builtins(known))} if known else {}
 
     def _health(self, container: Container, before: ContainerStatus) -> list[Document]:
-        """Of a pod that is over, what was known last: its devices are somebody else's by now."""
+        """Return the health of the container's devices. A pod that is over keeps what was known last, because its
+        devices may belong to another pod by now."""
         held = self._facts.health(container)
         if not held and self._facts.outcome is not None:
             held = before.allocated_resources_status
@@ -232,7 +236,7 @@ def _completed(held: Sequence[ResourceStatus], before: Sequence[ResourceStatus])
 
 
 def _plain(held: Sequence[ResourceStatus]) -> list[Document]:
-    """With lists, not tuples."""
+    """Return documents, with lists instead of tuples."""
     return [_without_empty(msgspec.json.decode(msgspec.json.encode(each))) for each in held]
 
 
@@ -261,14 +265,14 @@ def _waiting(waiting: ContainerStateWaiting) -> Document:
 
 
 def _without_empty(value: Any) -> Any:
-    """As Go omits what is empty; an exit code of 0 is written."""
+    """Omit empty fields as Go does. An exit code of 0 is kept."""
     if isinstance(value, dict):
         return {k: _without_empty(v) for k, v in value.items() if v or k == "exitCode"}
     return [_without_empty(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether they mean the same: null and absent, and empty and absent lists, do."""
+    """Return True if both mean the same. Null, an empty list and an absent field do."""
     if isinstance(one, dict) and isinstance(other, dict):
         return all(_same(one.get(key), other.get(key)) for key in one.keys() | other.keys())
     if isinstance(one, list) and isinstance(other, list):

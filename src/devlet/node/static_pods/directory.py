@@ -1,8 +1,9 @@
-"""The directory of manifests: what pods its files ask for, and when to look again.
+"""The directory of manifests: which pods its files define, and when to look again.
 
-Files are those that end in .yaml, .yml or .json, and links to such; names that begin with a dot and directories below
-are passed over. A file that cannot be used hurts no other; one that was good before counts as it was until it is
-mended or removed: an editor may be in the middle of writing it. Of two files with the same pod the first one counts.
+Manifests are files, or links to files, with names that end in .yaml, .yml or .json. Names that begin with a dot and
+subdirectories are ignored. An invalid file does not affect the others. If a file becomes invalid, its last valid
+content counts until it is corrected or removed, because an editor may be writing it. If two files define the same pod,
+the first one counts.
 """
 
 import logging
@@ -24,8 +25,8 @@ from devlet.kit.dir_watch import DirWatch
 from devlet.kit.facts import facts
 from devlet.node.reports import Report
 from devlet.node.static_pods import manifest
-from devlet.node.static_pods.manifest import Key, StaticPod
-from devlet.objects.identifiers import NodeName
+from devlet.node.static_pods.manifest import StaticPod
+from devlet.objects.identifiers import NodeName, ObjectKey
 
 __all__ = ["ManifestDirectory", "Settings"]
 
@@ -37,7 +38,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    max_bytes: int = 1024 * 1024  # of one file; a cluster takes no larger pod
+    max_bytes: int = 1024 * 1024  # of one file; an API server would not accept a larger pod
     max_files: int = 500
     watch: dir_watch.Settings = field(default=dir_watch.Settings(rescan=20.0, max_depth=0))  # as the kubelet
 
@@ -45,12 +46,12 @@ class Settings:
 @dataclass(slots=True)
 class _File:
     content: bytes
-    pod: StaticPod | None = None  # of this content, or the last one that was good
+    pod: StaticPod | None = None  # of this content, or of the last valid one
     problem: str = ""
 
 
 class ManifestDirectory:
-    """`report` is told of files that cannot be used, once for each problem. For one task, inside `with`."""
+    """Call `report` once for each problem with a file. To be used by one task, inside `with`."""
 
     def __init__(
         self,
@@ -66,7 +67,7 @@ class ManifestDirectory:
         self._report = report
         self._settings = settings
         self._files: dict[Path, _File] = {}
-        self._told: dict[Path, str] = {}
+        self._reported: dict[Path, str] = {}
         self._watch = DirWatch(path, skip=_is_hidden, settings=settings.watch, contents=True)
 
     def __enter__(self) -> Self:
@@ -79,19 +80,19 @@ class ManifestDirectory:
         self._watch.__exit__(kind, error, trace)
 
     async def changed(self) -> None:
-        """Until something may be different; the first time at once."""
+        """Wait until something may have changed. Return at once the first time."""
         await self._watch.changes()
 
     async def pods(self) -> list[StaticPod]:
-        """What the files ask for now."""
+        """Return the pods that the files define now."""
         contents = await anyio.to_thread.run_sync(lambda: dict(self._contents()))
         self._files = {path: self._file(path, content) for path, content in contents.items()}
         problems = {path: file.problem for path, file in self._files.items() if file.problem}
-        found: dict[Key, tuple[Path, StaticPod]] = {}
+        found: dict[ObjectKey, tuple[Path, StaticPod]] = {}
         for path, file in self._files.items():
             if file.pod is not None and (taken := found.setdefault(file.pod.key, (path, file.pod)))[0] != path:
                 problems[path] = f"the pod {'/'.join(file.pod.key)} is already in {taken[0].name}"
-        self._tell(problems)
+        self._report_problems(problems)
         return [pod for _, pod in found.values()]
 
     def _file(self, path: Path, content: bytes | InvalidInput) -> _File:
@@ -105,18 +106,18 @@ class ManifestDirectory:
         except InvalidInput as e:
             return _File(content, before.pod, str(e))
 
-    def _tell(self, problems: dict[Path, str]) -> None:
+    def _report_problems(self, problems: dict[Path, str]) -> None:
         for path, problem in problems.items():
-            if self._told.get(path) != problem:
+            if self._reported.get(path) != problem:
                 log.warning("static pod not read", extra=facts(path=path, err=problem))
                 self._report(Report(WARNING, REASON, f"static pod {path.name}: {problem}"))
-        self._told = problems
+        self._reported = problems
 
     def _contents(self) -> Iterator[tuple[Path, bytes | InvalidInput]]:
-        """Files that are empty are not there yet: whoever made them is about to write."""
+        """Yield the files with their content. Empty files are left out: they are about to be written."""
         for number, path in enumerate(self._paths()):
             if number >= self._settings.max_files:
-                yield path, InvalidInput(f"passed over: there are more than {self._settings.max_files} files")
+                yield path, InvalidInput(f"ignored: there are more than {self._settings.max_files} files")
                 return
             try:
                 content = _read(path, self._settings.max_bytes)
@@ -132,7 +133,7 @@ class ManifestDirectory:
         try:
             names = sorted(os.listdir(self._path))
         except FileNotFoundError:
-            return []  # it may come
+            return []  # it may be created later
         except OSError as e:
             log.warning("static pods not listed", extra=facts(directory=self._path, err=e))
             return []
@@ -145,7 +146,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _read(path: Path, limit: int) -> bytes:
-    """Without waiting for whoever is at the other end, where it is no file."""
+    """Read a file. If the path is a pipe, fail instead of waiting for a writer."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

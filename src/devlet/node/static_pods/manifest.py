@@ -1,8 +1,8 @@
-"""One file, one pod: from the text of a manifest to the pod that this node runs. Pure.
+"""Turns the text of a manifest into the pod that this node runs. A file defines one pod. Pure.
 
-The UID comes from the text, the file's name and the node's, so that the same file is the same pod after a restart and
-a changed one is another pod. It is the UID under which the pod runs and holds devices; the mirror pod that the cluster
-gets has one of its own. What a manifest says of UID, owners, finalizers or status does not count.
+The UID is derived from the text, the file's name and the node's name. So the same file is the same pod after a restart,
+and a changed file is another pod. The pod runs and holds devices under this UID; its mirror pod in the cluster has a
+UID of its own. The UID, owners, finalizers and status in a manifest are ignored.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from msgspec import Struct
 from devlet.errors import InvalidInput, InvalidObject
 from devlet.kit import yaml_depth
 from devlet.objects.documents import Document, copy
-from devlet.objects.identifiers import NodeName, PodUID
+from devlet.objects.identifiers import NodeName, ObjectKey, PodUID
 from devlet.objects.kind_rules import Rules, default, validate_create
 from devlet.objects.pods import references as api_references
 from devlet.objects.schema.messages import message_of
@@ -26,7 +26,7 @@ from devlet.objects.schema.shape import conform
 from devlet.objects.validation.pod import MIRROR_ANNOTATION
 from devlet.objects.values.timestamps import format_time
 
-__all__ = ["HASH", "MIRROR", "SEEN", "SOURCE", "Key", "StaticPod", "read"]
+__all__ = ["HASH", "MIRROR", "SEEN", "SOURCE", "StaticPod", "read"]
 
 HASH = "kubernetes.io/config.hash"
 SOURCE = "kubernetes.io/config.source"
@@ -35,28 +35,26 @@ MIRROR = MIRROR_ANNOTATION
 
 MAX_VALUES = 100_000
 _CLAIMS = (
-    "static pods may not use resource claims: nobody in the cluster allocates devices for them."
-    " Ask for resources of a device plugin, or create the pod in the cluster"
+    "static pods may not use resource claims, because no scheduler allocates devices for them."
+    " Request resources of a device plugin, or create the pod in the cluster"
 )
 _TOLERATION = {"operator": "Exists", "effect": "NoExecute"}
 
-Key = tuple[str, str]  # namespace, name
-
 
 class StaticPod(Struct, frozen=True):
-    """`document` is the pod as it runs here; `mirror` is what the cluster is given, before it has an owner."""
+    """`document` is the pod as it runs here. `mirror` is the mirror pod for the cluster, without its owner."""
 
     uid: PodUID
     document: Document
     mirror: Document
 
     @property
-    def key(self) -> Key:
+    def key(self) -> ObjectKey:
         return self.document["metadata"]["namespace"], self.document["metadata"]["name"]
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Times stay text."""
+    """Keeps times as strings."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -66,7 +64,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def read(content: bytes, file: Path, node: NodeName, now: datetime) -> StaticPod:
-    """InvalidInput, which says what is wrong with the file's content, if it is no pod for this node."""
+    """Return the pod that the file defines. Raise InvalidInput with the reason if the content is not a valid pod."""
     given = _pod(_parsed(content))
     uid = _uid(given, file, node)
     mirror = _mirror(given, uid, node, now)
@@ -91,7 +89,7 @@ def _parsed(content: bytes) -> Any:
 
 
 def _count(value: Any, left: list[int]) -> None:
-    """A few lines with aliases can mean gigabytes."""
+    """Limit the number of values: a few lines with aliases can stand for gigabytes."""
     left[0] -= 1
     if left[0] < 0:
         raise InvalidInput(f"more than {MAX_VALUES} values")
@@ -100,7 +98,7 @@ def _count(value: Any, left: list[int]) -> None:
 
 
 def _pod(value: Any) -> Document:
-    """What was given, in the shape of a pod."""
+    """Return the value with the fields of a pod."""
     if not isinstance(value, dict) or (value.get("apiVersion"), value.get("kind")) != ("v1", "Pod"):
         raise InvalidInput("not a pod: expected one object with apiVersion: v1 and kind: Pod")
     message = message_of("v1", "Pod")

@@ -1,10 +1,10 @@
-"""Static pods and their mirrors: which ones run, and that the cluster has a pod for each that looks like it.
+"""Static pods and their mirror pods: which static pods run, and what the cluster shows of them.
 
     file ──▶ StaticPod ──▶ StaticObject, with a worker ──▶ mirror pod in the cluster
 
-A changed file is another pod, which starts when the one before has given back what it held. A mirror pod that somebody
-deletes is made again and the pod goes on; one whose file is gone is deleted when the pod has ended. A pod of that name
-which is no mirror is left alone, and the static pod runs without one.
+A changed file is another pod, which starts when the previous one has released its devices. If a mirror pod is deleted,
+it is created again and the static pod keeps running. If the file is removed, the mirror pod is deleted when the static
+pod has ended. A pod of the same name that is not a mirror pod is left alone, and the static pod runs without a mirror.
 """
 
 import logging
@@ -24,12 +24,11 @@ from devlet.kit.backoff import Backoff
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.work_queue import WorkQueue
-from devlet.node.newest import newest
 from devlet.node.pods import status
-from devlet.node.static_pods.manifest import MIRROR, Key, StaticPod
+from devlet.node.static_pods.manifest import MIRROR, StaticPod
 from devlet.node.static_pods.static_object import StaticObject
-from devlet.objects.documents import Document
-from devlet.objects.identifiers import NodeName, PodUID
+from devlet.objects.documents import Document, newest
+from devlet.objects.identifiers import NodeName, ObjectKey, PodUID
 from devlet.objects.kinds import PODS
 
 __all__ = ["Changes", "Manifests", "Settings", "StaticPods", "is_mirror"]
@@ -51,7 +50,7 @@ class Manifests(AbstractContextManager[Any], Protocol):
 
 
 class Changes(Struct, frozen=True):
-    """`gone` are to be stopped; `new` are to get a worker."""
+    """`gone` are the pods to stop; `new` are the pods to start a worker for."""
 
     gone: tuple[PodUID, ...] = ()
     new: tuple[StaticObject, ...] = ()
@@ -62,8 +61,8 @@ def is_mirror(document: Document) -> bool:
 
 
 class StaticPods:
-    """`owner` is the UID of the Node, None while there is none. Without `manifests` there are no static pods, and
-    mirror pods that are left from before go."""
+    """`owner` returns the UID of the Node, or None while there is none. Without `manifests` there are no static pods,
+    and mirror pods of an earlier run are deleted."""
 
     def __init__(
         self,
@@ -81,15 +80,15 @@ class StaticPods:
         self._recorder = recorder
         self._manifests = manifests
         self._owner = owner
-        self._wanted: dict[Key, StaticPod] = {}
-        self._objects: dict[Key, StaticObject] = {}  # with a worker, to the end of that
-        self._mirrors: dict[Key, Document] = {}
-        self._deleted: dict[Key, str] = {}  # the UID of the mirror that was deleted last
+        self._wanted: dict[ObjectKey, StaticPod] = {}
+        self._objects: dict[ObjectKey, StaticObject] = {}  # that have a worker
+        self._mirrors: dict[ObjectKey, Document] = {}
+        self._deleted: dict[ObjectKey, str] = {}  # the UID of the mirror that was deleted last
         self._queue = WorkQueue(self._sync, clock, backoff=settings.retry, failed=_failed)
 
     async def begin(self, mirrors: Iterable[Document]) -> tuple[StaticObject, ...]:
-        """Those that the files ask for at the start. `mirrors` is what the cluster has; what they say about pods that
-        are still the same counts."""
+        """Return the pods that the files define at the start. `mirrors` are the mirror pods in the cluster: the status
+        of those whose file has not changed is kept."""
         for document in mirrors:
             self.see(document)
         if self._manifests is None:
@@ -99,7 +98,7 @@ class StaticPods:
     async def run(
         self, apply: Callable[[Changes], None], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        """Ready at once. `apply` is told what the files ask for from here on."""
+        """Ready at once. Call `apply` whenever the files define other pods."""
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._queue.run)
             task_status.started()
@@ -111,27 +110,28 @@ class StaticPods:
                     apply(self.replace(await manifests.pods()))
 
     def uid(self, namespace: str, name: str) -> PodUID | None:
-        """Under which the static pod of that name runs."""
+        """Return the UID under which the static pod of that name runs."""
         found = self._objects.get((namespace, name))
         return found.static.uid if found else None
 
     def replace(self, wanted: Iterable[StaticPod]) -> Changes:
-        """The files ask for these, and for no others."""
+        """Make these the pods that the files define."""
         self._wanted = {each.key: each for each in wanted}
         gone = [each for key, each in self._objects.items() if not self._is_wanted(key, each)]
         for each in gone:
             each.is_gone = True
-        new = [self._made(static) for key, static in self._wanted.items() if key not in self._objects]
+        new = [self._create_object(static) for key, static in self._wanted.items() if key not in self._objects]
         return Changes(tuple(each.static.uid for each in gone), tuple(new))
 
     def ended(self, uid: PodUID) -> Changes:
-        """Nothing is left of a pod that was gone: what the file asks for now may start."""
+        """Note that a pod has ended whose file is gone or has changed. Return its successor, if the file defines
+        one."""
         key = next((key for key, each in self._objects.items() if each.static.uid == uid and each.is_gone), None)
         if key is None:
             return Changes()
         del self._objects[key]
         self._queue.add(key)
-        return Changes(new=(self._made(self._wanted[key]),)) if key in self._wanted else Changes()
+        return Changes(new=(self._create_object(self._wanted[key]),)) if key in self._wanted else Changes()
 
     def see(self, mirror: Document) -> None:
         key = _key(mirror)
@@ -139,18 +139,18 @@ class StaticPods:
         self._queue.add(key)
 
     def lose(self, mirror: Document) -> None:
-        """It is gone from the cluster."""
+        """Note that a mirror pod is gone from the cluster."""
         key = _key(mirror)
         known = self._mirrors.get(key)
         if known is not None and known["metadata"]["uid"] == mirror["metadata"]["uid"]:
             del self._mirrors[key]
         self._queue.add(key)
 
-    def _is_wanted(self, key: Key, subject: StaticObject) -> bool:
+    def _is_wanted(self, key: ObjectKey, subject: StaticObject) -> bool:
         static = self._wanted.get(key)
         return static is not None and static.uid == subject.static.uid
 
-    def _made(self, static: StaticPod) -> StaticObject:
+    def _create_object(self, static: StaticPod) -> StaticObject:
         mirror = self._mirrors.get(static.key)
         before = mirror.get("status") if mirror is not None and _hash(mirror) == static.uid else None
         made = self._objects[static.key] = StaticObject(static, self._recorder, self._queue.add, before)
@@ -160,10 +160,10 @@ class StaticPods:
 
     # Mirrors
 
-    async def _sync(self, key: Key) -> None:
+    async def _sync(self, key: ObjectKey) -> None:
         subject, mirror = self._objects.get(key), self._mirrors.get(key)
         if subject is not None and subject.is_gone:
-            return  # until it has ended the mirror shows it
+            return  # the mirror pod shows it until it has ended
         if mirror is None:
             if subject is not None:
                 mirror = await self._create(subject.static)
@@ -186,14 +186,16 @@ class StaticPods:
         except AlreadyExists:
             made = await self._cluster.get(PODS, name, namespace)
             if not is_mirror(made):
-                raise InvalidInput(f"pod {namespace}/{name} exists and is no mirror pod: rename or delete it") from None
+                raise InvalidInput(
+                    f"pod {namespace}/{name} exists and is not a mirror pod: rename or delete it"
+                ) from None
             self.see(made)
-            raise Unavailable(f"mirror of {namespace}/{name}: there was one") from None
+            raise Unavailable(f"mirror of {namespace}/{name}: one existed already") from None
         self._mirrors[static.key] = newest(self._mirrors.get(static.key), made)
         return made
 
-    async def _delete(self, key: Key, mirror: Document) -> None:
-        """Once: a finalizer may keep it."""
+    async def _delete(self, key: ObjectKey, mirror: Document) -> None:
+        """Delete a mirror pod, but only once: a finalizer may keep it."""
         uid = mirror["metadata"]["uid"]
         if self._deleted.get(key) == uid:
             return
@@ -217,7 +219,7 @@ class StaticPods:
         self._mirrors[key] = newest(self._mirrors.get(key), answer)
 
 
-def _key(document: Document) -> Key:
+def _key(document: Document) -> ObjectKey:
     return document["metadata"]["namespace"], document["metadata"]["name"]
 
 
@@ -226,5 +228,5 @@ def _hash(mirror: Document) -> str:
     return found
 
 
-def _failed(key: Key, error: Exception) -> None:
+def _failed(key: ObjectKey, error: Exception) -> None:
     log.warning("mirror pod not written", extra=facts(pod="/".join(key), err=error))

@@ -1,33 +1,37 @@
-"""A static pod as its worker sees it. The file is what counts; the cluster only hears of it.
+"""A static pod as its worker sees it. The file defines it; the cluster only shows it.
 
-Its status is kept here and goes to the mirror pod when that is possible, so nothing the worker does waits for the
-cluster. After a restart the status that the mirror pod has tells what ran.
+The status is kept here and is copied to the mirror pod when that is possible, so the worker never waits for the
+cluster. After a restart, the status of the mirror pod shows what ran before.
 """
 
 from collections.abc import Callable
 
 from devlet.cluster.events import Recorder
 from devlet.node.pods.api_object import reference
-from devlet.node.static_pods.manifest import Key, StaticPod
+from devlet.node.static_pods.manifest import StaticPod
 from devlet.objects.documents import Document, view
-from devlet.objects.identifiers import ContainerName
+from devlet.objects.identifiers import ContainerName, ObjectKey
 from devlet.objects.types.pod import Pod
 
 __all__ = ["StaticObject"]
 
 
 class StaticObject:
-    """`changed` is called when the mirror pod has to be told of a new status."""
+    """`changed` is called when there is a new status to write to the mirror pod."""
 
     is_static = True
 
     def __init__(
-        self, static: StaticPod, recorder: Recorder, changed: Callable[[Key], None], status: Document | None = None
+        self,
+        static: StaticPod,
+        recorder: Recorder,
+        changed: Callable[[ObjectKey], None],
+        status: Document | None = None,
     ) -> None:
         self.static = static
         self._recorder = recorder
         self._changed = changed
-        self.wanted: Document = {}  # of the status; null: there is no such thing
+        self.wanted: Document = {}  # fields of the status; null for those that it must not have
         self.document = static.document
         self.is_gone = False
         if status:
@@ -35,7 +39,7 @@ class StaticObject:
         self.pod = view(Pod, self.document)
 
     def see(self, document: Document) -> None:
-        """The file says what it is."""
+        """Do nothing: the file defines the pod."""
 
     async def write_status(self, wanted: Document) -> None:
         self.wanted = {**self.wanted, **wanted}
@@ -45,7 +49,7 @@ class StaticObject:
         self._changed(self.static.key)
 
     async def delete(self) -> None:
-        """There is nothing to remove: the mirror pod goes when the file has gone."""
+        """Do nothing: the mirror pod is deleted when the file is gone and the pod has ended."""
 
-    def tell(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None:
+    def record(self, type: str, reason: str, message: str, container: ContainerName | None = None) -> None:
         self._recorder.record(reference(self.pod, container), type, reason, message)

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from devlet.errors import InvalidInput, NotAllocated, PluginError, Unavailable
 from devlet.kit.clock import Clock, SystemClock
-from devlet.node.rejection import Rejection
+from devlet.node.reports import Rejection
 from devlet.node.topology import masks
 from devlet.node.topology.hints import Hints, Mask, Provider
 from devlet.node.topology.machine import Machine

@@ -56,7 +56,7 @@ def pod(name: str = "p", gpus: int = 0, **spec: Any) -> Document:
 
 @dataclass
 class Running:
-    """A node that runs."""
+    """A running node."""
 
     devices: DeviceManager
     claims: ClaimManager
@@ -70,7 +70,7 @@ class Running:
 
 class NodeHarness:
     """A root and a cluster on which nodes can run one after the other. `allocatable` may be changed at any time, and
-    `cluster` may be put between the pods and the store."""
+    `cluster` may be replaced by an object that stands between the pods and the store."""
 
     def __init__(self, root: Path, store: Store) -> None:
         self.root = root
@@ -106,8 +106,10 @@ class NodeHarness:
         settings: Settings = Settings(),
         *,
         use: Callable[[DeviceManager], Any] = lambda devices: devices,
+        use_runtime: Callable[[NoneRuntime], Any] = lambda runtime: runtime,
     ) -> AsyncIterator[Running]:
-        """`use` may put something between the pods and the device manager."""
+        """`use` may put something between the pods and the device manager, and `use_runtime` between them and the
+        runtime."""
         pods: list[PodManager] = []
 
         def on_health(uids: frozenset[PodUID]) -> None:
@@ -129,7 +131,7 @@ class NodeHarness:
             use(devices),
             claims,
             topology,
-            runtime,
+            use_runtime(runtime),
             recorder,
             self.clock,
             settings,
@@ -150,13 +152,13 @@ class NodeHarness:
             yield plugin
 
     async def create(self, document: Document) -> str:
-        """Its UID."""
+        """Create the pod and return its UID."""
         made = await self.store.create(PODS, document, "default")
         uid: str = made["metadata"]["uid"]
         return uid
 
     async def status(self, name: str, holds: Callable[[Document], bool]) -> Document:
-        """The pod's status, as soon as that is true of it."""
+        """Wait until that is true of the pod's status, and return it."""
 
         async def read() -> Document:
             found: Document = (await self.store.get(PODS, name, "default"))["status"]
@@ -180,8 +182,8 @@ class NodeHarness:
         return (await until(read))[0]
 
     async def pass_time(self, seconds: float, *, sleepers: int = 1) -> None:
-        """Once so many wait for it: somebody of ours, and after a restart the device manager, which expects plugins
-        back. Not counted is the look for left claims, which comes every minute."""
+        """Advance the clock as soon as so many tasks sleep: a worker, and after a restart also the device manager,
+        which expects plugins back. The search for claims of pods that are gone, once a minute, is not counted."""
         with deadline():
             await self.clock.sleeping(sleepers + 1)
         await self.clock.advance(seconds)

@@ -58,7 +58,7 @@ async def test_conditions_of_others_are_kept(store: Store) -> None:
     assert types == {"example.com/checked", "Ready"}
 
 
-async def test_an_older_state_that_the_watch_brings_later_is_ignored(store: Store) -> None:
+async def test_an_older_state_that_arrives_later_from_the_watch_is_ignored(store: Store) -> None:
     one = await made(store)
     before = one.document
     await one.write_status(RUNNING)
@@ -66,7 +66,7 @@ async def test_an_older_state_that_the_watch_brings_later_is_ignored(store: Stor
     assert one.pod.status.phase == "Running"
 
 
-async def test_a_pod_that_is_not_there_is_gone(store: Store) -> None:
+async def test_a_pod_that_the_cluster_does_not_have_is_gone(store: Store) -> None:
     for write in ("status", "delete"):
         one = await made(store)
         await store.delete(PODS, "p", "default", DeleteOptions(0))
@@ -74,7 +74,7 @@ async def test_a_pod_that_is_not_there_is_gone(store: Store) -> None:
         assert one.is_gone
 
 
-async def test_a_pod_of_the_same_name_that_came_later_is_not_touched(store: Store) -> None:
+async def test_a_later_pod_of_the_same_name_is_not_touched(store: Store) -> None:
     for write in ("status", "delete"):
         one = await made(store)
         await store.delete(PODS, "p", "default", DeleteOptions(0))
@@ -84,7 +84,7 @@ async def test_a_pod_of_the_same_name_that_came_later_is_not_touched(store: Stor
         await store.delete(PODS, "p", "default", DeleteOptions(0))
 
 
-async def test_deleting_removes_it_from_the_cluster(store: Store) -> None:
+async def test_delete_removes_the_pod_from_the_cluster(store: Store) -> None:
     one = await made(store)
     await one.delete()
     with pytest.raises(NotFound):
@@ -92,7 +92,7 @@ async def test_deleting_removes_it_from_the_cluster(store: Store) -> None:
 
 
 class Busy:
-    """A cluster in which somebody else was always faster."""
+    """A cluster in which another writer is always faster."""
 
     def __init__(self, store: Store) -> None:
         self.get = store.get
@@ -104,7 +104,7 @@ class Busy:
         raise Conflict("the object has been modified")
 
 
-async def test_a_conflict_over_the_same_pod_is_for_the_caller_to_try_again(store: Store) -> None:
+async def test_a_conflict_is_raised_so_that_the_caller_retries(store: Store) -> None:
     document = await store.create(PODS, pod("p"), "default")
     await store.patch(PODS, "p", MergePatch({"metadata": {"labels": {"a": "b"}}}), "default")
     busy: Any = Busy(store)
@@ -121,8 +121,8 @@ async def test_events_are_about_the_pod_or_one_of_its_containers(store: Store) -
     events = recorder(store)
     one = ApiObject(store, events, document)
     async with running(events.run):
-        one.tell("Normal", "About", "the pod")
-        one.tell("Normal", "About", "a container", ContainerName("main"))
+        one.record("Normal", "About", "the pod")
+        one.record("Normal", "About", "a container", ContainerName("main"))
     found = {each["message"]: each["involvedObject"] for each in (await store.list(EVENTS)).items}
     assert found["the pod"]["uid"] == one.pod.uid and "fieldPath" not in found["the pod"]
     assert found["a container"]["fieldPath"] == "spec.containers{main}"

@@ -17,7 +17,7 @@ def after(clock: FakeClock, seconds: float) -> datetime:
     return clock.now() + timedelta(seconds=seconds)
 
 
-async def test_the_first_try_is_due_at_once_and_later_ones_after_a_while_that_grows() -> None:
+async def test_the_first_attempt_is_due_at_once_and_later_ones_after_a_growing_delay() -> None:
     clock = FakeClock()
     attempts = made(clock)
     assert attempts.is_due() and attempts.due == clock.now()
@@ -28,7 +28,7 @@ async def test_the_first_try_is_due_at_once_and_later_ones_after_a_while_that_gr
     assert attempts.is_due() and attempts.failed() == after(clock, 2)
 
 
-async def test_a_sign_brings_the_next_try_forward_but_not_the_moment_after_the_last() -> None:
+async def test_a_hint_brings_the_next_attempt_forward_but_keeps_the_least_delay() -> None:
     clock = FakeClock()
     attempts = made(clock, 10.0)
     assert not attempts.hurry()
@@ -45,7 +45,7 @@ async def test_success_forgets_failures() -> None:
     assert attempts.is_due() and not attempts.hurry() and attempts.failed() == after(clock, 1)
 
 
-async def test_a_sign_during_a_try_counts_for_the_next_one() -> None:
+async def test_a_hint_during_an_attempt_counts_for_the_next_one() -> None:
     clock = FakeClock()
     attempts = made(clock, 10.0)
     attempts.begin()
@@ -55,7 +55,7 @@ async def test_a_sign_during_a_try_counts_for_the_next_one() -> None:
     assert attempts.failed() == after(clock, 20)
 
 
-async def test_a_clock_that_is_set_back_changes_nothing() -> None:
+async def test_setting_the_clock_back_does_not_change_the_delay() -> None:
     class Set(FakeClock):
         def now(self) -> datetime:
             return super().now() if self.monotonic() < 1 else datetime(2020, 1, 1, tzinfo=UTC)

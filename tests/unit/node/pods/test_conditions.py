@@ -17,7 +17,7 @@ def test_a_pod_whose_containers_all_run_is_ready() -> None:
     }
 
 
-def test_conditions_name_the_containers_that_are_not_there_yet() -> None:
+def test_conditions_name_the_containers_that_are_not_ready_yet() -> None:
     found = {each.type: each.message for each in conditions(Facts("Pending", True, ("i",), ("a", "b")))}
     assert found["Initialized"] == "containers with incomplete status: [i]"
     assert found["Ready"] == found["ContainersReady"] == "containers with unready status: [a b]"

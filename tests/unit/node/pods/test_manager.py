@@ -100,7 +100,7 @@ async def test_a_deleted_pod_is_stopped_released_and_then_removed(node: "NodeHar
 
 
 @pytest.mark.spec("DP-8.32")
-async def test_a_pod_that_left_has_no_options_and_asking_for_them_is_no_error(
+async def test_a_pod_that_is_gone_has_no_options_and_starting_its_containers_adds_nothing(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     async with node.running() as now, node.plugged(now):
@@ -113,7 +113,7 @@ async def test_a_pod_that_left_has_no_options_and_asking_for_them_is_no_error(
         assert await now.devices.start(pod, pod.containers[0]) is None
 
 
-async def test_a_pod_that_is_removed_by_force_gives_its_devices_back(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_a_pod_that_is_deleted_by_force_releases_its_devices(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running() as now, node.plugged(now):
         uid = await node.create(make_pod("p", 1))
         await node.phase("p", "Running")
@@ -133,7 +133,7 @@ async def test_a_pod_of_the_same_name_is_another_pod(node: "NodeHarness", make_p
 
 
 class Forgetful:
-    """A cluster that tells nothing of pods until the gate opens, and then only that it no longer remembers."""
+    """A cluster whose first watches report nothing until the gate opens, and then that they have expired."""
 
     def __init__(self, store: Store, gate: anyio.Event) -> None:
         self._store = store
@@ -152,7 +152,7 @@ class Forgetful:
             raise Expired("too old")
 
 
-async def test_a_pod_that_took_the_place_of_another_unseen_is_another_pod(
+async def test_a_pod_that_replaced_another_during_a_lost_watch_is_another_pod(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     gate = anyio.Event()
@@ -173,7 +173,7 @@ async def test_a_pod_that_took_the_place_of_another_unseen_is_another_pod(
         assert first != second
 
 
-async def test_a_pod_that_holds_a_finalizer_is_released_all_the_same(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_a_pod_with_a_finalizer_releases_its_devices(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running() as now, node.plugged(now):
         held_up = make_pod("p", 1)
         held_up["metadata"]["finalizers"] = ["example.com/hold"]
@@ -186,7 +186,7 @@ async def test_a_pod_that_holds_a_finalizer_is_released_all_the_same(node: "Node
         await node.gone("p")
 
 
-async def test_a_pod_that_is_over_has_given_its_devices_back_when_the_cluster_hears_it(
+async def test_devices_are_released_before_the_cluster_learns_that_a_pod_is_over(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     async with node.running() as now, node.plugged(now):
@@ -202,7 +202,7 @@ async def test_a_pod_that_is_over_has_given_its_devices_back_when_the_cluster_he
 
 @pytest.mark.spec("DP-8.19")
 @pytest.mark.spec("DP-8.22")
-async def test_a_device_that_turns_unhealthy_shows_in_the_status_and_does_not_stop_the_pod(
+async def test_an_unhealthy_device_shows_in_the_status_and_does_not_stop_the_pod(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     async with node.running() as now, node.plugged(now, 1) as plugin:
@@ -250,7 +250,7 @@ async def test_a_pod_for_which_the_node_is_too_small_is_rejected_without_devices
         await node.phase("third", "Running")
 
 
-async def test_a_container_that_ends_is_restarted_and_later_waits(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_a_container_that_ends_is_restarted_and_then_backs_off(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running() as now, node.plugged(now):
         uid = await node.create(make_pod("p", 1, annotations={"devlet.dev/exit-code": "2"}))
         status = await node.status("p", lambda status: "waiting" in main(status)["state"] if main_is(status) else False)
@@ -267,7 +267,9 @@ def main_is(status: Document) -> bool:
     return bool(status.get("containerStatuses"))
 
 
-async def test_a_wrong_annotation_shows_at_the_container(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_an_invalid_annotation_shows_in_the_status_of_the_container(
+    node: "NodeHarness", make_pod: MakePod
+) -> None:
     async with node.running():
         await node.create(make_pod("p", annotations={"devlet.dev/run-for": "soon"}))
         status = await node.status("p", main_is)
@@ -280,7 +282,7 @@ async def test_a_wrong_annotation_shows_at_the_container(node: "NodeHarness", ma
         await node.phase("p", "Running")
 
 
-async def test_a_pod_that_somebody_declares_failed_is_stopped(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_a_pod_that_is_declared_failed_is_stopped(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running() as now, node.plugged(now):
         uid = await node.create(make_pod("p", 1))
         await node.phase("p", "Running")
@@ -292,7 +294,7 @@ async def test_a_pod_that_somebody_declares_failed_is_stopped(node: "NodeHarness
 
 
 class Retaining:
-    """Device manager that remembers who kept devices when the node began."""
+    """A device manager that remembers which pods kept their devices when the node started."""
 
     def __init__(self, devices: DeviceManager) -> None:
         self._devices = devices
@@ -306,13 +308,13 @@ class Retaining:
         await self._devices.retain(pods)
 
 
-async def test_a_pod_that_was_declared_failed_while_nobody_looked_is_stopped_before_its_devices_are_free(
+async def test_a_pod_that_was_declared_failed_while_devlet_was_down_is_stopped_before_its_devices_are_free(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     async with node.running() as now, node.plugged(now):
         uid = await node.create(make_pod("p", 1))
         await node.phase("p", "Running")
-    lost = MergePatch({"status": {"phase": "Failed", "reason": "Lost", "message": "nobody knows"}})
+    lost = MergePatch({"status": {"phase": "Failed", "reason": "Lost", "message": "unknown"}})
     await node.store.patch(PODS, "p", lost, "default", subresource="status")
     retaining: list[Retaining] = []
 
@@ -328,7 +330,7 @@ async def test_a_pod_that_was_declared_failed_while_nobody_looked_is_stopped_bef
     assert retaining[0].kept == {uid}
 
 
-async def test_sixty_four_pods_at_once_each_get_a_device_of_their_own(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_each_of_sixty_four_pods_at_once_gets_its_own_device(node: "NodeHarness", make_pod: MakePod) -> None:
     node.allocatable[GPU] = "64"
     async with node.running() as now, node.plugged(now, 64):
         uids: list[str] = []
@@ -345,7 +347,7 @@ async def test_sixty_four_pods_at_once_each_get_a_device_of_their_own(node: "Nod
 
 
 class Faulty:
-    """The device manager, except that it fails for some pods as often as it is told to."""
+    """A device manager that fails the given number of times for some pods."""
 
     def __init__(self, devices: DeviceManager, failures: dict[str, int]) -> None:
         self._devices = devices
@@ -361,7 +363,7 @@ class Faulty:
         return self._devices.pending_resources(pod)
 
 
-async def test_a_worker_that_fails_is_tried_again_and_does_not_disturb_the_others(
+async def test_a_worker_that_fails_is_retried_and_does_not_affect_the_others(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     failures = {"unlucky": 2}
@@ -378,7 +380,7 @@ async def test_a_worker_that_fails_is_tried_again_and_does_not_disturb_the_other
 
 
 @pytest.mark.spec("DP-8.76")
-async def test_a_pod_goes_on_over_a_restart_without_its_plugin(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_a_pod_keeps_running_over_a_restart_without_its_plugin(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running() as now, node.plugged(now):
         uid = await node.create(make_pod("p", 1))
         before = await node.phase("p", "Running")
@@ -395,7 +397,7 @@ async def test_a_pod_goes_on_over_a_restart_without_its_plugin(node: "NodeHarnes
             assert now.held(second) == {"dev-1"} and len(plugin.asked("Allocate")) == 1
 
 
-async def test_the_time_that_a_container_runs_goes_on_over_a_restart(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_the_running_time_of_a_container_continues_over_a_restart(node: "NodeHarness", make_pod: MakePod) -> None:
     once = make_pod("p", restartPolicy="Never", annotations={"devlet.dev/run-for": "100s"})
     async with node.running():
         await node.create(once)
@@ -408,7 +410,7 @@ async def test_the_time_that_a_container_runs_goes_on_over_a_restart(node: "Node
         await node.phase("p", "Succeeded")
 
 
-async def test_a_container_that_ends_before_its_plugin_is_back_starts_again_with_it(
+async def test_a_container_that_ends_before_its_plugin_is_back_restarts_when_it_is(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     async with node.running() as now, node.plugged(now):
@@ -438,7 +440,7 @@ async def test_a_pod_that_has_succeeded_is_not_admitted_again(node: "NodeHarness
 
 
 @pytest.mark.spec("DP-8.79")
-async def test_what_pods_held_that_were_deleted_meanwhile_is_free_after_the_start(
+async def test_devices_of_pods_that_were_deleted_while_devlet_was_down_are_free(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     async with node.running() as now, node.plugged(now):
@@ -495,7 +497,7 @@ async def test_after_a_reboot_a_pod_whose_plugin_never_comes_back_is_rejected(
         assert now.held(uid) == set() and now.pods.active() == []
 
 
-async def test_a_pod_that_is_deleted_while_it_waits_for_a_plugin_goes(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_a_pod_can_be_deleted_while_it_waits_for_a_plugin(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running() as now, node.plugged(now):
         uid = await node.create(make_pod("p", 1))
         await node.phase("p", "Running")
@@ -521,7 +523,7 @@ async def test_after_a_reboot_a_pod_that_must_not_be_restarted_has_failed(
 
 
 @pytest.mark.spec("DP-9.10")
-async def test_init_containers_that_have_ended_do_not_keep_a_running_pod_from_going_on(
+async def test_a_running_pod_with_ended_init_containers_keeps_running_over_a_restart(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     document = make_pod("p", 1)

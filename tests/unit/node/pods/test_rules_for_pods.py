@@ -1,4 +1,4 @@
-"""What a pod's spec asks of its node beside running containers: deadlines, gates, ports, addresses, finalizers."""
+"""What a pod's spec asks of its node besides running containers: deadlines, gates, ports, addresses, finalizers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -87,9 +87,7 @@ async def test_a_pod_that_ends_before_its_deadline_has_succeeded(node: "NodeHarn
 
 
 @pytest.mark.spec("KA-9.3f")
-async def test_others_decide_with_readiness_gates_whether_the_pod_is_ready(
-    node: "NodeHarness", make_pod: MakePod
-) -> None:
+async def test_readiness_gates_decide_whether_the_pod_is_ready(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running():
         await node.create(make_pod("p", readinessGates=[{"conditionType": GATE}]))
         status = await node.phase("p", "Running")
@@ -105,7 +103,7 @@ async def test_others_decide_with_readiness_gates_whether_the_pod_is_ready(
         assert condition(status, "Ready")["message"].endswith("but False")
 
 
-async def test_a_condition_that_became_true_has_no_reason_any_more(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_a_condition_that_became_true_has_no_reason(node: "NodeHarness", make_pod: MakePod) -> None:
     document = make_pod("p", annotations={"devlet.dev/run-for.first": "10s"})
     document["spec"]["initContainers"] = [{"name": "first", "image": "x"}]
     async with node.running():
@@ -120,7 +118,7 @@ async def test_a_condition_that_became_true_has_no_reason_any_more(node: "NodeHa
 
 
 @pytest.mark.spec("KA-9.3g")
-async def test_a_status_says_which_generation_of_the_spec_it_is_about(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_a_status_has_the_observed_generation(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running():
         await node.create(make_pod("p"))
         assert (await node.phase("p", "Running"))["observedGeneration"] == 1
@@ -133,7 +131,7 @@ async def test_a_status_says_which_generation_of_the_spec_it_is_about(node: "Nod
 
 
 @pytest.mark.spec("KA-9.3h")
-async def test_a_pod_whose_host_port_is_taken_is_refused(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_a_pod_whose_host_port_is_in_use_is_rejected(node: "NodeHarness", make_pod: MakePod) -> None:
     def with_port(name: str) -> Document:
         document = make_pod(name)
         document["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
@@ -154,7 +152,7 @@ async def test_a_pod_whose_host_port_is_taken_is_refused(node: "NodeHarness", ma
         await node.phase("third", "Running")
 
 
-async def test_pods_that_go_on_after_a_restart_keep_their_ports(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_pods_keep_their_host_ports_over_a_restart(node: "NodeHarness", make_pod: MakePod) -> None:
     document = make_pod("first")
     document["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
     async with node.running():
@@ -167,7 +165,7 @@ async def test_pods_that_go_on_after_a_restart_keep_their_ports(node: "NodeHarne
 
 
 @pytest.mark.spec("KA-9.3i")
-async def test_a_status_has_the_address_of_the_node_also_after_it_changed(
+async def test_a_status_has_the_address_of_the_node_even_after_it_changed(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     async with node.running(Settings(address="10.0.0.1")):
@@ -183,7 +181,7 @@ async def test_a_status_has_the_address_of_the_node_also_after_it_changed(
 
 
 class Debugged:
-    """A cluster in which somebody has put a container to debug with into each pod."""
+    """A cluster in which every pod has a container for debugging."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -209,9 +207,7 @@ async def test_an_ephemeral_container_is_left_alone(node: "NodeHarness", make_po
 
 
 @pytest.mark.spec("KA-9.3j")
-async def test_a_finalizer_of_somebody_else_keeps_the_pod_and_nothing_else(
-    node: "NodeHarness", make_pod: MakePod
-) -> None:
+async def test_a_finalizer_keeps_the_object_but_not_the_devices(node: "NodeHarness", make_pod: MakePod) -> None:
     document = make_pod("p", 1)
     document["metadata"]["finalizers"] = ["example.com/hold"]
     async with node.running() as now, node.plugged(now):
@@ -228,7 +224,7 @@ async def test_a_finalizer_of_somebody_else_keeps_the_pod_and_nothing_else(
 # Taints
 
 
-async def test_a_pod_that_is_bound_to_a_node_whose_taint_it_does_not_tolerate_fails(
+async def test_a_pod_that_does_not_tolerate_a_taint_of_its_node_is_rejected(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     node.taints = (Taint(key="broken", effect="NoExecute"),)

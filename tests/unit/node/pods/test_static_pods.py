@@ -1,4 +1,4 @@
-"""Static pods on a node: files come, change and go, and the cluster has a mirror of each."""
+"""Static pods on a node: files are added, changed and removed, and the cluster has a mirror pod for each."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ NAME = "web-n1"
 
 
 class Site:
-    """A node with a directory of manifests, and one pod in it."""
+    """A node with a directory of manifests that has one pod."""
 
     def __init__(self, node: "NodeHarness", make_pod: MakePod) -> None:
         self.node = node
@@ -33,7 +33,7 @@ class Site:
         self.file = node.manifests / "web.json"
 
     def write(self, gpus: int = 0, **spec: Any) -> None:
-        """All at once, as careful people do."""
+        """Replace the file in one step."""
         self.node.manifests.mkdir(exist_ok=True)
         document = {"apiVersion": "v1", "kind": "Pod", **self._make_pod("web", gpus, **spec)}
         new = self.node.manifests / ".new"
@@ -95,7 +95,7 @@ async def test_a_file_becomes_a_pod_with_a_mirror_in_the_cluster(node: "NodeHarn
         assert (await node.event("Started"))["involvedObject"]["uid"] == active.uid
 
 
-async def test_a_static_pod_goes_on_after_a_restart(node: "NodeHarness", site: Site) -> None:
+async def test_a_static_pod_keeps_running_over_a_restart(node: "NodeHarness", site: Site) -> None:
     async with node.running() as now, node.plugged(now):
         site.write(1)
         before = await site.runs()
@@ -116,7 +116,7 @@ def active(now: "Running") -> Callable[[], Any]:
 
 
 @pytest.mark.spec("KA-9.3p")
-async def test_a_file_that_goes_takes_the_pod_and_its_mirror_along(node: "NodeHarness", site: Site) -> None:
+async def test_removing_a_file_removes_the_pod_and_its_mirror(node: "NodeHarness", site: Site) -> None:
     async with node.running() as now, node.plugged(now):
         site.write(1)
         mirror = await site.runs()
@@ -126,7 +126,9 @@ async def test_a_file_that_goes_takes_the_pod_and_its_mirror_along(node: "NodeHa
         assert now.pods.find("default", NAME) is None
 
 
-async def test_a_file_that_went_while_devlet_was_down_leaves_nothing(node: "NodeHarness", site: Site) -> None:
+async def test_removing_a_file_while_devlet_is_down_removes_the_pod_and_its_mirror(
+    node: "NodeHarness", site: Site
+) -> None:
     async with node.running() as now, node.plugged(now):
         site.write(1)
         mirror = await site.runs()
@@ -137,7 +139,9 @@ async def test_a_file_that_went_while_devlet_was_down_leaves_nothing(node: "Node
 
 
 @pytest.mark.spec("KA-9.3q")
-async def test_a_changed_file_is_another_pod_which_gets_what_the_old_one_had(node: "NodeHarness", site: Site) -> None:
+async def test_a_changed_file_is_another_pod_which_gets_the_devices_of_the_old_one(
+    node: "NodeHarness", site: Site
+) -> None:
     async with node.running() as now, node.plugged(now, 1):
         site.write(1)
         before = await site.runs()
@@ -149,7 +153,7 @@ async def test_a_changed_file_is_another_pod_which_gets_what_the_old_one_had(nod
 
 @pytest.mark.spec("KA-9.3r")
 @pytest.mark.parametrize("options", [DeleteOptions(), DeleteOptions(0)], ids=["with grace", "at once"])
-async def test_a_mirror_that_somebody_deletes_is_made_again_and_the_pod_goes_on(
+async def test_a_deleted_mirror_is_created_again_and_the_pod_keeps_running(
     node: "NodeHarness", site: Site, options: DeleteOptions
 ) -> None:
     async with node.running() as now, node.plugged(now):
@@ -161,7 +165,7 @@ async def test_a_mirror_that_somebody_deletes_is_made_again_and_the_pod_goes_on(
         assert after["status"]["containerStatuses"] == before["status"]["containerStatuses"]
 
 
-async def test_a_node_that_is_made_again_gets_its_mirrors_back(node: "NodeHarness", site: Site) -> None:
+async def test_a_node_that_is_created_again_gets_its_mirrors_back(node: "NodeHarness", site: Site) -> None:
     site.write()
     async with node.running():
         before = await site.runs()
@@ -174,7 +178,7 @@ async def test_a_node_that_is_made_again_gets_its_mirrors_back(node: "NodeHarnes
         assert uid(after) != uid(before) and after["metadata"]["ownerReferences"][0]["uid"] == new
 
 
-async def test_what_somebody_writes_into_the_status_of_a_mirror_does_not_last(node: "NodeHarness", site: Site) -> None:
+async def test_a_foreign_write_to_the_status_of_a_mirror_is_reverted(node: "NodeHarness", site: Site) -> None:
     site.write()
     async with node.running():
         await site.runs()
@@ -184,7 +188,7 @@ async def test_what_somebody_writes_into_the_status_of_a_mirror_does_not_last(no
         assert "message" not in after["status"]
 
 
-async def test_a_pod_of_that_name_that_is_no_mirror_is_left_alone(
+async def test_a_pod_of_the_same_name_that_is_not_a_mirror_is_left_alone(
     node: "NodeHarness", site: Site, make_pod: MakePod
 ) -> None:
     other = make_pod(NAME)
@@ -205,7 +209,7 @@ async def _held(now: "Running", uid: str) -> set[str]:
     return now.held(uid)
 
 
-async def test_a_mirror_that_nobody_has_a_file_for_goes(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_a_mirror_without_a_file_is_deleted(node: "NodeHarness", make_pod: MakePod) -> None:
     document = make_pod("orphan", annotations={MIRROR: "x"})
     async with node.running() as now:
         await node.create(document)
@@ -213,7 +217,7 @@ async def test_a_mirror_that_nobody_has_a_file_for_goes(node: "NodeHarness", mak
         assert now.pods.active() == []
 
 
-async def test_a_bad_file_is_told_and_the_other_runs(node: "NodeHarness", site: Site) -> None:
+async def test_an_invalid_file_is_reported_and_the_other_pod_runs(node: "NodeHarness", site: Site) -> None:
     site.write()
     (node.manifests / "bad.yaml").write_text("{kind: Pod}")
     async with node.running():
@@ -235,7 +239,7 @@ async def test_a_static_pod_waits_for_a_plugin_that_was_never_there(node: "NodeH
 
 
 class Away:
-    """A cluster that takes nothing while `answers` is False."""
+    """A cluster that cannot be reached while `answers` is False."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -251,7 +255,7 @@ class Away:
 
 
 @pytest.mark.spec("KA-9.3t")
-async def test_static_pods_come_and_go_while_the_api_is_away(node: "NodeHarness", site: Site) -> None:
+async def test_static_pods_start_and_stop_while_the_api_is_unavailable(node: "NodeHarness", site: Site) -> None:
     away: Any = Away(node.store)
     node.cluster = away
     async with node.running() as now, node.plugged(now):
@@ -270,7 +274,7 @@ async def test_static_pods_come_and_go_while_the_api_is_away(node: "NodeHarness"
         assert pod_hash(await site.runs()) == now.pods.active()[0].uid
 
 
-async def test_a_static_pod_that_ended_stays_so(node: "NodeHarness", site: Site) -> None:
+async def test_a_static_pod_that_ended_is_not_started_again(node: "NodeHarness", site: Site) -> None:
     async with node.running() as now, node.plugged(now):
         site.write(1, restartPolicy="Never", annotations={"devlet.dev/exit-code": "3"})
         mirror = await site.mirror(lambda found: found["status"].get("phase") == "Failed")

@@ -7,7 +7,7 @@ import pytest
 
 from devlet.node.pods import status
 from devlet.node.pods.status import Facts, document, patch, phase_of, rejected
-from devlet.node.rejection import Rejection
+from devlet.node.reports import Rejection
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.types.container import Container, ContainerStateWaiting, ResourceHealth, ResourceStatus
@@ -104,7 +104,7 @@ def test_a_container_that_waits_shows_why_and_how_it_ended_last() -> None:
     assert (found["ready"], found["started"], found["restartCount"]) == (False, False, 4)
 
 
-def test_a_restarted_container_shows_how_the_run_before_ended() -> None:
+def test_a_restarted_container_shows_how_its_previous_run_ended() -> None:
     before = Run("none://u/main", 0, NOW, Exit(7, NOW, "Error"))
     again = Run("none://u/main", 1, NOW)
     first = made(pod_document(), facts({MAIN: again}, previous={MAIN: before}))
@@ -114,7 +114,7 @@ def test_a_restarted_container_shows_how_the_run_before_ended() -> None:
 
 
 @pytest.mark.spec("DP-8.22")
-def test_devices_and_their_health_stand_beside_every_container() -> None:
+def test_every_container_has_its_devices_and_their_health() -> None:
     def health(container: Container) -> tuple[ResourceStatus, ...]:
         devices = (ResourceHealth(resource_id=f"dev-{container.name}", health="Unhealthy"),)
         return (ResourceStatus(name="vendor.com/gpu", resources=devices),)
@@ -127,14 +127,14 @@ def test_devices_and_their_health_stand_beside_every_container() -> None:
 
 
 @pytest.mark.spec("DP-8.22")
-def test_a_pod_that_is_over_keeps_what_was_known_of_its_devices() -> None:
+def test_a_pod_that_is_over_keeps_the_last_health_of_its_devices() -> None:
     known = [{"name": "vendor.com/gpu", "resources": [{"resourceID": "d", "health": "Unhealthy"}]}]
     before = pod_document(containerStatuses=[{"name": "main", "allocatedResourcesStatus": known}])
     assert main(made(before, facts({MAIN: DONE}, outcome="Failed")))["allocatedResourcesStatus"] == known
     assert "allocatedResourcesStatus" not in main(made(before, facts({MAIN: RUNNING})))
 
 
-def test_a_rejected_pod_has_failed_for_a_reason() -> None:
+def test_a_rejected_pod_has_failed_with_a_reason() -> None:
     found = rejected(Rejection("OutOfcpu", "too little"), pod_document(), NOW)
     assert (found["phase"], found["reason"]) == ("Failed", "OutOfcpu")
     assert found["message"] == "Pod was rejected: too little"
@@ -149,7 +149,7 @@ def test_a_pod_that_ran_before_is_not_ready_when_it_is_rejected() -> None:
     assert (conditions["Ready"]["status"], conditions["Ready"]["lastTransitionTime"]) == ("False", AT)
 
 
-def test_a_status_that_is_there_needs_no_patch() -> None:
+def test_an_unchanged_status_needs_no_patch() -> None:
     before = pod_document()
     wanted = made(before, facts({MAIN: RUNNING}))
     first = patch(wanted, before)
@@ -168,11 +168,11 @@ def test_a_patch_has_only_what_differs() -> None:
     assert {each["type"] for each in found["status"]["conditions"]} == {"Ready", "ContainersReady"}
 
 
-def test_reason_and_message_go_unless_somebody_else_ended_the_pod() -> None:
+def test_reason_and_message_are_cleared_unless_the_pod_was_declared_finished() -> None:
     before = pod_document(reason="Old", message="old")
     found = patch(made(before, facts({MAIN: RUNNING})), before)
     assert found is not None and found["status"]["reason"] is None and found["status"]["message"] is None
-    evicted = pod_document(phase="Failed", reason="Evicted", message="by somebody")
+    evicted = pod_document(phase="Failed", reason="Evicted", message="low on memory")
     assert "reason" not in made(evicted, facts({MAIN: DONE}, outcome="Failed"))
 
 
@@ -181,7 +181,7 @@ def test_the_prefix_of_a_rejection_is_that_of_the_kubelet() -> None:
 
 
 @pytest.mark.spec("DN-11.23")
-def test_what_is_learned_of_devices_after_the_end_replaces_what_was_known() -> None:
+def test_health_that_is_learned_after_the_end_replaces_the_previous_one() -> None:
     entries = [
         {"name": "claim:gpu", "resources": [{"resourceID": "d", "health": "Healthy"}]},
         {"name": "vendor.com/gpu", "resources": [{"resourceID": "x", "health": "Healthy"}]},
@@ -195,7 +195,7 @@ def test_what_is_learned_of_devices_after_the_end_replaces_what_was_known() -> N
     assert health == ["Unhealthy", "Healthy"] and found["initContainerStatuses"] == []
 
 
-def test_the_reason_of_a_condition_goes_when_it_no_longer_holds() -> None:
+def test_the_reason_of_a_condition_is_cleared_when_it_no_longer_holds() -> None:
     old = {"type": "Ready", "status": "False", "reason": "ContainersNotReady", "message": "wait"}
     before = pod_document(conditions=[old])
     changed = patch(made(before, facts({MAIN: RUNNING})), before)
@@ -204,7 +204,7 @@ def test_the_reason_of_a_condition_goes_when_it_no_longer_holds() -> None:
     assert (ready["status"], ready["reason"], ready["message"]) == ("True", None, None)
 
 
-def test_the_address_of_the_node_replaces_that_of_before() -> None:
+def test_the_address_of_the_node_replaces_the_previous_one() -> None:
     before = pod_document(hostIP="10.0.0.1", hostIPs=[{"ip": "10.0.0.1"}])
     known = msgspec.structs.replace(facts({MAIN: RUNNING}), address="10.0.0.2")
     changed = patch(made(before, known), before)
@@ -221,7 +221,7 @@ def test_no_container_can_start_before_the_claims_are_prepared() -> None:
     assert found["PodReadyToStartContainers"] == "False"
 
 
-def test_health_that_is_left_open_is_what_the_status_said_before() -> None:
+def test_unknown_health_keeps_the_previous_health_of_the_status() -> None:
     def health(container: Container) -> tuple[ResourceStatus, ...]:
         open_ = tuple(ResourceHealth(resource_id=each) for each in ("d1", "d2"))
         return (ResourceStatus(name="vendor.com/gpu", resources=open_),)

@@ -8,12 +8,15 @@ import pytest
 from devlet.errors import Unavailable
 from devlet.kit.backoff import Backoff
 from devlet.node.devices.manager import DeviceManager
+from devlet.node.pods.life import Act
 from devlet.node.pods.manager import Settings
-from devlet.node.pods.worker import Stage
+from devlet.node.pods.worker import PERFORM
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import ContainerName, DeviceID, PodUID
 from devlet.objects.kinds import PODS
+from devlet.objects.types.pod import Pod
 from devlet.plugins.devices import Device, Grant, Options
+from devlet.runtime.none import NoneRuntime
 from devlet.testing.waiting import deadline, until
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ def states(status: Document) -> dict[str, str]:
 
 
 def with_init(document: Document, *names: str) -> Document:
-    """Init containers; one that is named helper is a sidecar."""
+    """Add init containers. One with the name helper is a sidecar."""
     container = document["spec"]["containers"][0]
     sidecar = {"restartPolicy": "Always"}
     document["spec"]["initContainers"] = [
@@ -40,7 +43,7 @@ def with_init(document: Document, *names: str) -> Document:
     return document
 
 
-async def test_init_containers_run_before_the_others_and_sidecars_beside_them(
+async def test_init_containers_run_before_the_others_and_sidecars_alongside(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     document = make_pod("p", 1, restartPolicy="Never", annotations={"devlet.dev/run-for": "10s"})
@@ -58,9 +61,7 @@ async def test_init_containers_run_before_the_others_and_sidecars_beside_them(
         assert states(status) == dict.fromkeys(("prepare", "helper", "main"), "terminated")
 
 
-async def test_an_init_container_that_takes_its_time_keeps_the_pod_pending(
-    node: "NodeHarness", make_pod: MakePod
-) -> None:
+async def test_a_pod_is_pending_while_an_init_container_runs(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running():
         await node.create(with_init(make_pod("p", annotations={"devlet.dev/run-for.prepare": "30s"}), "prepare"))
         status = await node.status("p", lambda status: states(status).get("prepare") == "running")
@@ -89,7 +90,7 @@ async def test_plugins_prepare_devices_before_the_container_starts(node: "NodeHa
         assert [each.ids for each in plugin.asked("PreStartContainer")] == [("dev-0",), ("dev-0",)]
 
 
-async def test_what_plugins_give_reaches_the_runtime(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_the_answers_of_plugins_reach_the_runtime(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running() as now, node.plugged(now) as plugin:
         plugin.grant = lambda ids: Grant(env={"GPU": ids[0]}, cdi_devices=(f"vendor.com/gpu={ids[0]}",))
         uid = await node.create(make_pod("p", 1))
@@ -97,18 +98,6 @@ async def test_what_plugins_give_reaches_the_runtime(node: "NodeHarness", make_p
         config = now.runtime.config(PodUID(uid), ContainerName("main"))
         assert config is not None and config.env == (("GPU", "dev-0"),)
         assert config.cdi_devices == ("vendor.com/gpu=dev-0",)
-
-
-async def test_a_pod_that_is_deleted_during_its_admission_ends_well(node: "NodeHarness", make_pod: MakePod) -> None:
-    async with node.running() as now, node.plugged(now) as plugin:
-        plugin.hang("Allocate")
-        uid = await node.create(make_pod("p", 1))
-        with deadline():
-            await plugin.until_asked("Allocate")
-        await node.store.delete(PODS, "p", "default")
-        plugin.recover("Allocate")
-        await node.gone("p")
-        assert now.held(uid) == set() and now.pods.active() == []
 
 
 async def test_a_pod_that_was_never_started_has_failed_when_it_is_deleted(
@@ -124,34 +113,8 @@ async def test_a_pod_that_was_never_started_has_failed_when_it_is_deleted(
         assert status["containerStatuses"][0]["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
 
 
-class FullDisk:
-    """The device manager of a node on which the first few admissions cannot be written down."""
-
-    def __init__(self, devices: DeviceManager, failures: int) -> None:
-        self._devices = devices
-        self.failures = failures
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._devices, name)
-
-    def attempt(self, pod: Any) -> Any:
-        if self.failures:
-            self.failures -= 1
-            raise Unavailable("no space left on device")
-        return self._devices.attempt(pod)
-
-
-async def test_an_admission_that_cannot_be_written_down_is_tried_again(node: "NodeHarness", make_pod: MakePod) -> None:
-    async with node.running(QUICK, use=lambda devices: FullDisk(devices, 2)) as now, node.plugged(now):
-        await node.create(make_pod("p", 1))
-        event = await node.event("FailedAdmission")
-        assert "no space left on device" in event["message"]
-        await node.pass_time(10)
-        await node.phase("p", "Running")
-
-
 class SlowRelease:
-    """The device manager of a node on which a release takes until it is let through."""
+    """The device manager of a node on which a release waits for the gate."""
 
     def __init__(self, devices: DeviceManager, gate: anyio.Event) -> None:
         self._devices = devices
@@ -165,7 +128,7 @@ class SlowRelease:
         await self._devices.release(pod)
 
 
-async def test_the_cluster_hears_of_the_end_only_after_the_release(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_the_cluster_learns_of_the_end_only_after_the_release(node: "NodeHarness", make_pod: MakePod) -> None:
     gate = anyio.Event()
     once = make_pod("p", 1, restartPolicy="Never", annotations={"devlet.dev/run-for": "10s"})
     async with node.running(use=lambda devices: SlowRelease(devices, gate)) as now, node.plugged(now):
@@ -183,9 +146,7 @@ async def test_the_cluster_hears_of_the_end_only_after_the_release(node: "NodeHa
         assert now.held(uid) == set()
 
 
-async def test_a_release_that_hangs_does_not_keep_the_node_from_starting(
-    node: "NodeHarness", make_pod: MakePod
-) -> None:
+async def test_the_node_starts_even_if_a_release_hangs(node: "NodeHarness", make_pod: MakePod) -> None:
     class Stuck(SlowRelease):
         async def retain(self, pods: Any) -> None:
             await self._gate.wait()
@@ -199,20 +160,7 @@ async def test_a_release_that_hangs_does_not_keep_the_node_from_starting(
             await node.phase("p", "Running")
 
 
-async def test_a_pod_that_is_deleted_does_not_wait_for_a_plugin_that_hangs(
-    node: "NodeHarness", make_pod: MakePod
-) -> None:
-    async with node.running() as now, node.plugged(now, 1) as plugin:
-        plugin.hang("Allocate")
-        await node.create(make_pod("p", 1))
-        await plugin.until_asked("Allocate")
-        await node.store.delete(PODS, "p", "default")
-        await node.gone("p")
-        assert now.devices.allocated_counts() == {}
-        plugin.recover("Allocate")
-
-
-async def test_a_container_that_could_not_start_is_tried_again_as_soon_as_its_plugin_is_back(
+async def test_starting_a_container_is_retried_as_soon_as_its_plugin_is_back(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     async with node.running() as now, node.plugged(now, 1, options=Options(pre_start=True)) as plugin:
@@ -220,10 +168,62 @@ async def test_a_container_that_could_not_start_is_tried_again_as_soon_as_its_pl
         await node.create(make_pod("p", 1))
         await node.status("p", lambda status: "CreateContainerConfigError" in str(status))
         plugin.recover("PreStartContainer")
-        await node.pass_time(2)  # of the ten seconds that it would wait
+        await node.pass_time(2)  # less than the ten seconds of the delay
         plugin.set_devices([*plugin.devices, Device(DeviceID("another"))])
         await node.phase("p", "Running")
 
 
-def test_the_stages_are_those_of_the_drawing() -> None:
-    assert [stage.value for stage in Stage] == ["new", "admitted", "ending", "ended"]
+class SlowRuntime:
+    """The runtime of a node on which stopping containers takes a while: the first requests fail, and the next ones have
+    no effect yet."""
+
+    def __init__(self, runtime: NoneRuntime, failures: int, slow: int) -> None:
+        self._runtime = runtime
+        self._failures = failures
+        self._slow = slow
+        self.asked = anyio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._runtime, name)
+
+    async def stop(self, pod: Pod) -> None:
+        self.asked.set()
+        if self._failures:
+            self._failures -= 1
+            raise Unavailable("the runtime is away")
+        if self._slow:
+            self._slow -= 1
+        else:
+            await self._runtime.stop(pod)
+
+
+@pytest.mark.parametrize(("failures", "slow"), [(2, 0), (0, 2), (1, 1)])
+async def test_devices_are_released_only_after_the_containers_have_stopped(
+    node: "NodeHarness", make_pod: MakePod, failures: int, slow: int
+) -> None:
+    runtimes: list[SlowRuntime] = []
+
+    def use(runtime: NoneRuntime) -> SlowRuntime:
+        runtimes.append(SlowRuntime(runtime, failures, slow))
+        return runtimes[0]
+
+    async def after_a_while() -> list[str]:
+        await node.clock.advance(1)
+        return [each["metadata"]["name"] for each in (await node.store.list(PODS, "default")).items]
+
+    async with node.running(QUICK, use_runtime=use) as now, node.plugged(now):
+        uid = await node.create(make_pod("p", 1))
+        await node.phase("p", "Running")
+        await node.store.delete(PODS, "p", "default")
+        with deadline():
+            await runtimes[0].asked.wait()
+        assert now.held(uid) == {"dev-0"} and [each.uid for each in now.pods.active()] == [uid]
+        assert (await node.status("p", bool))["phase"] == "Running"
+        await until(after_a_while, lambda names: not names)
+        assert now.held(uid) == set()
+        event = await node.event("Killing")
+        assert (event["message"], event["count"]) == ("Stopping container main", 1)
+
+
+def test_every_act_can_be_performed() -> None:
+    assert set(PERFORM) == set(Act) - {Act.REST}

@@ -45,7 +45,7 @@ def files(root: Path) -> Iterator[Files]:
 
 
 @pytest.mark.spec("KA-9.3m")
-async def test_each_file_is_a_pod_and_hidden_ones_directories_and_others_are_passed_over(files: Files) -> None:
+async def test_each_file_is_a_pod_but_hidden_files_directories_and_other_suffixes_are_ignored(files: Files) -> None:
     for name in ("b.yaml", "a.json", "c.yml"):
         files.write(name, text(name[0]))
     files.write(".hidden.yaml", text("hidden"))
@@ -60,7 +60,7 @@ async def test_each_file_is_a_pod_and_hidden_ones_directories_and_others_are_pas
 
 
 @pytest.mark.spec("KA-9.3n")
-async def test_a_bad_file_is_told_once_and_hurts_no_other(files: Files) -> None:
+async def test_an_invalid_file_is_reported_once_and_does_not_affect_others(files: Files) -> None:
     files.write("good.yaml", text("good"))
     files.write("bad.yaml", "kind: Nonsense")
     for _ in range(3):
@@ -72,7 +72,7 @@ async def test_a_bad_file_is_told_once_and_hurts_no_other(files: Files) -> None:
     assert len(files.problems) == 1
 
 
-async def test_a_pod_stays_while_its_file_cannot_be_used_and_goes_with_it(files: Files) -> None:
+async def test_a_pod_stays_while_its_file_is_invalid_until_the_file_is_removed(files: Files) -> None:
     path = files.write("a.yaml", text("a"))
     (before,) = await files.directory.pods()
     files.write("a.yaml", "half of a")
@@ -84,7 +84,7 @@ async def test_a_pod_stays_while_its_file_cannot_be_used_and_goes_with_it(files:
     assert await files.directory.pods() == []
 
 
-async def test_a_file_that_is_empty_is_not_there_yet(files: Files) -> None:
+async def test_an_empty_file_is_ignored(files: Files) -> None:
     files.write("a.yaml", "")
     assert await files.names() == [] and files.problems == []
 
@@ -97,7 +97,7 @@ async def test_of_two_files_with_the_same_pod_the_first_counts(files: Files) -> 
     assert files.problems == ["static pod b.yaml: the pod default/same-n1 is already in a.yaml"]
 
 
-async def test_what_is_too_large_too_many_or_no_file_is_refused(root: Path) -> None:
+async def test_large_files_too_many_files_and_other_entries_are_refused(root: Path) -> None:
     files = Files(root / "pods", Settings(max_bytes=200, max_files=3))
     files.write("a.yaml", text("a"))
     files.write("b.yaml", text("b") + " " * 200)
@@ -107,11 +107,11 @@ async def test_what_is_too_large_too_many_or_no_file_is_refused(root: Path) -> N
     assert files.problems == [
         "static pod b.yaml: larger than 200 bytes",
         "static pod c.yaml: not a file",
-        "static pod d.yaml: passed over: there are more than 3 files",
+        "static pod d.yaml: ignored: there are more than 3 files",
     ]
 
 
-async def test_changes_are_noticed_though_the_directory_was_not_there_before(files: Files) -> None:
+async def test_changes_are_noticed_in_a_directory_that_is_created_later(files: Files) -> None:
     async def until(*names: str) -> None:
         while True:
             await files.directory.changed()

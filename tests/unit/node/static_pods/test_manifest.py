@@ -50,7 +50,7 @@ def test_the_uid_is_that_of_the_content_the_file_and_the_node() -> None:
     assert len(others | {uid}) == 4
 
 
-def test_what_only_the_cluster_can_say_does_not_count() -> None:
+def test_fields_that_the_cluster_sets_are_ignored() -> None:
     more = """  name: web
   namespace: prod
   uid: mine
@@ -98,6 +98,6 @@ def test_json_is_read_too() -> None:
         ), "more than 100000 values"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_pod_for_this_node_says_why(content: bytes, problem: str) -> None:
+def test_an_invalid_manifest_is_refused_with_the_reason(content: bytes, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem.replace("(", r"\(")):
         read(content, FILE, NODE, NOW)

@@ -50,7 +50,7 @@ def following(pods: StaticPods) -> Any:
 
 
 async def mirror(store: Store, uid: str = "") -> Document:
-    """With that hash."""
+    """Return a mirror pod with this hash."""
 
     async def read() -> Document:
         try:
@@ -61,7 +61,7 @@ async def mirror(store: Store, uid: str = "") -> Document:
     return await until(read, lambda found: bool(found) and uid in found["metadata"]["annotations"][MIRROR])
 
 
-async def test_what_files_ask_for_is_started_and_what_they_no_longer_ask_for_stopped(pods: StaticPods) -> None:
+async def test_pods_that_files_define_start_and_others_stop(pods: StaticPods) -> None:
     one, two = static("one"), static("two")
     assert [each.static for each in pods.replace([one, two]).new] == [one, two]
     assert pods.replace([two, one]) == Changes()
@@ -72,7 +72,7 @@ async def test_what_files_ask_for_is_started_and_what_they_no_longer_ask_for_sto
     assert pods.uid("default", "one-n1") is None
 
 
-async def test_a_changed_pod_waits_for_the_end_of_the_one_before(pods: StaticPods) -> None:
+async def test_a_changed_pod_waits_for_the_end_of_its_predecessor(pods: StaticPods) -> None:
     before, between, after = static(), static(image="y"), static(image="z")
     pods.replace([before])
     assert pods.replace([between]) == Changes(gone=(before.uid,))
@@ -102,7 +102,7 @@ async def test_a_mirror_follows_its_pod(pods: StaticPods, store: Store) -> None:
         assert (await mirror(store, second.uid))["spec"]["containers"][0]["image"] == "y"
 
 
-async def test_the_status_of_a_mirror_with_another_hash_does_not_count(pods: StaticPods, store: Store) -> None:
+async def test_the_status_of_a_mirror_with_another_hash_is_ignored(pods: StaticPods, store: Store) -> None:
     async with following(pods):
         pods.replace([static()])
         made = await mirror(store)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from devlet.errors import DevletError, InvalidInput, NotAllocated, PluginRefused, Unavailable
-from devlet.node.rejection import Rejection
+from devlet.node.reports import Rejection
 from devlet.node.topology.hints import Hint, Hints, Mask
 from devlet.node.topology.machine import Machine, simulated
 from devlet.node.topology.manager import NOT_ALIGNED, NUMA_NODE, TopologyManager, TopologyMetrics, Uncounted

@@ -1,4 +1,4 @@
-"""Pods with claims: when their workers have them prepared and unprepared. Drivers are on real sockets."""
+"""When workers have the claims of their pods prepared and unprepared. Drivers are on real sockets."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -44,7 +44,7 @@ async def driven(node: "NodeHarness", now: "Running") -> AsyncIterator[FakeDraDr
 
 
 async def create(node: "NodeHarness", make_pod: MakePod, **spec: Any) -> PodUID:
-    """A pod with an allocated claim, as a scheduler leaves it."""
+    """Create a pod with an allocated claim, as a scheduler does."""
     document = make_pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}], **spec)
     document["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
     target = {"kind": "Node", "name": document["spec"].pop("nodeName")}
@@ -57,12 +57,12 @@ async def create(node: "NodeHarness", make_pod: MakePod, **spec: Any) -> PodUID:
 
 
 def held_up(status: Document) -> str:
-    """What the status says of why the container does not start."""
+    """Return the reason in the status why the container does not start."""
     found = [each["state"].get("waiting", {}).get("message", "") for each in status.get("containerStatuses", ())]
     return "".join(found)
 
 
-async def test_what_a_driver_gives_reaches_the_runtime(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_the_cdi_devices_of_a_driver_reach_the_runtime(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running() as now, driven(node, now) as driver:
         uid = await create(node, make_pod)
         await node.phase("p", "Running")
@@ -72,7 +72,7 @@ async def test_what_a_driver_gives_reaches_the_runtime(node: "NodeHarness", make
 
 
 @pytest.mark.spec("DN-11.11")
-async def test_a_pod_starts_as_soon_as_its_driver_is_there(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_a_pod_starts_as_soon_as_its_driver_registers(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running() as now:
         await create(node, make_pod)
         status = await node.status("p", lambda found: f"DRA driver {NAME} is not registered" in held_up(found))
@@ -84,7 +84,9 @@ async def test_a_pod_starts_as_soon_as_its_driver_is_there(node: "NodeHarness", 
             await node.phase("p", "Running")
 
 
-async def test_what_a_worker_writes_itself_does_not_make_it_try_again(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_a_status_that_the_node_writes_does_not_cause_another_attempt(
+    node: "NodeHarness", make_pod: MakePod
+) -> None:
     async with node.running() as now, driven(node, now) as driver:
         driver.fail(PREPARE, text="out of order")
         await create(node, make_pod)
@@ -110,7 +112,7 @@ async def test_a_pod_that_runs_is_not_prepared_again_after_a_restart(node: "Node
 
 
 @pytest.mark.parametrize("lost", ["the checkpoint", "what ran, in a restart of the machine"])
-async def test_claims_are_prepared_again_if_something_was_lost(
+async def test_claims_are_prepared_again_after_the_checkpoint_or_the_containers_were_lost(
     node: "NodeHarness", make_pod: MakePod, lost: str
 ) -> None:
     async with node.running() as now, driven(node, now):
@@ -134,7 +136,7 @@ async def hanging(driver: FakeDraDriver) -> None:
         await driver.until_asked(PREPARE)
 
 
-async def test_a_pod_whose_driver_takes_its_time_says_that_it_is_being_created(
+async def test_a_pod_with_a_slow_driver_reports_that_its_containers_are_being_created(
     node: "NodeHarness", make_pod: MakePod
 ) -> None:
     async with node.running(Settings(address="10.0.0.1")) as now, driven(node, now) as driver:
@@ -150,7 +152,7 @@ async def test_a_pod_whose_driver_takes_its_time_says_that_it_is_being_created(
 
 
 class Unreachable:
-    """The cluster of a node that cannot write the status of its pods at first."""
+    """A cluster that does not accept the first status of a pod."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -166,9 +168,7 @@ class Unreachable:
         return await self._store.patch(*args, **options)
 
 
-async def test_a_status_that_cannot_be_written_does_not_disturb_the_preparation(
-    node: "NodeHarness", make_pod: MakePod
-) -> None:
+async def test_preparing_continues_if_the_status_cannot_be_written(node: "NodeHarness", make_pod: MakePod) -> None:
     node.cluster = cast(Cluster, Unreachable(node.store))
     async with node.running() as now, driven(node, now) as driver:
         driver.hang(PREPARE)
@@ -217,7 +217,7 @@ def ended_but_not_over(status: Document) -> bool:
 
 
 @pytest.mark.parametrize("how", ["deleted", "by itself", "late"])
-async def test_containers_that_have_ended_are_said_to_while_unprepare_fails(
+async def test_the_status_shows_ended_containers_while_unprepare_fails(
     node: "NodeHarness", make_pod: MakePod, how: str
 ) -> None:
     once: Document = {"restartPolicy": "Never", "annotations": {"devlet.dev/run-for": "10s"}}
@@ -242,7 +242,7 @@ async def test_containers_that_have_ended_are_said_to_while_unprepare_fails(
 
 
 @pytest.mark.parametrize("how", ["deleted", "by itself"])
-async def test_containers_that_ended_while_devlet_was_down_are_said_to_while_unprepare_fails(
+async def test_the_status_shows_containers_that_ended_while_devlet_was_down_while_unprepare_fails(
     node: "NodeHarness", make_pod: MakePod, how: str
 ) -> None:
     async with node.running() as now, driven(node, now):
@@ -259,7 +259,7 @@ async def test_containers_that_ended_while_devlet_was_down_are_said_to_while_unp
             await (node.gone("p") if how == "deleted" else node.phase("p", "Succeeded"))
 
 
-async def test_the_end_of_a_pod_is_one_write_where_nothing_fails(node: "NodeHarness", make_pod: MakePod) -> None:
+async def test_the_end_of_a_pod_is_a_single_write_if_nothing_fails(node: "NodeHarness", make_pod: MakePod) -> None:
     async with node.running() as now, driven(node, now):
         await create(node, make_pod, restartPolicy="Never", annotations={"devlet.dev/run-for": "10s"})
         await node.phase("p", "Running")
@@ -288,24 +288,3 @@ async def test_a_pod_is_over_only_after_its_claims_are_unprepared(node: "NodeHar
 
 def _labelled(value: str) -> MergePatch:
     return MergePatch({"metadata": {"labels": {"x": value}}})
-
-
-@pytest.mark.spec("DN-11.23")
-async def test_health_that_is_learned_after_the_end_still_reaches_the_status(
-    node: "NodeHarness", make_pod: MakePod
-) -> None:
-    async with node.running() as now, driven(node, now):
-        uid = await create(node, make_pod, restartPolicy="Never", annotations={"devlet.dev/run-for": "5s"})
-        node.health["claim:gpu"] = "Healthy"
-        await node.phase("p", "Running")
-        await node.pass_time(5)
-        status = await node.phase("p", "Succeeded")
-        assert health(status) == "Healthy"
-        node.health["claim:gpu"] = "Unhealthy"
-        now.pods.health_changed(frozenset({uid}))
-        await node.status("p", lambda found: health(found) == "Unhealthy" and found["phase"] == "Succeeded")
-
-
-def health(status: Document) -> str:
-    found: str = status["containerStatuses"][0]["allocatedResourcesStatus"][0]["resources"][0]["health"]
-    return found

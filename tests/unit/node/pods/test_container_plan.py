@@ -3,7 +3,18 @@ from typing import Any
 
 import pytest
 
-from devlet.node.pods.lifecycle import History, Plan, Settings, deadline, failed, outcome, own, plan, started, stopped
+from devlet.node.pods.container_plan import (
+    History,
+    Plan,
+    Settings,
+    deadline,
+    failed,
+    outcome,
+    own,
+    plan,
+    started,
+    stopped,
+)
 from devlet.objects.documents import Document, view
 from devlet.objects.identifiers import ContainerName
 from devlet.objects.types.container import ContainerStateWaiting
@@ -47,7 +58,7 @@ def reasons(found: Plan) -> dict[str, str]:
     return {name: why.reason for name, why in found.waiting.items()}
 
 
-def test_containers_start_at_once_where_nothing_has_to_be_prepared() -> None:
+def test_containers_start_at_once_without_init_containers() -> None:
     found = plan(pod(containers=("a", "b")), {}, {}, NOW)
     assert starts(found) == [("a", 0), ("b", 0)] and found.initialized
     assert reasons(found) == {"a": "ContainerCreating", "b": "ContainerCreating"}
@@ -69,7 +80,7 @@ def test_a_sidecar_is_started_in_its_turn_and_not_waited_for() -> None:
     assert starts(plan(mixed, {HELPER: running(), INIT: ended()}, {}, NOW)) == [("a", 0)]
 
 
-def test_a_sidecar_that_ended_is_started_again_whatever_the_pods_policy_is() -> None:
+def test_a_sidecar_is_restarted_whatever_the_policy_of_its_pod_is() -> None:
     assert starts(plan(pod("helper", policy="Never"), {HELPER: ended(), A: running()}, {}, NOW)) == [("helper", 1)]
 
 
@@ -77,7 +88,7 @@ def test_a_sidecar_that_ended_is_started_again_whatever_the_pods_policy_is() -> 
     ("policy", "code", "again"),
     [("Always", 0, True), ("Always", 1, True), ("OnFailure", 0, False), ("OnFailure", 1, True), ("Never", 1, False)],
 )
-def test_the_restart_policy_says_who_is_started_again(policy: str, code: int, again: bool) -> None:
+def test_the_restart_policy_decides_which_containers_are_restarted(policy: str, code: int, again: bool) -> None:
     found = plan(pod(policy=policy), {A: ended(code)}, {}, NOW)
     assert starts(found) == ([("a", 1)] if again else [])
     assert (found.outcome is None) == again
@@ -104,7 +115,7 @@ def test_the_outcome_is_failed_if_one_container_failed() -> None:
     assert plan(two, {A: ended(), B: ended(2)}, {}, NOW).outcome == "Failed"
 
 
-def test_sidecars_do_not_keep_a_pod_from_being_over() -> None:
+def test_a_pod_is_over_even_if_its_sidecars_run() -> None:
     found = plan(pod("helper", policy="Never"), {HELPER: running(), A: ended()}, {}, NOW)
     assert found.outcome == "Succeeded"
 
@@ -125,12 +136,12 @@ def test_each_restart_waits_longer_than_the_one_before(restarts: int, wait: floa
         assert just_before.wake == NOW + timedelta(seconds=0.5)
 
 
-def test_the_wait_is_told_as_the_kubelet_does() -> None:
+def test_the_message_about_a_back_off_is_the_kubelets() -> None:
     found = plan(pod(), {A: ended(1)}, {A: History(restarts=4)}, NOW)
     assert found.waiting[A].message == "back-off 1m20s restarting failed container=a pod=p_ns(u)"
 
 
-def test_a_container_that_ran_for_long_is_restarted_as_if_for_the_first_time() -> None:
+def test_a_container_that_ran_for_long_is_restarted_at_once() -> None:
     history, long = History(restarts=6), ended(1, lasted=600)
     assert starts(plan(pod(), {A: long}, {A: history}, NOW)) == [("a", 1)]
     assert started(long, history) == History(restarts=1)
@@ -138,7 +149,7 @@ def test_a_container_that_ran_for_long_is_restarted_as_if_for_the_first_time() -
     assert started(None, History()) == History()
 
 
-def test_a_container_that_cannot_be_started_is_tried_again_later() -> None:
+def test_starting_a_container_is_retried_with_a_growing_delay() -> None:
     problem = ContainerStateWaiting(reason="CreateContainerConfigError", message="no")
     history = failed(History(), problem, NOW)
     found = plan(pod(), {}, {A: history}, NOW)
@@ -149,13 +160,13 @@ def test_a_container_that_cannot_be_started_is_tried_again_later() -> None:
     assert plan(pod(), {}, {A: twice}, NOW).wake == NOW + timedelta(seconds=20)
 
 
-def test_it_looks_again_when_the_first_container_ends() -> None:
+def test_the_next_look_is_when_the_first_container_ends() -> None:
     two = pod(containers=("a", "b"))
     assert plan(two, {A: running(ends=9), B: running(ends=5)}, {}, NOW).wake == NOW + timedelta(seconds=5)
     assert plan(two, {A: running(), B: running()}, {}, NOW).wake is None
 
 
-def test_after_a_reboot_a_pod_begins_from_the_start() -> None:
+def test_after_a_reboot_a_pod_starts_with_its_init_containers() -> None:
     lost_all = {INIT: gone(), HELPER: gone(2), A: gone(1)}
     found = plan(pod("init", "helper"), lost_all, {}, NOW)
     assert starts(found) == [("init", 1)] and reasons(found)["a"] == "PodInitializing"
@@ -169,7 +180,7 @@ def test_a_pod_that_was_stopped_before_it_started_counts_as_lost() -> None:
     assert outcome(pod("init").containers, runs) == "Failed"
 
 
-def test_the_times_are_settings() -> None:
+def test_the_delays_can_be_set() -> None:
     quick = Settings(first_restart=1, longest_restart=2)
     found = plan(pod(), {A: ended(1)}, {A: History(restarts=9)}, NOW, quick)
     assert found.wake == NOW + timedelta(seconds=2)

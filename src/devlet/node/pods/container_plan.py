@@ -1,11 +1,11 @@
-"""What comes next for the containers of a pod that was admitted. Pure: the pod, its runs and the time in, a plan out.
+"""What to do next for the containers of an admitted pod. Pure: a plan follows from the pod, its runs and the time.
 
     init containers one after the other, each to its end ─▶ all others at once
-    (a sidecar among them is started in its turn and runs on)
+    (a sidecar among them is started in its turn and keeps running)
 
-Whoever ended is started again if `objects.restarts` says so: the first time at once, then after 10 s, 20 s, … 5 min.
-A container that cannot be started is tried again after the same times. The pod is over when none of its own containers
-runs or will run; its sidecars do not count.
+A container that ended is restarted if `objects.pods.restarts` says so: the first time at once, then after 10 s, 20 s, …
+5 min. Starting a container that could not be started is retried with the same delays. The pod is over when none of its
+own containers runs or will run again; its sidecars do not count.
 """
 
 from collections.abc import Iterable, Mapping
@@ -57,8 +57,8 @@ class Settings:
 class History(Struct, frozen=True):
     """What is remembered of one container besides its newest run."""
 
-    restarts: int = 0  # one soon after the other
-    failures: int = 0  # to start it, one after the other
+    restarts: int = 0  # in a row, none of them after a long run
+    failures: int = 0  # in a row, to start it
     failed_at: datetime | None = None
     problem: ContainerStateWaiting | None = None
 
@@ -69,7 +69,7 @@ class Start(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """`waiting` says of each container that neither runs nor has ended for good why that is so. `wake` is when to look
+    """`waiting` has the reason for each container that neither runs nor has ended for good. `wake` is when to look
     again. `outcome` is Succeeded or Failed once nothing will run any more."""
 
     start: tuple[Start, ...] = ()
@@ -88,13 +88,13 @@ def plan(pod: Pod, runs: Runs, histories: Histories, now: datetime, settings: Se
 
 
 def deadline(pod: Pod) -> datetime | None:
-    """When the pod has been on its node for as long as it may."""
+    """Return when the pod's activeDeadlineSeconds will have passed, or None if there is no deadline."""
     seconds, since = pod.spec.active_deadline_seconds, pod.status.start_time
     return after(parse_time(since), seconds) if seconds is not None and since else None
 
 
 def started(run: Run | None, history: History, settings: Settings = Settings()) -> History:
-    """The history of a container that was just started; `run` is the one before."""
+    """Return the history of a container that was just started; `run` is its previous run."""
     if run is None or run.exit is None:
         return History()
     lasted = (run.exit.finished_at - run.started_at).total_seconds()
@@ -102,29 +102,29 @@ def started(run: Run | None, history: History, settings: Settings = Settings()) 
 
 
 def failed(history: History, problem: ContainerStateWaiting, now: datetime) -> History:
-    """The history of a container that could not be started."""
+    """Return the history of a container that could not be started."""
     return History(history.restarts, history.failures + 1, now, problem)
 
 
 def to_be_tried(history: History) -> History:
-    """Not to wait any longer after a failure to start: its cause may be gone."""
+    """Return the history of a container that is started without further delay, because the cause may be gone."""
     return History(history.restarts, history.failures, None, None)
 
 
 def own(pod: Pod) -> tuple[Container, ...]:
-    """All but the sidecars: what became of them is what became of the pod."""
+    """Return all containers except the sidecars. They decide the outcome of the pod."""
     plain = tuple(each for each in pod.spec.init_containers if not each.is_sidecar)
     return plain + pod.spec.containers
 
 
 def outcome(containers: Iterable[Container], runs: Runs) -> str:
-    """What became of a pod whose containers have all ended."""
+    """Return the phase of a pod whose containers have all ended."""
     exits = [run.exit for container in containers if (run := runs.get(container.name))]
     return FAILED if any(exit is not None and exit.code for exit in exits) else SUCCEEDED
 
 
 def stopped(pod: Pod, runs: Runs, now: datetime) -> dict[ContainerName, Run]:
-    """The runs of a pod that was stopped: whoever never ran counts as lost."""
+    """Return the runs of a pod that was stopped. A container that never ran counts as lost."""
     return {each.name: runs.get(each.name) or Run("", 0, now, lost(now)) for each in pod.containers}
 
 
@@ -153,7 +153,7 @@ class _Planner:
         return Plan(tuple(self.start), self.waiting, min(self.wakes, default=None), initialized)
 
     def _initialize(self) -> bool | None:
-        """Whether all init containers have done their part; None if one failed for good."""
+        """Return True if all init containers have done their part, or None if one failed for good."""
         for container in self.pod.spec.init_containers:
             self._look_at(container)
             run = self.runs.get(container.name)
@@ -168,7 +168,7 @@ class _Planner:
         return True
 
     def _look_at(self, container: Container) -> None:
-        """Start it, or find out when."""
+        """Plan to start the container, or find out when it can be started."""
         run = self.runs.get(container.name)
         if run is not None and run.is_running:
             if run.ends_at is not None:
@@ -206,7 +206,7 @@ class _Planner:
         return ContainerStateWaiting(reason=CRASHING, message=f"back-off {wait} restarting failed {subject}")
 
     def _wait(self, container: Container, reason: str) -> None:
-        """It has not had its turn."""
+        """Note that the container's turn has not come yet."""
         if _never_ran(self.runs.get(container.name)):
             self.waiting.setdefault(container.name, ContainerStateWaiting(reason=reason))
 
@@ -219,7 +219,7 @@ class _Planner:
         return not is_restarted(self.pod, container, run.exit.code)
 
     def _over(self, outcome: str, *, initialized: bool) -> Plan:
-        """Containers that never had their turn will not get one."""
+        """Return the last plan. Containers whose turn never came keep waiting."""
         self.waiting.clear()
         for container in self.pod.containers:
             if container.name not in self.runs:
@@ -228,11 +228,11 @@ class _Planner:
 
 
 def _never_ran(run: Run | None) -> bool:
-    """In this boot of the machine."""
+    """Return True if the container has not run since the machine booted."""
     return run is None or (run.exit is not None and run.exit.is_lost)
 
 
 def _text(delay: timedelta) -> str:
-    """As Go writes durations: 10s, 1m20s, 5m0s."""
+    """Write a duration as Go does: 10s, 1m20s, 5m0s."""
     minutes, seconds = divmod(int(delay.total_seconds()), 60)
     return f"{minutes}m{seconds}s" if minutes else f"{seconds}s"
