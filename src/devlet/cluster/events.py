@@ -21,6 +21,7 @@ from devlet.cluster.client import Cluster, MergePatch
 from devlet.errors import AlreadyExists, DevletError, NotFound, Unavailable
 from devlet.kit.backoff import Backoff
 from devlet.kit.chance import random
+from devlet.kit.changes import Changes
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.token_bucket import TokenBucket
@@ -90,7 +91,7 @@ class Recorder:
         self._bucket = TokenBucket(settings.rate, settings.burst, clock)
         self._written: OrderedDict[_What, _Written] = OrderedDict()
         self._numbers = count()
-        self._added = anyio.Event()
+        self._added = Changes()
         self.dropped = 0  # for metrics and tests
 
     def record(self, about: ObjectReference, type: str, reason: str, message: str) -> None:
@@ -102,7 +103,7 @@ class Recorder:
             queue[what] = replace(waits, last=now, count=waits.count + 1)
         elif sum(map(len, self._waiting.values())) < self._settings.waiting:
             queue[what] = _Times(now, now)
-            self._added.set()
+            self._added.notify()
         else:
             self.dropped += 1
 
@@ -111,9 +112,9 @@ class Recorder:
         task_status.started()
         try:
             while True:
-                self._added = anyio.Event()
+                seen = self._added.version
                 await self._drain()
-                await self._added.wait()
+                await self._added.after(seen)
         finally:
             with anyio.move_on_after(self._settings.drain, shield=True):
                 await self._drain(tries=1)

@@ -1,4 +1,4 @@
-"""Wait for several things at once. All that wait must bear being cancelled: the slower ones are."""
+"""Wait for the first of several things to happen."""
 
 from collections.abc import Awaitable, Callable
 
@@ -8,7 +8,7 @@ __all__ = ["first"]
 
 
 async def first(*waits: Callable[[], Awaitable[object]]) -> None:
-    """Until one of them returns; the others have ended too by then."""
+    """Run the functions at the same time until one of them returns. Cancel the others and wait for their end."""
     async with create_task_group() as tasks:
 
         async def run(wait: Callable[[], Awaitable[object]]) -> None:

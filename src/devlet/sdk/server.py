@@ -33,6 +33,7 @@ from devlet.errors import (
     Unavailable,
 )
 from devlet.kit import dir_watch, request_ids, socket_paths
+from devlet.kit.changes import Changes
 from devlet.kit.dir_watch import DirWatch
 from devlet.kit.facts import bound, facts
 from devlet.sdk.dead_sockets import is_served
@@ -154,7 +155,7 @@ class _Handler(grpc.GenericRpcHandler):
         self._unary = {path: unary for each in methods for path, unary in each.unary.items()}
         self._streams = {path: stream for each in methods for path, stream in each.streams.items()}
         self._calls = 0  # under way
-        self._done = anyio.Event()
+        self._done = Changes()  # calls that ended
         self._open: set[anyio.CancelScope] = set()  # streams
         self._ends = False
 
@@ -168,8 +169,7 @@ class _Handler(grpc.GenericRpcHandler):
 
     async def end_streams(self) -> None:
         """They would last as long as the server lets them. But a kubelet whose stream ends hangs up, so calls first."""
-        while self._calls:
-            await self._done.wait()
+        await self._done.until(lambda: not self._calls)
         self._ends = True
         for scope in self._open:
             scope.cancel()
@@ -180,8 +180,7 @@ class _Handler(grpc.GenericRpcHandler):
             return await _answered(path, method, blob, context)
         finally:
             self._calls -= 1
-            self._done.set()
-            self._done = anyio.Event()
+            self._done.notify()
 
     async def _stream(self, path: str, method: Stream, blob: bytes, context: Context) -> None:
         if self._ends:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 import anyio
 import grpc
 
+from devlet.kit.changes import Changes
 from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.dra import ClaimProblem, ClaimRef
 from devlet.testing.spelling import status_code
@@ -119,7 +120,7 @@ class DraScript:
         self._underway: list[Call] = []
         self._faults: dict[str, _Fault] = {}
         self._changes: list[_Change] = []
-        self._called = anyio.Event()
+        self._notifier = Changes()
 
     def fail(
         self,
@@ -187,14 +188,12 @@ class DraScript:
 
     async def until_asked(self, method: str, times: int = 1) -> list[Call]:
         """Wait until it was called so many times."""
-        while len(self.asked(method)) < times:
-            await self._called.wait()
+        await self._notifier.until(lambda: len(self.asked(method)) >= times)
         return self.asked(method)
 
     async def until_underway(self, method: str, count: int) -> None:
         """Wait until exactly so many calls are being answered; 0: until it is left alone."""
-        while self.underway(method) != count:
-            await self._called.wait()
+        await self._notifier.until(lambda: self.underway(method) == count)
 
     # For the services.
 
@@ -203,12 +202,12 @@ class DraScript:
         self.calls.append(call)
         self.on_call(call)
         self._underway.append(call)
-        self._notify()
+        self._notifier.notify()
         try:
             yield
         finally:
             self._underway = [other for other in self._underway if other is not call]
-            self._notify()
+            self._notifier.notify()
 
     async def act(self, call: Call, context: Context, cut: Callable[[], None], *, after: bool) -> bytes | None:
         """Misbehave as told, before or after the work. None: give the right answer."""
@@ -256,7 +255,3 @@ class DraScript:
         if previous and isinstance(previous.act, _Hang):
             previous.act.released.set()
         self._faults[method] = fault
-
-    def _notify(self) -> None:
-        self._called.set()
-        self._called = anyio.Event()

@@ -106,7 +106,6 @@ class FakeDevicePlugin(Script):
         self._follow = follow
         self._server: grpc.aio.Server | None = None
         self._streams: set[MemoryObjectSendStream[bytes | tuple[grpc.StatusCode, str]]] = set()
-        self._changed = anyio.Event()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -176,23 +175,22 @@ class FakeDevicePlugin(Script):
             )
             await answered(call(request, timeout=timeout))
         self.registrations += 1
-        self._notify()
+        self._changes.notify()
 
     async def until_registered(self, times: int = 1) -> None:
         """Wait until it was registered so many times, in either way."""
-        while self.registrations + sum(registered for registered, _ in self.statuses) < times:
-            await self._changed.wait()
+        await self._changes.until(
+            lambda: self.registrations + sum(registered for registered, _ in self.statuses) >= times
+        )
 
     async def until_refused(self) -> str:
         """Wait for a NotifyRegistrationStatus that says no, and give its error."""
-        while not (refusals := [error for registered, error in self.statuses if not registered]):
-            await self._changed.wait()
+        refusals = await self._changes.until(lambda: [error for registered, error in self.statuses if not registered])
         return refusals[-1]
 
     async def until_streams(self, count: int) -> None:
         """Wait until so many ListAndWatch streams are open."""
-        while self.streams != count:
-            await self._changed.wait()
+        await self._changes.until(lambda: self.streams == count)
 
     async def start(self) -> None:
         """Serve on the socket; done on entry."""
@@ -225,7 +223,7 @@ class FakeDevicePlugin(Script):
         with send, receive:
             send.send_nowait(services.device_list(self._devices) if first is None else first)
             self._streams.add(send)
-            self._notify()
+            self._changes.notify()
             try:
                 async for message in receive:
                     if isinstance(message, tuple):
@@ -233,7 +231,7 @@ class FakeDevicePlugin(Script):
                     yield message
             finally:
                 self._streams.discard(send)
-                self._notify()
+                self._changes.notify()
 
     def info(self) -> pb_registration.PluginInfo:
         return pb_registration.PluginInfo(
@@ -242,7 +240,7 @@ class FakeDevicePlugin(Script):
 
     def notified(self, registered: bool, error: str) -> None:
         self.statuses.append((registered, error))
-        self._notify()
+        self._changes.notify()
 
     async def _registering(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         with INotify(nonblocking=True) as changes:
@@ -280,10 +278,6 @@ class FakeDevicePlugin(Script):
 
     def _name_devices(self, ids: Sequence[str]) -> Grant:
         return Grant(env={_word(self.resource): ",".join(ids)})
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
 
 
 def _word(resource: str) -> str:

@@ -144,7 +144,6 @@ class FakeDraDriver(DraScript):
         self._autostart = autostart
         self._tasks: TaskGroup | None = None
         self._life = AsyncExitStack()
-        self._notified = anyio.Event()
 
     def _sockets(self) -> tuple[GrpcSocket, GrpcSocket]:
         registrar = GrpcSocket(self.registry_path)
@@ -216,13 +215,11 @@ class FakeDraDriver(DraScript):
 
     async def until_registered(self, times: int = 1) -> None:
         """Wait until it was told so many times that it is registered."""
-        while sum(registered for registered, _ in self.statuses) < times:
-            await self._notified.wait()
+        await self._notifier.until(lambda: sum(registered for registered, _ in self.statuses) >= times)
 
     async def until_refused(self) -> str:
         """Wait for a NotifyRegistrationStatus that says no, and give its error."""
-        while not (refusals := [error for registered, error in self.statuses if not registered]):
-            await self._notified.wait()
+        refusals = await self._notifier.until(lambda: [error for registered, error in self.statuses if not registered])
         return refusals[-1]
 
     # For the services.
@@ -255,8 +252,7 @@ class FakeDraDriver(DraScript):
 
     def notified(self, registered: bool, error: str) -> None:
         self.statuses.append((registered, error))
-        self._notified.set()
-        self._notified = anyio.Event()
+        self._notifier.notify()
 
     async def _prepare(self, claim: ClaimRef) -> tuple[PreparedDevice, ...] | ClaimProblem:
         if claim.uid in self.prepared:

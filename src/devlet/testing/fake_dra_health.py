@@ -15,6 +15,7 @@ import anyio
 import grpc
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from devlet.kit.changes import Changes
 from devlet.plugins.dra import DeviceReport
 from devlet.testing.dra_script import Context
 from devlet.testing.fake_dra_messages import health_list
@@ -30,7 +31,7 @@ class FakeDraHealth:
         self.every: float | None = None
         self._reports: tuple[DeviceReport, ...] = ()
         self._streams: set[MemoryObjectSendStream[_Message]] = set()
-        self._changed = anyio.Event()
+        self._changes = Changes()
 
     @property
     def reports(self) -> tuple[DeviceReport, ...]:
@@ -64,8 +65,7 @@ class FakeDraHealth:
 
     async def until_streams(self, count: int) -> None:
         """Wait until exactly so many are open."""
-        while self.streams != count:
-            await self._changed.wait()
+        await self._changes.until(lambda: self.streams == count)
 
     async def lists(self, first: bytes | None, context: Context) -> AsyncGenerator[bytes, None]:
         """One stream."""
@@ -73,7 +73,7 @@ class FakeDraHealth:
         with send, receive:
             send.send_nowait(self._list() if first is None else first)
             self._streams.add(send)
-            self._notify()
+            self._changes.notify()
             try:
                 while (message := await self._next(receive)) is not None:
                     if isinstance(message, tuple):
@@ -81,7 +81,7 @@ class FakeDraHealth:
                     yield message
             finally:
                 self._streams.discard(send)
-                self._notify()
+                self._changes.notify()
 
     async def _next(self, receive: MemoryObjectReceiveStream[_Message]) -> _Message | None:
         with anyio.move_on_after(self.every):
@@ -93,7 +93,3 @@ class FakeDraHealth:
 
     def _list(self) -> bytes:
         return health_list(self._reports, time.time())
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()

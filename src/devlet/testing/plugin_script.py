@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import anyio
 import grpc
 
+from devlet.kit.changes import Changes
 from devlet.testing.spelling import status_code
 
 __all__ = ["Call", "Script"]
@@ -45,7 +46,7 @@ class Script:
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self._faults: dict[str, _Failure | _Hang | bytes] = {}
-        self._called = anyio.Event()
+        self._changes = Changes()
 
     def fail(self, method: str, code: str = "INTERNAL", text: str = "told to fail") -> None:
         """Answer with an error; `code` is the name of a gRPC status."""
@@ -70,14 +71,12 @@ class Script:
 
     async def until_asked(self, method: str, times: int = 1) -> list[Call]:
         """Wait until it was called so many times."""
-        while len(self.asked(method)) < times:
-            await self._called.wait()
+        await self._changes.until(lambda: len(self.asked(method)) >= times)
         return self.asked(method)
 
     def record(self, call: Call) -> None:
         self.calls.append(call)
-        self._called.set()
-        self._called = anyio.Event()
+        self._changes.notify()
 
     async def act(self, method: str, context: Context) -> bytes | None:
         """Misbehave as told. None: give the right answer."""

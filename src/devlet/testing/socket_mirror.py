@@ -20,6 +20,7 @@ from pathlib import Path
 import anyio
 
 from devlet.kit import dir_watch
+from devlet.kit.changes import Changes
 from devlet.kit.dir_watch import DirWatch
 from devlet.kit.race import first
 from devlet.testing.grpc_proxy import GrpcProxy
@@ -42,7 +43,7 @@ class SocketMirror:
         self.proxy: GrpcProxy | None = None  # while it serves
         self._make = proxy
         self._served: _Identity | None = None
-        self._changed = anyio.Event()
+        self._changes = Changes()
 
     async def run(self) -> None:
         try:
@@ -55,7 +56,7 @@ class SocketMirror:
         """Until the socket that is at the back now has a front; at once if nobody listens there."""
         while _identity(self.back) != self._served and _is_served(self.back):
             with anyio.move_on_after(LOOK):
-                await self._changed.wait()
+                await self._changes.next()
 
     async def _step(self) -> None:
         now = _identity(self.back)
@@ -73,11 +74,11 @@ class SocketMirror:
         async with proxy:
             self.proxy = proxy
             own = _identity(self.front)
-            self._tell(now)
+            self._set_served(now)
             await first(
                 partial(_change, self.back, now), partial(_change, self.front, own), partial(self._until_dead, proxy)
             )
-            self._tell(None)
+            self._set_served(None)
             self.proxy = None
             if _identity(self.back) == now and _is_served(self.back):  # so it is the front that has changed
                 self.back.unlink(missing_ok=True)
@@ -90,10 +91,9 @@ class SocketMirror:
                 return
             await anyio.sleep(LOOK)
 
-    def _tell(self, served: _Identity | None) -> None:
+    def _set_served(self, served: _Identity | None) -> None:
         self._served = served
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._changes.notify()
 
     def _remove_front(self) -> None:
         """That a crash has left behind."""

@@ -23,6 +23,7 @@ from typing import Self
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
+from devlet.kit.changes import Changes
 from devlet.kit.parts import running
 
 __all__ = ["Direction", "SocketProxy", "send"]
@@ -53,9 +54,8 @@ class SocketProxy:
         self._open: set[anyio.CancelScope] = set()
         self._budgets: dict[Direction, int] = {}
         self._refuses = False
-        self._passing = anyio.Event()
-        self._passing.set()
-        self._changed = anyio.Event()
+        self._holds = False
+        self._changes = Changes()
         self._life = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -80,10 +80,11 @@ class SocketProxy:
 
     def hold(self) -> None:
         """Pass nothing on, in either direction, until `release`. What was sent meanwhile is not lost."""
-        self._passing = anyio.Event()
+        self._holds = True
 
     def release(self) -> None:
-        self._passing.set()
+        self._holds = False
+        self._changes.notify()
 
     def cut(self) -> None:
         """Close every connection now. New ones are accepted."""
@@ -103,13 +104,11 @@ class SocketProxy:
 
     async def until_accepted(self, count: int) -> None:
         """Wait until so many connections were accepted, since its start."""
-        while self.accepted < count:
-            await self._changed.wait()
+        await self._changes.until(lambda: self.accepted >= count)
 
     async def until_open(self, count: int) -> None:
         """Wait until exactly so many connections are open."""
-        while self.open != count:
-            await self._changed.wait()
+        await self._changes.until(lambda: self.open == count)
 
     @contextmanager
     def _own_path(self) -> Iterator[None]:
@@ -143,12 +142,12 @@ class SocketProxy:
     @contextmanager
     def _counted(self, scope: anyio.CancelScope) -> Iterator[None]:
         self._open.add(scope)
-        self._notify()
+        self._changes.notify()
         try:
             yield
         finally:
             self._open.discard(scope)
-            self._notify()
+            self._changes.notify()
 
     async def _joined(self, client: socket.socket) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as server:
@@ -165,7 +164,7 @@ class SocketProxy:
     ) -> None:
         try:
             while piece := await _receive(source):
-                await self._passing.wait()
+                await self._changes.until(lambda: not self._holds)
                 if self.delay:
                     await anyio.sleep(self.delay)
                 await self._pass(piece, sink, direction)
@@ -184,10 +183,6 @@ class SocketProxy:
             del self._budgets[direction]
             await send(sink, piece[:budget])
             self.cut()
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
 
 
 # anyio has streams for this, but those of unix sockets fail now and then if a wait for them is cancelled.

@@ -173,7 +173,7 @@ async def test_an_error_without_a_meaning_is_logged_as_one_and_tried_again(caplo
         await settled()
         await worker.clock.advance(1)
     assert worker.times == [0, 1]
-    assert [(r.levelno, r.message) for r in caplog.records] == [(logging.ERROR, "work broke off")]
+    assert [(r.levelno, r.message) for r in caplog.records] == [(logging.ERROR, "work failed unexpectedly")]
     assert worker.told == [("a", worker.error)]
 
 

@@ -17,6 +17,7 @@ from devlet.cluster.store.owners import Item
 from devlet.cluster.store.records import Owner, Record
 from devlet.cluster.store.strategy import strategy_of
 from devlet.errors import Conflict, DevletError, NotFound, Unavailable
+from devlet.kit.changes import Changes
 from devlet.kit.facts import facts
 from devlet.objects.kinds import Catalogue, Resource
 
@@ -104,7 +105,7 @@ class Collector:
         self._store = store
         self._ledger = ledger
         self._todo: dict[Item, None] = {}  # in order of arrival, each once
-        self._arrived = anyio.Event()
+        self._arrivals = Changes()
         for kind in store.catalogue:
             for key, record in ledger.table(kind).records.items():
                 if record.metadata.owner_references or record.metadata.finalizers:
@@ -113,9 +114,7 @@ class Collector:
 
     async def run(self) -> None:
         while True:
-            if not self._todo:
-                self._arrived = anyio.Event()
-                await self._arrived.wait()
+            await self._arrivals.until(lambda: self._todo)
             item = next(iter(self._todo))
             del self._todo[item]
             try:
@@ -134,7 +133,7 @@ class Collector:
 
     def _add(self, item: Item) -> None:
         self._todo[item] = None
-        self._arrived.set()
+        self._arrivals.notify()
 
     def _changed(self, kind: str, old: Record | None, new: Record | None) -> None:
         record = new or old

@@ -25,6 +25,7 @@ from devlet.cluster.store.records import Change, Key, Record, Table
 from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.watchers import Update, Watchers
 from devlet.errors import DevletError, TooLarge, Unavailable
+from devlet.kit.changes import Changes
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document
@@ -77,9 +78,9 @@ class Ledger:
         self._in_flight: dict[int, Pending] = {}
         self._history: deque[tuple[str, Change]] = deque()
         self._history_bytes = 0
-        self._advanced = anyio.Event()
+        self._commits = Changes()
         self.problem: str | None = None  # why writes fail
-        self._failing = anyio.Event()
+        self._failures = Changes()
         self._refused_bytes = 0
         contents = file.contents()
         self.compacted = contents.compacted
@@ -160,9 +161,7 @@ class Ledger:
     async def reach(self, version: int) -> bool:
         """Wait until `version` is committed; false if that takes longer than the settings allow."""
         with anyio.move_on_after(self.settings.version_wait):
-            while self.version < version:
-                self._advanced = anyio.Event() if self._advanced.is_set() else self._advanced
-                await self._advanced.wait()
+            await self._commits.until(lambda: self.version >= version)
         return self.version >= version
 
     async def read(self, versions: list[int]) -> dict[int, Row]:
@@ -212,7 +211,7 @@ class Ledger:
             update = self._put(row, pending.record, at, pending.document)
             self.watchers.publish(row.kind, update)
             pending.finish()
-        self._advanced.set()
+        self._commits.notify()
 
     def _abandon(self, batch: list[Row], error: DevletError) -> None:
         """The disk refused. All that is in flight was prepared on a state that will never be, and the committer
@@ -232,12 +231,12 @@ class Ledger:
         level = logging.ERROR if self.problem is None else logging.DEBUG
         log.log(level, "store cannot write", extra=facts(err=error, lost=count))
         self.problem = str(error)
-        self._failing.set()
+        self._failures.notify()
 
     def _succeeded(self) -> None:
         if self.problem is not None:
             log.warning("store writes again", extra=facts(path=self._file.path))
-            self.problem, self._failing, self._refused_bytes = None, anyio.Event(), 0
+            self.problem, self._refused_bytes = None, 0
 
     @property
     def files(self) -> Collection[Path]:
@@ -263,7 +262,7 @@ class Ledger:
                 loop.call_soon_threadsafe(self._succeeded)
 
         while True:
-            await self._failing.wait()
+            await self._failures.until(lambda: self.problem is not None)
             await self._clock.sleep(_PROBE_EVERY)
             if self.problem is not None:
                 self._committer.run(probe)

@@ -25,6 +25,7 @@ from devlet.cluster.informer import Changed, Informer
 from devlet.errors import DevletError, Forbidden, InvalidInput, NotFound
 from devlet.kit.backoff import Backoff
 from devlet.kit.chance import random
+from devlet.kit.changes import Changes
 from devlet.kit.clock import Clock
 from devlet.kit.parts import running
 from devlet.kit.work_queue import WorkQueue
@@ -108,7 +109,7 @@ class SlicePublisher:
         self._wanted: Mapping[str, WantedPool] | None = None
         self._version = 0  # of what is wanted
         self._pending: dict[str, int] = {}  # pools, and the version that is neither written nor reported
-        self._settled = anyio.Event()
+        self._settled = Changes()
         self._is_cut_off = False  # from the cluster, and this was reported
         self._own = OwnWrites(settings.own_writes)
         self._created: dict[str, float] = {}  # pools, and when a slice was made, until that was looked at again
@@ -152,9 +153,8 @@ class SlicePublisher:
             self._queue.add(pool)
 
     async def published(self) -> None:
-        """Until the pools are in the cluster, or it was reported why not."""
-        while self._pending and not self._is_cut_off:
-            await self._settled.wait()
+        """Wait until the pools are in the cluster, or the reason why not was reported."""
+        await self._settled.until(lambda: self._is_cut_off or not self._pending)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Ready at once, whether or not the cluster answers. The slices stay when it ends."""
@@ -178,7 +178,7 @@ class SlicePublisher:
                     self._report(e, "looking for ResourceSlice objects")
                 told = str(e)
             self._is_cut_off = True
-            self._tell()
+            self._settled.notify()
             await self._clock.sleep(pause)
 
     def _check_names(self, pools: Mapping[str, Pool]) -> None:
@@ -226,11 +226,7 @@ class SlicePublisher:
         if self._pending.get(pool, math.inf) <= version:
             del self._pending[pool]
         if not self._pending:
-            self._tell()
-
-    def _tell(self) -> None:
-        self._settled.set()
-        self._settled = anyio.Event()
+            self._settled.notify()
 
     # One pool
 
