@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 import msgspec
 
 from devlet.errors import InvalidInput
+from devlet.objects import json_path
 from devlet.objects.documents import Document
 from devlet.objects.table_cells import (
     NAME,
@@ -21,7 +22,6 @@ from devlet.objects.table_cells import (
     since,
     text,
 )
-from devlet.serve.kube_api import json_path
 
 __all__ = ["custom_printer"]
 
@@ -54,9 +54,9 @@ def _column(declared: Document) -> Column:
 
 
 def _finder(path: str) -> _Find:
-    """A path that we do not understand finds nothing: the column stays empty."""
+    """Return a function that finds the values of a path. It finds none if the path is not valid: the column is empty."""
     try:
-        return json_path.parse(path)
+        return json_path.linear_path(path).find
     except InvalidInput:
         return lambda document: []
 
