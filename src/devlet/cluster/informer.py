@@ -26,14 +26,14 @@ from devlet.kit.chance import random
 from devlet.kit.clock import Clock, SystemClock, wait
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kinds import Resource
 
-__all__ = ["Changed", "Indexer", "Informer", "Key"]
+__all__ = ["Changed", "Indexer", "Informer"]
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Key = tuple[str, str]  # namespace, name
 Indexer = Callable[[T], Iterable[str]]
 _PAGE = 500
 _SETTLE = 0.3  # seconds without an event after which a watch that goes on has told what was missed
@@ -43,7 +43,7 @@ _LIVED = 5.0  # seconds after which a watch counts as one that worked, even if n
 class Changed(Struct, Generic[T], frozen=True, gc=False):
     """`old` is None for a new object, `new` for one that is gone."""
 
-    key: Key
+    key: ObjectKey
     old: T | None
     new: T | None
 
@@ -79,7 +79,7 @@ class Informer(Generic[T]):
         self._labels = label_selector
         self._fields = field_selector
         self._indexers = dict(indexes or {})
-        self._indexed: dict[str, dict[str, set[Key]]] = {name: {} for name in self._indexers}
+        self._indexed: dict[str, dict[str, set[ObjectKey]]] = {name: {} for name in self._indexers}
         self._backoff = backoff
         self._clock = clock
         self._failures = 0  # attempts in a row that came to nothing
@@ -87,8 +87,8 @@ class Informer(Generic[T]):
         self._following = anyio.Event()  # set while there is a watch
         self._ended = clock.monotonic()  # when there was none any more
         self._settles = 0.0  # when a watch that goes on where another broke off will have told what was missed
-        self._entries: dict[Key, _Entry[T]] = {}
-        self._unreadable: dict[Key, str] = {}  # the version of each that could not be decoded
+        self._entries: dict[ObjectKey, _Entry[T]] = {}
+        self._unreadable: dict[ObjectKey, str] = {}  # the version of each that could not be decoded
         self._readers: set[MemoryObjectSendStream[Changed[T]]] = set()
         self._listeners: list[Callable[[Changed[T]], None]] = []
         self.version = ""  # how far the copy has come
@@ -170,7 +170,7 @@ class Informer(Generic[T]):
 
     async def _list(self) -> None:
         """All pages first, so that a list that breaks off changes nothing."""
-        found: dict[Key, Document] = {}
+        found: dict[ObjectKey, Document] = {}
         options = ListOptions(self._labels, self._fields, limit=_PAGE)
         while True:
             page = await self._cluster.list(self._resource, self._namespace, options)
@@ -231,12 +231,12 @@ class Informer(Generic[T]):
         self._reindex(key, old.object if old else None, after)
         self._tell(Changed(key, old.object if old else None, new.object), version)
 
-    def _gone(self, key: Key) -> None:
+    def _gone(self, key: ObjectKey) -> None:
         self._quarantine.remove(self._resource, key)
         self._unreadable.pop(key, None)
         self._remove(key)
 
-    def _remove(self, key: Key) -> None:
+    def _remove(self, key: ObjectKey) -> None:
         if (old := self._entries.pop(key, None)) is not None:
             self._reindex(key, old.object, {})
             self._tell(Changed(key, old.object, None), old.version)
@@ -244,7 +244,7 @@ class Informer(Generic[T]):
     def _index_values(self, object: T) -> dict[str, set[str]]:
         return {name: set(indexer(object)) for name, indexer in self._indexers.items()}
 
-    def _reindex(self, key: Key, old: T | None, values: Mapping[str, set[str]]) -> None:
+    def _reindex(self, key: ObjectKey, old: T | None, values: Mapping[str, set[str]]) -> None:
         before = self._index_values(old) if old is not None else {}
         for name, index in self._indexed.items():
             was, now = before.get(name, set()), values.get(name, set())
@@ -271,6 +271,6 @@ class Informer(Generic[T]):
             self._quarantine.add(self._resource, {"metadata": metadata}, e, handler=handler)
 
 
-def _key(document: Document) -> Key:
+def _key(document: Document) -> ObjectKey:
     metadata = document["metadata"]
     return metadata.get("namespace", ""), metadata["name"]

@@ -12,6 +12,7 @@ from msgspec import Struct
 from devlet.kit.facts import facts
 from devlet.kit.metrics import Labels, Registry
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kinds import Resource
 from devlet.objects.types.meta import ObjectReference
 
@@ -67,7 +68,7 @@ class Quarantine:
             message = f"{problem[0].upper()}{problem[1:]}. Correct or delete the object."
             self._record(about, "Warning", REASON, message)
 
-    def remove(self, resource: Resource, key: tuple[str, str], version: str = "") -> None:
+    def remove(self, resource: Resource, key: ObjectKey, version: str = "") -> None:
         """Drop the entry of an object unless it is about this very version."""
         if self._entries and (found := self._entries.get((resource.name, *key))) and found.version != version:
             del self._entries[resource.name, *key]

@@ -21,7 +21,7 @@ from devlet.cluster.store.committer import Committer
 from devlet.cluster.store.high_water_mark import first_version
 from devlet.cluster.store.log_file import LogFile, Row
 from devlet.cluster.store.owners import Owners
-from devlet.cluster.store.records import Change, Key, Record, Table
+from devlet.cluster.store.records import Change, Record, Table
 from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.watchers import Update, Watchers
 from devlet.errors import DevletError, TooLarge, Unavailable
@@ -29,6 +29,7 @@ from devlet.kit.changes import Changes
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kinds import Kind
 
 log = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class Ledger:
         self._clock = clock
         self._began = clock.now().timestamp() - clock.monotonic()
         self._tables: dict[str, Table] = {}
-        self._pending: dict[tuple[str, Key], Pending] = {}
+        self._pending: dict[tuple[str, ObjectKey], Pending] = {}
         self._in_flight: dict[int, Pending] = {}
         self._history: deque[tuple[str, Change]] = deque()
         self._history_bytes = 0
@@ -125,19 +126,19 @@ class Ledger:
             table = self._tables[key] = Table()
         return table
 
-    def newest(self, kind: Kind, key: Key) -> Record | None:
+    def newest(self, kind: Kind, key: ObjectKey) -> Record | None:
         """The state that the next write has to be checked against."""
         pending = self._pending.get((kind.key, key))
         if pending is not None:
             return None if pending.deleted else pending.record
         return self.table(kind).get(key)
 
-    async def settled(self, kind: Kind, key: Key) -> None:
+    async def settled(self, kind: Kind, key: ObjectKey) -> None:
         """Returns when the newest state of the object is durable."""
         if (pending := self._pending.get((kind.key, key))) is not None:
             await pending.durable()
 
-    def write(self, kind: Kind, key: Key, document: Document, *, deleted: bool = False) -> Pending:
+    def write(self, kind: Kind, key: ObjectKey, document: Document, *, deleted: bool = False) -> Pending:
         """Give the document its version and send it to the disk. `deleted`: as the object's last state."""
         version = self._next
         document["metadata"]["resourceVersion"] = str(version)
@@ -153,7 +154,7 @@ class Ledger:
         self._committer.submit(Row(version, at, kind.key, *key, deleted, before.version if before else 0, body))
         return pending
 
-    def check_size(self, kind: Kind, key: Key, body: bytes) -> None:
+    def check_size(self, kind: Kind, key: ObjectKey, body: bytes) -> None:
         """Raise TooLarge if the object exceeds the limit."""
         if len(body) > (limit := self.settings.max_object_bytes):
             raise TooLarge(f'{kind.plural} "{key[1]}": {len(body)} bytes are over the limit of {limit} bytes')

@@ -8,10 +8,11 @@ from devlet.cluster.client import ListOptions, VersionMatch
 from devlet.cluster.store import pages
 from devlet.cluster.store.ledger import Ledger
 from devlet.cluster.store.pages import Position
-from devlet.cluster.store.records import Documents, Key, Record
+from devlet.cluster.store.records import Documents, Record
 from devlet.cluster.store.selection import Selection
 from devlet.cluster.store.versions import parse_version
 from devlet.errors import BadRequest, Cause, Expired, InvalidObject, Unavailable
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kinds import Kind
 
 
@@ -78,7 +79,7 @@ async def _version(ledger: Ledger, options: ListOptions, position: Position | No
 
 
 def _current(
-    ledger: Ledger, kind: Kind, selection: Selection, limit: int, after: Key | None
+    ledger: Ledger, kind: Kind, selection: Selection, limit: int, after: ObjectKey | None
 ) -> tuple[list[Record], int]:
     table = ledger.table(kind)
     records: list[Record] = []
@@ -92,7 +93,7 @@ def _current(
 
 
 async def _past(
-    ledger: Ledger, kind: Kind, selection: Selection, limit: int, after: Key | None, version: int
+    ledger: Ledger, kind: Kind, selection: Selection, limit: int, after: ObjectKey | None, version: int
 ) -> tuple[list[Record], int]:
     """As `_current`, with the changes since `version` undone."""
     table = ledger.table(kind)

@@ -22,7 +22,7 @@ from devlet.cluster.store.admission import Admission
 from devlet.cluster.store.incoming import accept
 from devlet.cluster.store.ledger import Pending
 from devlet.cluster.store.randomness import Randomness
-from devlet.cluster.store.records import Key, Newest, Record
+from devlet.cluster.store.records import Newest, Record
 from devlet.cluster.store.strategy import strategy_of
 from devlet.errors import (
     AlreadyExists,
@@ -36,6 +36,7 @@ from devlet.errors import (
 from devlet.kit.clock import Clock
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kind_rules import Rules
 from devlet.objects.kinds import Kind, Resource
 from devlet.objects.names import generated_name
@@ -55,7 +56,7 @@ Staged = tuple[Document, Pending | None]
 class Objects(Newest, Protocol):
     """The part of the ledger that staging needs."""
 
-    def write(self, kind: Kind, key: Key, document: Document, *, deleted: bool = False) -> Pending | None: ...
+    def write(self, kind: Kind, key: ObjectKey, document: Document, *, deleted: bool = False) -> Pending | None: ...
 
 
 class Staging:
@@ -107,7 +108,9 @@ class Staging:
         _check_version(resource, new, old)
         return self.update(resource, new, old, subresource, options)
 
-    def patch(self, resource: Resource, key: Key, patch: Patch, subresource: str, options: WriteOptions) -> Staged:
+    def patch(
+        self, resource: Resource, key: ObjectKey, patch: Patch, subresource: str, options: WriteOptions
+    ) -> Staged:
         if isinstance(patch, ApplyPatch):
             old = self._ledger.newest(resource.kind, key)
             return self.apply(resource, key, patch, old, subresource, options)
@@ -154,7 +157,7 @@ class Staging:
     def apply(
         self,
         resource: Resource,
-        key: Key,
+        key: ObjectKey,
         patch: ApplyPatch,
         old: Record | None,
         subresource: str,
@@ -215,7 +218,7 @@ class Staging:
         record.checked = accepted == record.document()
         return accepted
 
-    def existing(self, resource: Resource, key: Key) -> Record:
+    def existing(self, resource: Resource, key: ObjectKey) -> Record:
         if (record := self._ledger.newest(resource.kind, key)) is None:
             raise not_found(resource, key[1])
         return record
@@ -249,7 +252,7 @@ def _patched(resource: Resource, live: Document, patch: JsonPatch | MergePatch |
         raise refused from e
 
 
-def _addressed(resource: Resource, document: Document, key: Key) -> Document:
+def _addressed(resource: Resource, document: Document, key: ObjectKey) -> Document:
     """An apply configuration that says which object it is for, as the request does."""
     if not document.get("apiVersion") or not document.get("kind"):
         raise BadRequest("invalid object type: an apply patch needs apiVersion and kind")
@@ -266,7 +269,7 @@ def _addressed(resource: Resource, document: Document, key: Key) -> Document:
     return {**document, "metadata": metadata}
 
 
-def _check_address(metadata: Document, key: Key) -> None:
+def _check_address(metadata: Document, key: ObjectKey) -> None:
     """A body must be about the object that was addressed."""
     namespace, name = key
     if metadata.get("name") != name:
@@ -322,7 +325,7 @@ def _manager(options: WriteOptions) -> str:
     return options.field_manager or _DEFAULT_MANAGER
 
 
-def key_of(document: Document) -> Key:
+def key_of(document: Document) -> ObjectKey:
     metadata = document["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 

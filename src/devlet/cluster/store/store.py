@@ -26,7 +26,7 @@ from devlet.cluster.store.collector import Collector
 from devlet.cluster.store.expiry import Expiry
 from devlet.cluster.store.incoming import accept
 from devlet.cluster.store.ledger import Ledger, Pending, open_file
-from devlet.cluster.store.records import Key, Record, Table
+from devlet.cluster.store.records import Record, Table
 from devlet.cluster.store.selection import Selection
 from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.staging import Staged, Staging, key_of, not_found
@@ -39,8 +39,10 @@ from devlet.errors import (
 from devlet.kit.clock import Clock, SystemClock
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document, copy
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kind_rules import Rules
 from devlet.objects.kinds import BUILT_IN, POD_DISRUPTION_BUDGETS, Catalogue, Kind, Resource
+from devlet.objects.subdocuments import text
 
 _AT_ONCE = 64  # objects of a collection that are deleted in one turn of the event loop
 
@@ -155,7 +157,7 @@ class Store:
         def step(staging: Staging, options: WriteOptions) -> Staged:
             return staging.create(resource, _accepted(resource, document, options), namespace, options)
 
-        return await self._write(resource, (namespace, _said(document, "name")), options, step)
+        return await self._write(resource, (namespace, text(document, "metadata", "name")), options, step)
 
     async def update(
         self,
@@ -175,7 +177,8 @@ class Store:
                 new["metadata"].setdefault("managedFields", [])
             return staging.replacement(resource, new, subresource, options)
 
-        return await self._write(resource, (_said(document, "namespace"), _said(document, "name")), options, step)
+        key = text(document, "metadata", "namespace"), text(document, "metadata", "name")
+        return await self._write(resource, key, options, step)
 
     async def patch(
         self,
@@ -233,7 +236,7 @@ class Store:
         return ObjectList(deleted, str(page.version), page.continue_, page.remaining)
 
     async def _create_subresource(
-        self, resource: Resource, key: Key, subresource: str, body: Document, options: WriteOptions
+        self, resource: Resource, key: ObjectKey, subresource: str, body: Document, options: WriteOptions
     ) -> Document:
         _check_subresource(resource, subresource)
         old = self._staging.existing(resource, key)
@@ -261,7 +264,7 @@ class Store:
         document = pods.mark_evicted(outcome.document or document, self._clock.now())
         await self._ledger.write(resource.kind, old.key, document, deleted=outcome.remove).durable()
 
-    async def _write(self, resource: Resource, key: Key, options: WriteOptions, step: drafts.Step) -> Document:
+    async def _write(self, resource: Resource, key: ObjectKey, options: WriteOptions, step: drafts.Step) -> Document:
         run = guards.runner(options)
         if run is None and self._is_large(resource.kind, key):  # for example a controller's write
             run = self._in_thread
@@ -275,7 +278,7 @@ class Store:
             raise
         return await self._finish(resource, staged, options)
 
-    def _is_large(self, kind: Kind, key: Key) -> bool:
+    def _is_large(self, kind: Kind, key: ObjectKey) -> bool:
         record = self._ledger.newest(kind, key)
         return record is not None and len(record.body) > self._ledger.settings.large_object_bytes
 
@@ -290,13 +293,13 @@ class Store:
             await self._ledger.settled(resource.kind, key_of(document))
         return convert(document, resource.api_version)
 
-    async def _refused(self, kind: Kind, key: Key) -> None:
+    async def _refused(self, kind: Kind, key: ObjectKey) -> None:
         """A refusal may rest on a write that is still on its way. Whoever is refused and reads again must find that
         write; and if it fails, it was the disk that refused."""
         await checkpoint()
         await self._ledger.settled(kind, key)
 
-    async def _settle(self, kind: Kind, key: Key, pending: Pending | None) -> None:
+    async def _settle(self, kind: Kind, key: ObjectKey, pending: Pending | None) -> None:
         """Until what we are about to answer is durable; a write that changed nothing waits for the one before it."""
         if pending is not None:
             await pending.durable()
@@ -347,13 +350,6 @@ def _accepted(resource: Resource, document: Document, options: WriteOptions) -> 
     if options.shaped and guards.runner(options) is not None:
         document = copy(document)
     return accept(resource, document, options)
-
-
-def _said(document: Document, key: str) -> str:
-    """Return a string from the metadata of an unchecked document; empty if there is none."""
-    metadata = document.get("metadata")
-    said = metadata.get(key) if isinstance(metadata, dict) else None
-    return said if isinstance(said, str) else ""
 
 
 def _check_subresource(resource: Resource, subresource: str) -> None:

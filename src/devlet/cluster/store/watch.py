@@ -17,13 +17,14 @@ from msgspec import Struct
 from devlet.cluster.client import EventType, VersionMatch, WatchEvent, WatchOptions
 from devlet.cluster.store.ledger import Ledger
 from devlet.cluster.store.log_file import Row
-from devlet.cluster.store.records import Change, Key, Record
+from devlet.cluster.store.records import Change, Record
 from devlet.cluster.store.selection import Selection
 from devlet.cluster.store.versions import parse_version
 from devlet.cluster.store.watchers import Update, Watcher
 from devlet.errors import Cause, Expired, InvalidObject, Unavailable
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kinds import Resource
 
 _CHUNK = 64  # keys, or changes of the history, that are looked at together
@@ -143,7 +144,7 @@ class Watch:
         if batch:
             yield batch
 
-    def _planned(self, after: Key | None) -> tuple[list[tuple[Key, int]], Key | None]:
+    def _planned(self, after: ObjectKey | None) -> tuple[list[tuple[ObjectKey, int]], ObjectKey | None]:
         """Return the next keys, with the version that each had when the watch began, and the key to continue after;
         None at the end."""
         table, namespace, began = self._table, self._selection.namespace, self._start.after
@@ -158,7 +159,7 @@ class Watch:
                     versions[key] = version
         return sorted((key, version) for key, version in versions.items() if version), until
 
-    async def _superseded(self, key: Key, version: int) -> Record:
+    async def _superseded(self, key: ObjectKey, version: int) -> Record:
         row = (await self._ledger.read([version])).get(version)
         if row is None:
             raise self._expired(version)
