@@ -263,7 +263,7 @@ async def test_a_bad_request_is_answered_with_what_is_wrong_and_disturbs_nobody(
             await plugin.allocate(["blue"])  # type: ignore[list-item]
         channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"unix:{offer.socket}"))
         call: Any = channel.unary_unary("/v1beta1.DevicePlugin/Allocate")
-        with pytest.raises(grpc.aio.AioRpcError, match="the request is no AllocateRequest"):
+        with pytest.raises(grpc.aio.AioRpcError, match="the request is not a valid AllocateRequest"):
             await call(b"\xff\xff")
         assert (await plugin.allocate(["red"])).env == {"LEDS": "red"}  # type: ignore[list-item]
     assert leds.allocated == [("red",)]

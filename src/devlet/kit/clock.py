@@ -13,7 +13,7 @@ from typing import Protocol
 import anyio
 
 from devlet.kit.changes import Changes
-from devlet.kit.race import first
+from devlet.kit.parts import first
 
 __all__ = ["Clock", "SystemClock", "wait", "wait_after"]
 

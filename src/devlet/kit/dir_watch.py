@@ -23,7 +23,7 @@ from inotify_simple import Event, INotify, flags
 
 from devlet.kit.facts import facts
 
-__all__ = ["Anew", "Change", "DirWatch", "Found", "Gone", "Settings"]
+__all__ = ["Change", "DirWatch", "Found", "Gone", "Rescanned", "Settings"]
 
 log = logging.getLogger(__name__)
 
@@ -61,13 +61,13 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True)
-class Anew:
+class Rescanned:
     """All there is follows. If events were lost, an entry may have been replaced by one that looks the same."""
 
     lost: bool = False
 
 
-Change = Found | Gone | Anew
+Change = Found | Gone | Rescanned
 
 
 class DirWatch:
@@ -161,7 +161,7 @@ class DirWatch:
     def _rescan(self, lost: bool = False) -> None:
         before, self._folders, self._paths = self._folders, {}, set()
         self._blind = self._inotify is None
-        self._pending.append(Anew(lost))
+        self._pending.append(Rescanned(lost))
         self._attach()
         for descriptor in before.keys() - self._folders.keys() - {self._anchor}:
             self._unwatch(descriptor)

@@ -18,7 +18,7 @@ from anyio.abc import TaskStatus
 
 from devlet.errors import Unavailable
 from devlet.kit import dir_watch
-from devlet.kit.dir_watch import Anew, Change, DirWatch
+from devlet.kit.dir_watch import Change, DirWatch, Rescanned
 from devlet.kit.facts import facts
 
 __all__ = ["Kept", "Settings", "Upkeep", "identity"]
@@ -86,7 +86,7 @@ class Upkeep:
     def _concerns(self, changes: Collection[Change]) -> bool:
         """Return True if one of the changes is about something that is kept, or if changes may have been lost."""
         for change in changes:
-            if isinstance(change, Anew) or change.path in self._kept:
+            if isinstance(change, Rescanned) or change.path in self._kept:
                 return True
             if any(path.is_relative_to(change.path) for path in self._kept):
                 return True

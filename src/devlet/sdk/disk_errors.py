@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from devlet.errors import Unavailable
 
-__all__ = ["told"]
+__all__ = ["explained"]
 
 _ADVICE = {
     errno.ENOSPC: "make room on that disk",
@@ -27,7 +27,7 @@ _ADVICE = {
 
 
 @contextmanager
-def told(what: str) -> Iterator[None]:
+def explained(what: str) -> Iterator[None]:
     """Unavailable for errors of the disk in the block. `what` is the sentence's beginning: `X cannot be written`."""
     try:
         yield

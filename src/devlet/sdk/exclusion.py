@@ -20,7 +20,7 @@ from typing import Final
 
 import anyio
 
-from devlet.sdk.disk_errors import told
+from devlet.sdk.disk_errors import explained
 
 __all__ = ["LOCK_NAME", "Exclusion"]
 
@@ -69,7 +69,7 @@ class Exclusion:
             waiting.abandon()
             raise
         self._waiting = None
-        with told(f"{path} cannot be locked"):
+        with explained(f"{path} cannot be locked"):
             return waiting.result()
 
 

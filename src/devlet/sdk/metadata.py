@@ -1,10 +1,10 @@
-"""Device metadata: what a container can read about the devices that it got, in a file of its own for each request.
+"""Device metadata: what a container can read about its devices, in one file for each request.
 
     metadata = read(claim_file("gpu.example.com", "my-claim", "gpu"))
     metadata.requests[0].devices[0].attributes["model"].string
 
-A file has the same object in several versions, one after the other. A reader takes the first that it knows and passes
-over versions that it does not; anything else that is wrong makes the whole file unusable. `metadata_files` writes them.
+A file has the same object in several versions, one after the other. A reader takes the first version that it knows and
+skips the others. Any other error makes the whole file unusable. `metadata_files` writes the files.
 """
 
 import json
@@ -47,11 +47,12 @@ _MAX_BYTES = 16 << 20
 
 
 class _Part(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Keys that it does not know are not part of it."""
+    """A part of the metadata. Unknown keys are ignored."""
 
 
 class MetadataDevice(_Part, frozen=True):
-    """Names of `attributes` have a domain, as `resource.kubernetes.io/pcieRoot`, unless they are the driver's own."""
+    """A device. Names of `attributes` have a domain (`resource.kubernetes.io/pcieRoot`) unless they are the
+    driver's."""
 
     driver: str
     pool: str

@@ -22,7 +22,7 @@ from devlet.objects.types.slice import DeviceAttribute
 from devlet.runtime.cdi import codec
 from devlet.runtime.cdi import spec as cdi
 from devlet.sdk import file_names, metadata
-from devlet.sdk.disk_errors import told
+from devlet.sdk.disk_errors import explained
 from devlet.sdk.metadata import DeviceMetadata, MetadataDevice, MetadataRequest, ObjectName
 from devlet.sdk.values import Claim, ClaimRef, Prepared, Version
 
@@ -84,7 +84,7 @@ class MetadataFiles:
     def remove(self, uid: str) -> None:
         """No error if there is nothing."""
         folder = self._folder / file_names.check_uid(uid)
-        with self._turn, told(f"claim {uid}: device metadata cannot be removed"):
+        with self._turn, explained(f"claim {uid}: device metadata cannot be removed"):
             for path in self._specs(uid):
                 path.unlink(missing_ok=True)
             if folder.is_dir():
@@ -92,7 +92,7 @@ class MetadataFiles:
 
     def leftovers(self) -> set[str]:
         """UIDs of the claims that have metadata here."""
-        with told(f"device metadata in {self._folder} cannot be read"):
+        with explained(f"device metadata in {self._folder} cannot be read"):
             found = {each.name for each in self._folder.iterdir()} if self._folder.exists() else set()
         return {name for name in found if re.fullmatch(file_names.UID, name)}
 
@@ -131,12 +131,12 @@ class MetadataFiles:
         return () if found is None else (found,)
 
     def _replace(self, claim: str, path: Path, content: bytes) -> None:
-        with told(f"{claim}: {path} cannot be written"):
+        with explained(f"{claim}: {path} cannot be written"):
             path.parent.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
             atomic_file.write(path, content, FILE_MODE)
 
     def _rewrite(self, claim: str, path: Path, content: bytes) -> None:
-        with told(f"{claim}: {path} cannot be written"), path.open("r+b", buffering=0) as file:
+        with explained(f"{claim}: {path} cannot be written"), path.open("r+b", buffering=0) as file:
             file.write(content)
             file.truncate()
             os.fsync(file.fileno())
@@ -150,7 +150,7 @@ class MetadataFiles:
 
 
 def _earlier(path: Path) -> DeviceMetadata | None:
-    """None also if others have broken it: all that belongs there is known."""
+    """Return the earlier metadata; None if there is none, or if another program damaged it: it can be written again."""
     try:
         return metadata.read(path)
     except DevletError:
@@ -165,7 +165,7 @@ def _has(path: Path, content: bytes) -> bool:
 
 
 def _by_request(prepared: Sequence[Prepared]) -> Mapping[str, list[Prepared]]:
-    """By main request. Whatever has no request has no place for metadata."""
+    """Group by main request. A result without a request cannot have metadata."""
     found: dict[str, list[Prepared]] = {}
     for each in prepared:
         if each.result.request:
@@ -184,7 +184,7 @@ def _device(driver: str, prepared: Prepared) -> MetadataDevice:
     result, attributes = prepared.result, {}
     for name, value in sorted((prepared.metadata or {}).items()):
         if (made := _attribute(value)) is None:
-            what = f"{value!r} is no text, whole number, bool or Version, nor a list of one of them"
+            what = f"{value!r} is not a string, integer, bool or Version, nor a list of one of these types"
             raise InvalidInput(f"device {result.pool}/{result.device}: metadata {name}: {what}")
         attributes[name] = made
     return MetadataDevice(driver, result.pool, result.device, attributes, prepared.network)

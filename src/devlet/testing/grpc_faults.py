@@ -27,7 +27,6 @@ from typing import Any, TypedDict, Unpack
 
 from devlet.kit.dice import Dice
 from devlet.testing import grpc_messages
-from devlet.testing.bell import Bell
 from devlet.testing.fault_acts import (
     Act,
     Change,
@@ -44,7 +43,7 @@ from devlet.testing.fault_acts import (
     replaced,
 )
 from devlet.testing.spelling import check_word, status_code
-from devlet.testing.waiting import DEADLINE
+from devlet.testing.waiting import DEADLINE, ThreadSafeChanges
 
 __all__ = ["ANSWER", "REQUEST", "Call", "Faults", "Moment", "Occasion", "Part", "Rule"]
 
@@ -110,14 +109,14 @@ class Rule:
     def end(self) -> None:
         """It does not happen any more; calls that it holds go on."""
         self.is_over = True
-        self._faults.bell.ring()
+        self._faults.changes.notify()
 
     async def until_hit(self, times: int = 1) -> None:
-        await self._faults.bell.until(lambda: self.hits >= times)
+        await self._faults.changes.until(lambda: self.hits >= times)
 
     def wait_hit(self, times: int = 1, *, within: float = DEADLINE) -> None:
         """The same for a thread without event loop. AssertionError if it takes longer."""
-        if not self._faults.bell.wait_until(lambda: self.hits >= times, within=within):
+        if not self._faults.changes.wait_until(lambda: self.hits >= times, within=within):
             raise AssertionError(f"{self} did not happen within {within:g} s\n{self._faults.story}")
 
     def meets(self, call: Call, after: bool, dice: Dice) -> bool:
@@ -144,7 +143,7 @@ class Faults:
 
     def __init__(self, seed: int = 0) -> None:
         self.calls: list[Call] = []
-        self.bell = Bell()
+        self.changes = ThreadSafeChanges()
         self._dice = Dice(seed)
         self._rules: list[Rule] = []
 
@@ -218,17 +217,17 @@ class Faults:
 
     async def until_asked(self, method: str, times: int = 1) -> list[Call]:
         """Wait until it was called so many times."""
-        await self.bell.until(lambda: len(self.asked(method)) >= times)
+        await self.changes.until(lambda: len(self.asked(method)) >= times)
         return self.asked(method)
 
     async def until_over(self, method: str, times: int = 1) -> list[Call]:
         """Wait until so many calls have ended."""
-        await self.bell.until(lambda: len(self.over(method)) >= times)
+        await self.changes.until(lambda: len(self.over(method)) >= times)
         return self.over(method)
 
     def wait_asked(self, method: str, times: int = 1, *, within: float = DEADLINE) -> list[Call]:
         """`until_asked` for a thread without event loop. AssertionError if it takes longer."""
-        if not self.bell.wait_until(lambda: len(self.asked(method)) >= times, within=within):
+        if not self.changes.wait_until(lambda: len(self.asked(method)) >= times, within=within):
             seen = f"{len(self.asked(method))} of {times} calls of {method} within {within:g} s"
             raise AssertionError(f"{seen}\n{self.story}")
         return self.asked(method)
@@ -248,7 +247,7 @@ class Faults:
         found = [rule for rule in self._rules if rule.meets(call, after, self._dice)]
         call.faults += [str(rule.act) for rule in found]
         if found:
-            self.bell.ring()
+            self.changes.notify()
         return found
 
 

@@ -141,7 +141,7 @@ class _Handler(grpc.GenericRpcHandler):
             raise
         finally:
             call.status = call.status or grpc.StatusCode.CANCELLED.name
-            self._proxy.faults.bell.ring()
+            self._proxy.faults.changes.notify()
 
 
 class _Exchange:
@@ -159,7 +159,7 @@ class _Exchange:
         self._call.requests.append(self._request)
         self._request = await self._proxy.asking(self._call, self._request)
         self._proxy.faults.calls.append(self._call)
-        self._proxy.faults.bell.ring()
+        self._proxy.faults.changes.notify()
         for rule in self._proxy.faults.meeting(self._call, after=False):
             await self._before(rule)
         if self._twice:
@@ -187,7 +187,7 @@ class _Exchange:
             case Delay(seconds):
                 await self._proxy.clock.sleep(seconds)
             case Hang():
-                await self._proxy.faults.bell.until(lambda: rule.is_over)
+                await self._proxy.faults.changes.until(lambda: rule.is_over)
             case Drop():
                 await anyio.sleep_forever()
             case Error(code, text):
@@ -262,7 +262,7 @@ class _Exchange:
         turns, self._turns = self._turns, []
         for rule, act, turn in turns:
             with anyio.move_on_after(act.within):
-                await self._proxy.faults.bell.until(partial(_may_go, rule, turn))
+                await self._proxy.faults.changes.until(partial(_may_go, rule, turn))
             self._pass_turn(turn)
 
     def _pass_turn(self, turn: Turn) -> None:
@@ -270,7 +270,7 @@ class _Exchange:
 
         def over(_: object) -> None:
             turn.answered.add(turn.place)
-            self._proxy.faults.bell.ring()
+            self._proxy.faults.changes.notify()
 
         self._context.add_done_callback(over)  # type: ignore[arg-type]  # its stub wants a class
 

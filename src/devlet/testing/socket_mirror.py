@@ -22,7 +22,7 @@ import anyio
 from devlet.kit import dir_watch
 from devlet.kit.changes import Changes
 from devlet.kit.dir_watch import DirWatch
-from devlet.kit.race import first
+from devlet.kit.parts import first
 from devlet.testing.grpc_proxy import GrpcProxy
 
 __all__ = ["SocketMirror"]

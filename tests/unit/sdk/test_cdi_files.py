@@ -218,7 +218,7 @@ def test_a_uid_that_could_be_a_path_is_refused_before_anything_is_touched(files:
         (Prepared(result("red"), env={"": "x"}), "env: '' is not the name of a variable"),
         (Prepared(result("red"), env={"A=B": "x"}), "env: 'A=B' is not the name of a variable"),
         (Prepared(result("red"), env={"A": "x\0"}), "contains a NUL character"),
-        (Prepared(result("red"), env={"A": "\ud800"}), "no runtime takes its CDI spec"),
+        (Prepared(result("red"), env={"A": "\ud800"}), "no runtime accepts its CDI spec"),
         (Prepared(result("red"), devices=["led0"]), "'led0' is not an absolute path"),
         (Prepared(result("red"), devices=[DeviceNode("")]), r"deviceNodes\[0\].path: must not be empty"),
         (Prepared(result("red"), devices=[DeviceNode("/dev/a", permissions="x")]), "'x' must be some of r, w and m"),

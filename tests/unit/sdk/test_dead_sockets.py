@@ -29,10 +29,10 @@ def living(root: Path) -> Iterator[Path]:
         yield root / "living"
 
 
-def test_whether_somebody_serves(root: Path, living: Path) -> None:
+def test_a_socket_is_served_if_a_process_listens(root: Path, living: Path) -> None:
     (root / "file").touch()
     assert is_served(living) and not is_served(dead(root / "dead")) and not is_served(root / "none")
-    with pytest.raises(InvalidInput, match="is no socket"):
+    with pytest.raises(InvalidInput, match="is not a socket"):
         is_served(root / "file")
 
 

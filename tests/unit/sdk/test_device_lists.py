@@ -31,7 +31,7 @@ def test_an_empty_list_is_a_list() -> None:
     ("devices", "problem"),
     [
         ([PluginDevice("a"), PluginDevice("a", "Unhealthy")], "two devices have the id 'a'"),
-        ([PluginDevice("")], "a device has the id '', expected a text of 1 to 63 characters"),
+        ([PluginDevice("")], "a device has the id '', expected a string of 1 to 63 characters"),
         ([PluginDevice(7)], "a device has the id 7"),  # type: ignore[arg-type]
         ([PluginDevice("x" * 64)], "has 64 characters, at most 63 are allowed"),
         ([PluginDevice("tty\udcff")], "is not valid Unicode"),

@@ -290,7 +290,7 @@ async def test_a_plugin_that_lists_nothing_for_long_is_told_that_it_is_not_regis
         await clock.sleeping(1)
         await clock.advance(10)
         tasks.cancel_scope.cancel()
-    assert "devices() has said nothing yet: nothing is registered before its first list" in caplog.messages
+    assert "devices() has not yielded a list yet: nothing is registered before the first one" in caplog.messages
 
 
 async def test_without_preference_none_is_told_and_a_start_changes_nothing() -> None:

@@ -353,7 +353,7 @@ async def test_a_driver_that_names_no_devices_for_long_is_told_that_nothing_is_p
     async with at_work(Slow(), root, store, clock=clock):
         await anyio.wait_all_tasks_blocked()
         await clock.advance(10)
-    text = "devices() has said nothing yet: nothing is published before its first list"
+    text = "devices() has not yielded a list yet: nothing is published before the first one"
     assert (text in caplog.messages) is told
 
 
@@ -452,5 +452,5 @@ async def test_the_endpoint_is_absolute_wherever_the_driver_was_started(
 
 
 async def test_an_instance_whose_name_can_be_in_no_file_name_is_refused(root: Path, store: Store) -> None:
-    with pytest.raises(InvalidInput, match=r"'a/b' cannot tell instances of led.example.com apart"):
+    with pytest.raises(InvalidInput, match=r"'a/b' cannot name an instance of led.example.com"):
         await Leds().run(options(root, "a/b"), store)

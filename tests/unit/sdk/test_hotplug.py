@@ -166,7 +166,7 @@ async def test_who_may_not_hear_the_kernel_is_told_once_and_watches_directories(
     root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def forbidden() -> None:
-        raise Unavailable("uevents cannot be heard: Operation not permitted")
+        raise Unavailable("uevents cannot be received: Operation not permitted")
 
     monkeypatch.setattr(hotplug, "UeventSocket", forbidden)
     with caplog.at_level(logging.WARNING):

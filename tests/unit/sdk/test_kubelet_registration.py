@@ -14,7 +14,7 @@ from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
 from devlet.errors import Unavailable
-from devlet.kit.dir_watch import Anew, Change, Found, Gone
+from devlet.kit.dir_watch import Change, Found, Gone, Rescanned
 from devlet.kit.parts import running
 from devlet.plugins.device_plugin import Offer
 from devlet.plugins.registration_client import connected_client
@@ -114,7 +114,7 @@ def bound(path: Path) -> os.stat_result:
 
 def changed(path: Path, *changes: Change) -> tuple[int, bool]:
     kubelet = KubeletSocket(path)
-    kubelet.apply([Anew(), Found(path, path.stat())])
+    kubelet.apply([Rescanned(), Found(path, path.stat())])
     kubelet.apply(changes)
     return kubelet.generation, kubelet.is_there
 
@@ -123,7 +123,12 @@ def test_a_kubelet_socket_that_is_merely_seen_again_is_the_same(root: Path) -> N
     path = root / "kubelet.sock"
     found = Found(path, bound(path))
     assert changed(path) == (1, True)
-    assert changed(path, found) == changed(path, Anew(), found) == changed(path, Anew(lost=True), found) == (1, True)
+    assert (
+        changed(path, found)
+        == changed(path, Rescanned(), found)
+        == changed(path, Rescanned(lost=True), found)
+        == (1, True)
+    )
 
 
 def test_a_kubelet_socket_that_went_away_in_between_is_another_one_with_the_same_inode(root: Path) -> None:
@@ -138,12 +143,12 @@ def test_when_events_were_lost_a_socket_of_another_time_is_another_one(root: Pat
     path = root / "kubelet.sock"
     bound(path)
     kubelet = KubeletSocket(path)
-    kubelet.apply([Anew(), Found(path, path.stat())])
+    kubelet.apply([Rescanned(), Found(path, path.stat())])
     path.chmod(0o600)
-    kubelet.apply([Anew(), Found(path, path.stat())])
+    kubelet.apply([Rescanned(), Found(path, path.stat())])
     assert kubelet.generation == 1
     path.chmod(0o660)
-    kubelet.apply([Anew(lost=True), Found(path, path.stat())])
+    kubelet.apply([Rescanned(lost=True), Found(path, path.stat())])
     assert kubelet.generation == 2
 
 
@@ -151,8 +156,8 @@ def test_a_kubelet_socket_that_was_missing_in_a_look_around_is_another_one_later
     path = root / "kubelet.sock"
     found = Found(path, bound(path))
     kubelet = KubeletSocket(path)
-    kubelet.apply([Anew(), found])
-    kubelet.apply([Anew()])
+    kubelet.apply([Rescanned(), found])
+    kubelet.apply([Rescanned()])
     assert not kubelet.is_there
     kubelet.apply([found])
     assert (kubelet.generation, kubelet.is_there) == (2, True)
@@ -162,7 +167,7 @@ def test_other_files_and_files_that_are_no_sockets_are_not_the_kubelets(root: Pa
     path = root / "kubelet.sock"
     path.touch()
     kubelet = KubeletSocket(path)
-    kubelet.apply([Anew(), Found(path, path.stat()), Found(root / "other.sock", bound(root / "other.sock"))])
+    kubelet.apply([Rescanned(), Found(path, path.stat()), Found(root / "other.sock", bound(root / "other.sock"))])
     assert not kubelet.is_there
 
 
@@ -196,7 +201,7 @@ async def test_a_refusal_is_told_and_tried_again_with_growing_pauses(
         await clock.advance(10)
         await node.heard(1)
     assert all(1.5 * one < other for one, other in pairwise(pauses))
-    [record, *_] = [each for each in caplog.records if each.message == "registration failed, tried again"]
+    [record, *_] = [each for each in caplog.records if each.message == "registration failed, retrying"]
     assert record.__dict__["facts"]["err"] == "not now"
 
 

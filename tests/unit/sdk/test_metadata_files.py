@@ -322,5 +322,5 @@ def test_where_a_file_is_in_the_place_of_a_directory_there_is_nothing_to_remove(
 @pytest.mark.parametrize("value", [1.5, None, {"string": "LX"}, [1.5], ["a", 1]])
 def test_an_attribute_of_no_known_type_is_named(files: MetadataFiles, value: Any) -> None:
     """It is the author's mistake; containers start without metadata then."""
-    with pytest.raises(InvalidInput, match=r"device n1/gpu-0: metadata model: .* is no text, whole number"):
+    with pytest.raises(InvalidInput, match=r"device n1/gpu-0: metadata model: .* is not a string, integer"):
         files.write(claim(), [prepared("gpu-0", metadata={"model": value})])

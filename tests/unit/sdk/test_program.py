@@ -79,17 +79,17 @@ Leds().main()
 
 
 @pytest.mark.anyio
-async def test_who_blocks_the_event_loop_is_told_where(files: Path) -> None:
+async def test_code_that_blocks_the_event_loop_is_reported_with_its_place(files: Path) -> None:
     (files / "leds.py").write_text(STALLED)
     log = files / "log"
 
-    async def goes_on() -> bool:
-        return "goes on" in log.read_text().partition("in devices")[2]
+    async def runs_again() -> bool:
+        return "the event loop runs again" in log.read_text().partition("in devices")[2]
 
-    stalled = line(r"stands still.*leds.py:1[67] in devices")
+    stalled = line(r"blocks the event loop.*leds.py:1[67] in devices")
     async with process(arguments(files), log=log, name="leds", ready=stalled) as running:
         (files / "go").touch()
-        await until(goes_on)
+        await until(runs_again)
         running.send_signal(signal.SIGTERM)
         assert await running.wait() == 0, log.read_text()
 

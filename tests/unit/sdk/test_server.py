@@ -136,7 +136,7 @@ async def test_a_socket_whose_mode_was_changed_is_the_same(root: Path) -> None:
 
 async def test_a_file_is_not_removed(root: Path) -> None:
     (root / "s").write_text("mine")
-    with pytest.raises(InvalidInput, match="is no socket"):
+    with pytest.raises(InvalidInput, match="is not a socket"):
         async with SocketServer(root / "s", [METHODS]).serving():
             pytest.fail("a file became a socket")
     assert (root / "s").read_text() == "mine"

@@ -127,7 +127,7 @@ def test_who_may_not_listen_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr("devlet.sdk.uevents.socket.socket", forbidden)
-    with pytest.raises(Unavailable, match="uevents cannot be heard: Operation not permitted"):
+    with pytest.raises(Unavailable, match="uevents cannot be received: Operation not permitted"):
         UeventSocket()
 
 

@@ -9,8 +9,7 @@ from devlet.cluster.store import pages
 from devlet.cluster.store.ledger import Ledger
 from devlet.cluster.store.pages import Position
 from devlet.cluster.store.records import Documents, Record
-from devlet.cluster.store.selection import Selection
-from devlet.cluster.store.versions import parse_version
+from devlet.cluster.store.selection import Selection, parse_version
 from devlet.errors import BadRequest, Cause, Expired, InvalidObject, Unavailable
 from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kinds import Kind

@@ -18,8 +18,7 @@ from devlet.cluster.client import EventType, VersionMatch, WatchEvent, WatchOpti
 from devlet.cluster.store.ledger import Ledger
 from devlet.cluster.store.log_file import Row
 from devlet.cluster.store.records import Change, Record
-from devlet.cluster.store.selection import Selection
-from devlet.cluster.store.versions import parse_version
+from devlet.cluster.store.selection import Selection, parse_version
 from devlet.cluster.store.watchers import Update, Watcher
 from devlet.errors import Cause, Expired, InvalidObject, Unavailable
 from devlet.objects.conversion import convert

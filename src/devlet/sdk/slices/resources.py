@@ -148,7 +148,7 @@ def _device(where: str, device: Device, unknown: list[str]) -> Document:
 
 def _check_mapping(where: str, given: object) -> None:
     if not isinstance(given, Mapping):
-        raise InvalidInput(f"{where}: {given!r} is no mapping, from names to values")
+        raise InvalidInput(f"{where}: {given!r} is not a mapping from names to values")
 
 
 def _counter_set(pool: str, name: str, counters: Mapping[str, str | int]) -> Document:
@@ -166,10 +166,10 @@ def _attribute(where: str, name: str, value: Any) -> Document:
         kinds = {_KINDS.get(type(each)) for each in value}
         if len(kinds) == 1 and (kind := kinds.pop()):
             return {f"{kind}s": [_plain(each) for each in value]}
-        raise InvalidInput(f"{where}: attribute {name}: {value!r} is no list of values that all have the same type")
+        raise InvalidInput(f"{where}: attribute {name}: {value!r} is not a list of values of one type")
     if kind := _KINDS.get(type(value)):
         return {kind: _plain(value)}
-    raise InvalidInput(f"{where}: attribute {name}: {value!r} is no text, whole number, bool or Version")
+    raise InvalidInput(f"{where}: attribute {name}: {value!r} is not a string, integer, bool or Version")
 
 
 def _plain(value: Any) -> Any:
@@ -186,7 +186,7 @@ def _capacity(where: str, name: str, capacity: str | int | Capacity) -> Document
 def _amount(where: str, name: str, value: Any) -> str:
     if isinstance(value, str) or type(value) is int:
         return str(value)
-    raise InvalidInput(f"{where}: {name}: {value!r} is no quantity, such as 2 or 1.5Gi")
+    raise InvalidInput(f"{where}: {name}: {value!r} is not a quantity such as 2 or 1.5Gi")
 
 
 def _conformed(where: str, document: Document, name: str, unknown: list[str]) -> Document:
