@@ -1,4 +1,4 @@
-"""Upkeep of a directory: put back what must be in it when it was removed, and report what is in the way.
+"""Restore files and directories that were removed, and report anything else that is in their place.
 
 Events of the file system start a check of everything that is kept, and so does a timer, because events can be lost.
 What devlet did not create is never removed or written through. It is reported as a problem until it is moved away.
@@ -33,9 +33,9 @@ class Kept(Protocol):
     def path(self) -> Path: ...
 
     async def restore(self) -> str:
-        """Put it back if it was removed, and return what was done as the text of a log line; empty if nothing was.
+        """Restore it if it was removed. Return what was done as the text of a log line; an empty string if nothing was.
 
-        Raise Unavailable, which says why, if it cannot be put back."""
+        Raise Unavailable, with the reason, if it cannot be restored."""
         ...
 
 
@@ -44,7 +44,7 @@ class Settings:
     """Durations in seconds."""
 
     settle: float = 0.1  # from an event to the repair: `rm -r` removes a directory after its content
-    look: float = 10.0  # between two checks without an event
+    look: float = 10.0  # between checks without an event
 
 
 class Upkeep:

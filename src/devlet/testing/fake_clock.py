@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it.
+"""A clock whose time passes only when a test advances it.
 
 clock = FakeClock()
 async with running(partial(poll_every_ten_seconds, clock)):
@@ -15,7 +15,7 @@ from typing import Self
 from anyio import Event
 from anyio.lowlevel import checkpoint
 
-# Turns of the loop that a woken task gets to work and go to sleep again before the next one wakes.
+# Turns of the event loop for a woken task before the next one wakes.
 _TURNS = 25
 
 
@@ -31,7 +31,8 @@ class FakeClock:
 
     @classmethod
     def at_present(cls) -> Self:
-        """Begins with the present time. For a node: others check its certificates with clocks of their own."""
+        """Return a clock that starts at the present time. A node needs it: its certificates are checked with other
+        clocks."""
         return cls(datetime.now(UTC))
 
     def now(self) -> datetime:
@@ -54,8 +55,8 @@ class FakeClock:
             raise
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass. Sleepers wake one by one in the order of their times, each at its own time; those that
-        go to sleep again on the way are woken again."""
+        """Let time pass. Tasks wake one by one in the order of their times, each at its own time. A task that sleeps
+        again before the new time is woken again."""
         if not 0 <= seconds < math.inf:
             raise ValueError(f"time cannot advance by {seconds} seconds")
         target = self._elapsed + seconds
@@ -73,7 +74,7 @@ class FakeClock:
 
     @property
     def wakes_at(self) -> list[float]:
-        """When the sleepers wake, as `monotonic` counts, soonest first."""
+        """Return the times at which tasks wake, as `monotonic` counts, the soonest first."""
         return sorted(wake for wake, _, _ in self._sleepers)
 
     async def _settle(self) -> None:

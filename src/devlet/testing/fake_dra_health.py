@@ -3,8 +3,8 @@
     health = FakeDraHealth()
     health.set([DeviceReport("pool", "dev-0", "Unhealthy", message="too hot")])
 
-A stream begins with the list as it is when it is opened. `every` repeats the list after so many seconds of silence, as
-real drivers do before their devices' time-outs pass.
+A stream starts with the present list. The list is repeated after `every` seconds without a change, as real drivers do
+before the timeouts of their devices.
 """
 
 import math
@@ -39,12 +39,12 @@ class FakeDraHealth:
 
     @property
     def streams(self) -> int:
-        """How many are open."""
+        """The number of open streams."""
         return len(self._streams)
 
     def set(self, reports: Sequence[DeviceReport]) -> None:
-        """Send this list on every open stream, and first on later ones. A `health` that is none of Healthy, Unhealthy
-        and Unknown is a number, and sent as that."""
+        """Send this list on every open stream, and first on later streams. A `health` other than Healthy, Unhealthy and
+        Unknown is a number, and sent as such."""
         self._reports = tuple(reports)
         self.send(self._list())
 
@@ -54,7 +54,7 @@ class FakeDraHealth:
             stream.send_nowait(message)
 
     def end(self, code: str = "", text: str = "") -> None:
-        """End every open stream; with the gRPC status of that name, or as if all was said."""
+        """End every open stream: with the gRPC status of that name, or without an error."""
         status = status_code(code) if code else None
         for stream in list(self._streams):
             if status:
@@ -64,11 +64,11 @@ class FakeDraHealth:
                 self._streams.discard(stream)
 
     async def until_streams(self, count: int) -> None:
-        """Wait until exactly so many are open."""
+        """Wait until exactly `count` streams are open."""
         await self._changes.until(lambda: self.streams == count)
 
     async def lists(self, first: bytes | None, context: Context) -> AsyncGenerator[bytes, None]:
-        """One stream."""
+        """Serve one stream."""
         send, receive = anyio.create_memory_object_stream[_Message](math.inf)
         with send, receive:
             send.send_nowait(self._list() if first is None else first)

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one driver until SIGTERM. Orders that cannot be read end it, at the start and later."""
+    """Run one driver until SIGTERM. It ends if its orders cannot be read, at the start or later."""
     given = _parser().parse_args(arguments)
     configure("text")
     try:
@@ -115,7 +115,7 @@ class _CallFile:
 
 
 class _Following:
-    """Carries out the orders that are there, and each file of that name that comes later."""
+    """Executes the present orders, and each later file of that name."""
 
     def __init__(self, driver: FakeDraDriver, path: Path) -> None:
         self._driver = driver

@@ -1,4 +1,4 @@
-"""Lists: one page of the objects as they were at one version, which may lie a little in the past."""
+"""Lists: one page of the objects as they were at one version, which may be older than the newest."""
 
 from dataclasses import dataclass
 
@@ -57,7 +57,7 @@ def _check(options: ListOptions) -> None:
 
 
 async def _version(ledger: Ledger, options: ListOptions, position: Position | None) -> int:
-    """The version the page is taken at."""
+    """Return the version of the page."""
     if position is not None:
         if position.version and position.version < ledger.compacted:
             raise Expired(
@@ -94,7 +94,7 @@ def _current(
 async def _past(
     ledger: Ledger, kind: Kind, selection: Selection, limit: int, after: ObjectKey | None, version: int
 ) -> tuple[list[Record], int]:
-    """As `_current`, with the changes since `version` undone."""
+    """Return the page like `_current`, but with the changes since `version` undone."""
     table = ledger.table(kind)
     current = dict(table.records)
     then = table.versions_at(version)

@@ -1,7 +1,7 @@
-"""From the newest state of an object to a write on its way, by Kubernetes' rules.
+"""Prepare writes by Kubernetes' rules, from the newest state of the object.
 
-Nothing here waits: nobody can come in between, so no write needs a retry. Each step gives the object as it will be, and
-the write, or None where there is nothing to write.
+Nothing here awaits, so no other write can come in between, and no write needs a retry. Each step returns the object as
+it will be, and the write, or None if there is nothing to write.
 """
 
 from typing import Protocol
@@ -180,7 +180,7 @@ class Staging:
             now=format_time(self._clock.now()),
             reset=preparing.reset_fields(resource.kind, subresource),
         )
-        if live is not None and applied.changed:  # as if they had been there: we made them, so they are in shape
+        if live is not None and applied.changed:  # devlet made them, so they need no check
             live["metadata"]["managedFields"] = applied.document["metadata"].get("managedFields")
         new = accept(resource, applied.document, options, patched=True, live=live)
         if old is None:
@@ -224,7 +224,7 @@ class Staging:
         return record
 
     def _generate_name(self, resource: Resource, new: Document) -> None:
-        """A name that is free, if the client left that to us."""
+        """Generate an unused name if the client asked for one."""
         metadata = new["metadata"]
         if metadata.get("name") or not metadata.get("generateName"):
             return
@@ -247,13 +247,13 @@ def _patched(resource: Resource, live: Document, patch: JsonPatch | MergePatch |
                     raise UnsupportedPatch(f"{resource.name}: strategic merge patches exist for built-in kinds only")
                 return strategic_merge.apply(live, document, message)
     except PatchFailed as e:
-        refused = InvalidObject("", "", [])  # about the request: clients are told of no object
+        refused = InvalidObject("", "", [])  # an error of the request, not of an object
         refused.args = (f"the server rejected our request due to an error in our request: {e}",)
         raise refused from e
 
 
 def _addressed(resource: Resource, document: Document, key: ObjectKey) -> Document:
-    """An apply configuration that says which object it is for, as the request does."""
+    """Return an apply configuration with the address of the object, which must be the same as in the request."""
     if not document.get("apiVersion") or not document.get("kind"):
         raise BadRequest("invalid object type: an apply patch needs apiVersion and kind")
     namespace, name = key
@@ -270,7 +270,7 @@ def _addressed(resource: Resource, document: Document, key: ObjectKey) -> Docume
 
 
 def _check_address(metadata: Document, key: ObjectKey) -> None:
-    """A body must be about the object that was addressed."""
+    """Check that the body has the name and namespace of the request."""
     namespace, name = key
     if metadata.get("name") != name:
         said = metadata.get("name")
@@ -317,7 +317,7 @@ def _unmanaged(kind: Kind, sent: Document) -> frozenset[str]:
 
 
 def _unversioned(document: Document) -> Document:
-    """As a dry run shows it: it was never written, so it has no version."""
+    """Return the object as a dry run shows it. It was not written, so it has no version."""
     return {**document, "metadata": {k: v for k, v in document["metadata"].items() if k != "resourceVersion"}}
 
 

@@ -1,4 +1,5 @@
-"""The embedded implementation of the port: what is staged by Kubernetes' rules is answered when it is durable."""
+"""The embedded implementation of the port. It prepares writes by Kubernetes' rules, and answers when they are
+durable."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import aclosing, asynccontextmanager
@@ -48,7 +49,7 @@ _AT_ONCE = 64  # objects of a collection that are deleted in one turn of the eve
 
 
 class Store:
-    """Use `open_store`."""
+    """The embedded cluster. Use `open_store`."""
 
     def __init__(self, ledger: Ledger, catalogue: Catalogue, clock: Clock, rules: Rules) -> None:
         self.catalogue = catalogue
@@ -76,14 +77,14 @@ class Store:
         self._ledger.check_files()
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Document:
-        await checkpoint()  # or else whoever reads in a loop waits for a write that never gets its turn
+        await checkpoint()  # a caller that reads in a loop must let other writes run
         record = self._ledger.table(resource.kind).get((namespace, name))
         if record is None:
             raise not_found(resource, name)
         return convert(record.document(), resource.api_version)
 
     def table(self, resource: Resource) -> Table:
-        """The committed objects, for those who decide without waiting. Not to be changed."""
+        """Return the committed objects, for callers that do not await. They must not be changed."""
         return self._ledger.table(resource.kind)
 
     @property
@@ -92,16 +93,16 @@ class Store:
         return self._ledger.watchers.bytes
 
     def end_watches(self) -> None:
-        """Every watch ends where it is; its reader resumes elsewhere, or later."""
+        """End every watch. Its reader can resume it later, or elsewhere."""
         self._ledger.watchers.end_all()
 
     def freeze(self) -> None:
-        """From now on every write is answered with Unavailable. Whoever wants to see what a crash leaves behind ends
-        the rest after this: nothing that happens on the way is kept."""
+        """Answer every write with Unavailable from now on. To see what a crash would leave behind, stop everything else
+        after this call: nothing that is written meanwhile is kept."""
         self._ledger.freeze()
 
     def exists(self, resource: Resource, name: str, namespace: str = "") -> bool:
-        """As the next write will find it."""
+        """Return True if the object exists for the next write."""
         return self._ledger.newest(resource.kind, (namespace, name)) is not None
 
     async def list(self, resource: Resource, namespace: str = "", options: ListOptions = ListOptions()) -> ObjectList:
@@ -109,7 +110,7 @@ class Store:
         return ObjectList(page.documents(resource.api_version), str(page.version), page.continue_, page.remaining)
 
     async def page(self, resource: Resource, namespace: str, options: ListOptions) -> lists.Page:
-        """As `list`, with the objects as they are stored."""
+        """List like `list`, but with the objects as they are stored."""
         selection = Selection(resource, namespace, options.label_selector, options.field_selector)
         return await lists.page(self._ledger, resource.kind, selection, options)
 
@@ -173,7 +174,7 @@ class Store:
             new = _accepted(resource, document, options)
             if not new["metadata"].get("name"):
                 raise BadRequest("name must be provided")
-            if "managedFields" in document["metadata"]:  # an empty list means: forget the managers
+            if "managedFields" in document["metadata"]:  # an empty list removes the managers
                 new["metadata"].setdefault("managedFields", [])
             return staging.replacement(resource, new, subresource, options)
 
@@ -207,7 +208,7 @@ class Store:
             await self._refused(resource.kind, (namespace, name))
             raise
         await self._settle(resource.kind, old.key, pending)
-        # An object that has to wait is shown as it is now, whatever the kind.
+        # An object that waits for its deletion is returned, whatever its kind.
         if resource.kind.delete_returns_object or "deletionTimestamp" in document["metadata"]:
             return convert(document, resource.api_version)
         details = {"name": name, "group": resource.group, "kind": resource.plural, "uid": document["metadata"]["uid"]}
@@ -294,13 +295,13 @@ class Store:
         return convert(document, resource.api_version)
 
     async def _refused(self, kind: Kind, key: ObjectKey) -> None:
-        """A refusal may rest on a write that is still on its way. Whoever is refused and reads again must find that
-        write; and if it fails, it was the disk that refused."""
+        """Wait for the newest write before refusing one. A client that is refused and then reads must see the write
+        that is the reason, and if that write fails, the error is that of the disk."""
         await checkpoint()
         await self._ledger.settled(kind, key)
 
     async def _settle(self, kind: Kind, key: ObjectKey, pending: Pending | None) -> None:
-        """Until what we are about to answer is durable; a write that changed nothing waits for the one before it."""
+        """Wait until the answer is durable. A write that changed nothing waits for the previous write."""
         if pending is not None:
             await pending.durable()
         else:
@@ -316,8 +317,8 @@ async def open_store(
     kinds: Iterable[Kind] = BUILT_IN,
     rules: Rules = Rules(),
 ) -> AsyncIterator[Store]:
-    """The cluster in the file `path`, which is made if there is none. Raises StateCorrupt for a file that is damaged
-    or not ours, and leaves it as it is. One process at a time: the caller sees to that."""
+    """Open the cluster in the file `path`, or create it. Raise StateCorrupt for a file that is damaged or not a devlet
+    database, and leave it unchanged. The caller ensures that only one process opens it."""
     file = await anyio.to_thread.run_sync(open_file, path, clock)
     try:
         ledger = await anyio.to_thread.run_sync(partial(Ledger, file, settings, clock))
@@ -338,7 +339,7 @@ async def open_store(
 
 
 async def _compact_now_and_then(ledger: Ledger, clock: Clock) -> None:
-    """At the start too: a store that never lives long would grow without end."""
+    """Compact at the start and repeatedly: a store that never runs long would otherwise grow without end."""
     while True:
         ledger.watchers.trim()
         ledger.compact()

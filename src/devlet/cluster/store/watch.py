@@ -33,7 +33,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a watch begins: with the present objects, or after a version."""
+    """The start of a watch: with the present objects, or after a version."""
 
     initial: bool
     marked: bool  # a bookmark says where the present objects end
@@ -41,7 +41,7 @@ class Start:
 
 
 def check_options(options: WatchOptions) -> None:
-    """The rules for `sendInitialEvents`; the reference words them as errors of ListOptions."""
+    """Check the options for `sendInitialEvents`. Kubernetes words the errors as errors of ListOptions."""
     causes = []
     if options.send_initial_events is not None and options.version_match is not VersionMatch.NOT_OLDER_THAN:
         text = f"Forbidden: sendInitialEvents requires setting resourceVersionMatch to {VersionMatch.NOT_OLDER_THAN}"
@@ -68,8 +68,8 @@ async def find_start(ledger: Ledger, options: WatchOptions) -> Start:
 
 
 class Frame(Struct, frozen=True):
-    """An event that is decoded only if somebody needs it decoded: `body` is the object in its storage version, where
-    the event shows it just as it is stored."""
+    """An event that is decoded only when needed. `body` is the object in its storage version if the event shows it
+    exactly as it is stored."""
 
     type: EventType
     document: Callable[[str], Document]  # in an API version
@@ -165,7 +165,7 @@ class Watch:
         return Record(key, version, row.body)
 
     async def _next(self, deadline: float) -> Batch:
-        """The next events, or a bookmark; nothing at the end of the stream."""
+        """Return the next events, or a bookmark; nothing at the end of the stream."""
         every = self._ledger.settings.bookmark_every
         while not self._watcher.ended:
             if batch := await self._taken():

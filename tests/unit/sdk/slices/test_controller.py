@@ -664,7 +664,7 @@ async def test_a_member_that_the_api_does_not_have_is_told_once_and_published(wo
         await world.publish(pools)
         (found,) = await world.slices()
     assert found["spec"]["devices"][0]["bindsToNod"] is True
-    text = "unknown members: pool node, device d: bindsToNod (did you mean bindsToNode?)"
+    text = "unknown fields: pool node, device d: bindsToNod (did you mean bindsToNode?)"
     assert [(str(error), doing) for error, doing in world.reports] == [(text, "pools published as they are")]
 
 
