@@ -69,7 +69,7 @@ class MetadataRequest(_Part, frozen=True):
 
 
 class ObjectName(_Part, frozen=True):
-    """Of the claim. `generation` counts how often the content changed, from 1 on."""
+    """The name of the claim. `generation` counts the changes of the content, from 1 on."""
 
     name: str = ""
     namespace: str = ""
@@ -78,7 +78,8 @@ class ObjectName(_Part, frozen=True):
 
 
 class DeviceMetadata(_Part, frozen=True):
-    """`pod_claim_name` is the pod's own name for a claim that was made from a template."""
+    """The metadata of a claim. `pod_claim_name` is the name of the claim in its pod if it was created from a
+    template."""
 
     metadata: ObjectName = ObjectName()
     pod_claim_name: str | None = None
@@ -86,25 +87,25 @@ class DeviceMetadata(_Part, frozen=True):
 
 
 def claim_file(driver: str, claim: str, request: str) -> PurePosixPath:
-    """In a container, for a claim that its pod names."""
+    """Return the path in a container, for a claim that its pod names."""
     return CONTAINER_DIRECTORY / "resourceclaims" / _part(claim) / _part(request) / f"{_part(driver)}{SUFFIX}"
 
 
 def template_file(driver: str, pod_claim: str, request: str) -> PurePosixPath:
-    """In a container, for a claim that was made from a template. `pod_claim` is the pod's own name for it."""
+    """Return the path in a container, for a claim from a template. `pod_claim` is its name in the pod."""
     folder = CONTAINER_DIRECTORY / "resourceclaimtemplates"
     return folder / _part(pod_claim) / _part(request) / f"{_part(driver)}{SUFFIX}"
 
 
 def encode(metadata: DeviceMetadata, versions: Sequence[str] = VERSIONS) -> bytes:
-    """A stream with the object in each of these versions."""
+    """Encode the object in each of these versions."""
     body = _plain(msgspec.to_builtins(metadata))
     objects = [{"kind": KIND, "apiVersion": version, **body} for version in versions]
     return b"".join(msgspec.json.format(msgspec.json.encode(each), indent=2) + b"\n" for each in objects)
 
 
 def decode(content: bytes) -> DeviceMetadata:
-    """InvalidInput if there is nothing in it that can be used."""
+    """Decode metadata. Raise InvalidInput if nothing in it can be used."""
     unknown: list[str] = []
     for each in _objects(content):
         version = _version(each)
@@ -117,7 +118,8 @@ def decode(content: bytes) -> DeviceMetadata:
 
 
 def read(path: Path | PurePosixPath) -> DeviceMetadata:
-    """One driver's. NotFound if there is no such file, InvalidInput if it cannot be used."""
+    """Read the metadata of one driver. Raise NotFound if there is no such file, and InvalidInput if it cannot be
+    used."""
     try:
         with open(path, "rb") as file:
             content = file.read(_MAX_BYTES + 1)
@@ -134,7 +136,7 @@ def read(path: Path | PurePosixPath) -> DeviceMetadata:
 
 
 def read_request(directory: Path | PurePosixPath) -> DeviceMetadata:
-    """Of all drivers that have devices for a request: the directory is the parent of `claim_file` or
+    """Read the metadata of all drivers with devices of a request. The directory is the parent of `claim_file` or
     `template_file`."""
     files = sorted(Path(directory).glob(f"*{SUFFIX}"))
     if not files:
@@ -143,7 +145,7 @@ def read_request(directory: Path | PurePosixPath) -> DeviceMetadata:
 
 
 def merged(parts: Iterable[DeviceMetadata]) -> DeviceMetadata:
-    """Devices of equal requests together, in their order."""
+    """Merge metadata: devices of the same request together, in their order."""
     total = DeviceMetadata()
     requests: dict[str, MetadataRequest] = {}
     for part in parts:
@@ -161,7 +163,7 @@ def _part(name: str) -> str:
 
 
 def _objects(content: bytes) -> Iterator[Document]:
-    """One after the other: what comes behind the one that is taken may be broken."""
+    """Yield the objects one after the other. Those after the chosen one may be invalid."""
     try:
         text = content.decode()
     except UnicodeDecodeError as e:
@@ -197,7 +199,7 @@ def _decoded(document: Document, version: str) -> DeviceMetadata:
 
 
 def _plain(value: Any) -> Any:
-    """Without what is null or empty, as the format has it."""
+    """Remove null and empty values, as the format requires."""
     if isinstance(value, dict):
         empty: tuple[Any, ...] = (None, [], (), "") if "interfaceName" in value else (None, [], ())
         return {key: _plain(each) for key, each in value.items() if each not in empty}

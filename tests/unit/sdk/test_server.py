@@ -150,7 +150,7 @@ async def test_a_path_that_is_too_long_is_refused_with_its_length(root: Path) ->
 
 async def test_a_directory_that_cannot_be_made_is_named(root: Path) -> None:
     (root / "file").touch()
-    with pytest.raises(InvalidInput, match="cannot be made a socket"):
+    with pytest.raises(InvalidInput, match="cannot be created as a socket"):
         async with SocketServer(root / "file" / "s", [METHODS]).serving():
             pytest.fail("no such directory can be")
 
@@ -273,7 +273,7 @@ async def test_what_lies_beside_its_socket_is_none_of_its_business(
         (root / "s").unlink()
         await until(is_back)
     assert [each.message for each in caplog.records if each.levelname == "WARNING"] == [
-        "socket was removed: listening anew"
+        "socket was removed: listening again"
     ]
 
 

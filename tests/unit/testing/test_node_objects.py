@@ -63,7 +63,7 @@ async def test_a_key_or_kind_that_nobody_knows_is_refused(root: Path) -> None:
     async with Node.start(control=False) as node:
         with pytest.raises((InvalidInput, InvalidObject), match="nonsense"):
             await node.create_pod("p", nonsense=1)
-        with pytest.raises(InvalidInput, match="'Gadget' is no kind"):
+        with pytest.raises(InvalidInput, match="'Gadget' is not a kind"):
             await node.get("Gadget", "g")
         with pytest.raises(NotFound, match="Gadget"):
             await node.apply({"apiVersion": "v1", "kind": "Gadget", "metadata": {"name": "g"}})
