@@ -68,7 +68,7 @@ class TestVersions:
 
     @pytest.mark.parametrize("asked", [["metadata.resource.k8s.io/v99"], []])
     def test_none_that_is_known_is_an_error(self, tmp_path: Path, asked: list[str]) -> None:
-        with pytest.raises(InvalidInput, match=f"asked for {', '.join(asked) or 'none'}, known {V1ALPHA1}"):
+        with pytest.raises(InvalidInput, match=f"asked for {', '.join(asked) or 'none'}, supported {V1ALPHA1}"):
             MetadataFiles(DRIVER, tmp_path, tmp_path, asked)
 
 
