@@ -69,7 +69,7 @@ async def test_what_is_there_comes_first(root: Path, state: State) -> None:
     assert state.paths == set(files)
 
 
-async def test_an_empty_directory_is_told_of_too(state: State) -> None:
+async def test_an_empty_directory_is_reported_as_well(state: State) -> None:
     await state.step()
     assert state.log == [Rescanned(lost=False)]
 
@@ -221,7 +221,7 @@ async def test_a_directory_that_does_not_exist_yet_is_waited_for(root: Path) -> 
         await state.until(a)
 
 
-async def test_a_file_in_the_place_of_the_directory_is_no_directory(root: Path) -> None:
+async def test_a_file_in_place_of_the_directory_is_not_watched(root: Path) -> None:
     top = touch(root / "top")
     with DirWatch(top) as watch:
         state = State(watch)

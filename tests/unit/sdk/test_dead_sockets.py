@@ -36,7 +36,7 @@ def test_a_socket_is_served_if_a_process_listens(root: Path, living: Path) -> No
         is_served(root / "file")
 
 
-async def test_what_nobody_serves_goes_and_nothing_else(root: Path, living: Path) -> None:
+async def test_only_sockets_without_a_listener_are_removed(root: Path, living: Path) -> None:
     (root / "file").touch()
     gone = dead(root / "dead")
     await sweep([gone, living, root / "file", root / "none"], SystemClock())

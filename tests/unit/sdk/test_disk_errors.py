@@ -22,7 +22,7 @@ def test_an_error_of_the_disk_says_what_to_do(number: int, text: str) -> None:
     assert str(e.value) == text
 
 
-def test_who_lacks_permission_is_named() -> None:
+def test_a_missing_permission_is_reported_with_the_uid() -> None:
     with pytest.raises(Unavailable, match=f"Permission denied; let uid {os.geteuid()}, as which the driver runs,"):
         with explained("x cannot be written"):
             raise PermissionError(errno.EACCES, "Permission denied")

@@ -92,7 +92,7 @@ async def test_what_the_node_could_not_understand_is_refused_and_the_last_list_s
     assert health.board.value == (HOT,)
 
 
-async def test_a_report_that_is_in_no_list_is_told_as_such() -> None:
+async def test_a_report_outside_a_list_is_reported() -> None:
     with pytest.raises(InvalidInput, match=r"health\(\) gave DeviceHealth.*, expected a list of DeviceHealth"):
         HealthService().show(cast(list[DeviceHealth], HOT))
 

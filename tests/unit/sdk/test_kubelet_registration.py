@@ -163,7 +163,7 @@ def test_a_kubelet_socket_that_was_missing_in_a_look_around_is_another_one_later
     assert (kubelet.generation, kubelet.is_there) == (2, True)
 
 
-def test_other_files_and_files_that_are_no_sockets_are_not_the_kubelets(root: Path) -> None:
+def test_only_a_socket_of_the_right_name_is_the_kubelets(root: Path) -> None:
     path = root / "kubelet.sock"
     path.touch()
     kubelet = KubeletSocket(path)
@@ -185,7 +185,7 @@ async def test_it_waits_for_the_kubelet_and_says_so_once(
 
 
 @pytest.mark.spec("DP-3.3")
-async def test_a_refusal_is_told_and_tried_again_with_growing_pauses(
+async def test_a_refusal_is_reported_and_retried_with_growing_delays(
     root: Path, node: Node, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     node.refuses = "not now"
@@ -224,7 +224,7 @@ async def test_a_new_kubelet_is_not_kept_waiting_for_what_the_old_one_refused(
 
 
 @pytest.mark.spec("DP-9.03")
-async def test_a_plugin_whose_list_nobody_follows_registers_again(root: Path, node: Node, clock: FakeClock) -> None:
+async def test_a_plugin_whose_list_has_no_reader_registers_again(root: Path, node: Node, clock: FakeClock) -> None:
     async with node.running(), plugin(root, clock) as one:
         await node.heard(1)
         await clock.sleeping(1)
@@ -237,7 +237,7 @@ async def test_a_plugin_whose_list_nobody_follows_registers_again(root: Path, no
         assert one.lives == 1
 
 
-async def test_without_its_socket_it_is_not_registered_but_served_anew(
+async def test_without_its_socket_it_is_served_again_before_it_registers(
     root: Path, node: Node, clock: FakeClock
 ) -> None:
     async with node.running(), plugin(root, clock) as one:
@@ -274,7 +274,7 @@ async def test_a_call_that_is_never_answered_can_be_left(root: Path, clock: Fake
 
 
 @pytest.mark.spec("DP-2.6")
-async def test_who_is_found_says_what_it_serves_where(root: Path, clock: FakeClock) -> None:
+async def test_a_found_plugin_reports_its_type_name_and_endpoint(root: Path, clock: FakeClock) -> None:
     async with plugin(root, clock, found=True):
         async with connected_client(root / "led.sock") as client:
             said = await client.info()
@@ -283,7 +283,7 @@ async def test_who_is_found_says_what_it_serves_where(root: Path, clock: FakeClo
 
 
 @pytest.mark.spec("DP-9.26")
-async def test_who_was_found_and_is_followed_no_more_makes_its_socket_anew(root: Path, clock: FakeClock) -> None:
+async def test_a_found_plugin_without_a_reader_creates_its_socket_again(root: Path, clock: FakeClock) -> None:
     async with plugin(root, clock, found=True) as one:
         one.followed = False
         await clock.sleeping(1)
@@ -299,7 +299,7 @@ async def test_who_was_found_and_is_followed_no_more_makes_its_socket_anew(root:
         assert one.lives == 2
 
 
-async def test_who_is_found_serves_anew_when_its_socket_was_removed(root: Path, clock: FakeClock) -> None:
+async def test_a_found_plugin_serves_again_when_its_socket_was_removed(root: Path, clock: FakeClock) -> None:
     async with plugin(root, clock, found=True) as one:
         (root / "led.sock").unlink()
         await one.served(2)

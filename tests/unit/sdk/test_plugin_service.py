@@ -217,7 +217,7 @@ async def test_many_unknown_devices_are_not_all_named() -> None:
         await ServicePart("a").allocate([f"x{number}" for number in range(100)])
 
 
-async def test_a_start_is_told_with_its_devices() -> None:
+async def test_pre_start_gets_the_devices() -> None:
     service = ServicePart("a", "b")
     assert await service.ask("PreStartContainer", pb.PreStartContainerRequest(devices_ids=["b"])) == b""
     assert service.leds.calls == [("pre_start", "b")]
@@ -236,7 +236,7 @@ async def test_no_preference_is_an_answer() -> None:
     assert await ServicePart("a", "b").prefer(["a", "b"], ["a"], 2) == []
 
 
-async def test_a_device_that_has_just_gone_is_not_offered_and_refuses_nobody() -> None:
+async def test_a_device_that_was_just_removed_is_not_offered_and_no_request_is_refused() -> None:
     service = ServicePart("a", "c")
     service.leds.choice = ["a"]
     assert await service.prefer(["a", "b", "c"], [], 1) == ["a"]
@@ -281,7 +281,7 @@ async def test_a_choice_that_breaks_the_rules_is_the_plugins_mistake(choice: lis
 
 
 @pytest.mark.parametrize("method", ["Allocate", "GetPreferredAllocation", "PreStartContainer"])
-async def test_bytes_that_are_no_request_are_refused(method: str) -> None:
+async def test_bytes_that_are_not_a_request_are_refused(method: str) -> None:
     with pytest.raises(InvalidInput, match=r"the request is not a valid \w+: "):
         await ServicePart("a").ask(method, b"\xff\xff\xff")
 
@@ -295,7 +295,7 @@ async def test_any_bytes_get_an_answer_or_an_error_with_a_meaning(blob: bytes, m
 
 
 @pytest.mark.parametrize("chosen", [None, "a", [1]])
-async def test_a_preference_that_is_no_list_of_ids_is_told_as_such(chosen: Any) -> None:
+async def test_a_preference_that_is_not_a_list_of_ids_is_reported(chosen: Any) -> None:
     service = ServicePart("a")
     service.leds.choice = chosen
     with pytest.raises(TypeError, match=r"prefer\(\) gave .*, expected a list of ids"):

@@ -108,7 +108,7 @@ async def test_a_long_error_is_cut(root: Path) -> None:
     assert code is grpc.StatusCode.INVALID_ARGUMENT and 0 < len(text) <= 2_000
 
 
-async def test_an_error_that_is_no_text_is_told_as_far_as_it_is(root: Path) -> None:
+async def test_an_error_that_is_not_utf_8_is_shown_as_far_as_possible(root: Path) -> None:
     assert await refused(root / "s", NotFound("no file bad\udcff")) == (grpc.StatusCode.NOT_FOUND, "no file bad?")
 
 
@@ -119,7 +119,7 @@ async def test_a_socket_that_a_killed_process_left_is_replaced(root: Path) -> No
         assert await call(root / "s", ECHO, b"hello") == b"hello"
 
 
-async def test_a_socket_that_somebody_serves_is_left_alone(root: Path) -> None:
+async def test_a_served_socket_is_not_removed(root: Path) -> None:
     async with SocketServer(root / "s", [METHODS]).serving():
         with pytest.raises(InUse, match="served by another process"):
             async with SocketServer(root / "s", [METHODS]).serving():
@@ -241,7 +241,7 @@ async def _later(event: anyio.Event) -> None:
     event.set()
 
 
-async def test_a_socket_that_somebody_removes_comes_back(root: Path) -> None:
+async def test_a_removed_socket_is_created_again(root: Path) -> None:
     path = root / "s"
     server = SocketServer(path, [METHODS], Limits(grace=0))
     async with running(server.run):

@@ -29,7 +29,7 @@ def test_the_head_has_what_selectors_ask_for() -> None:
 
 
 @pytest.mark.parametrize("spec", ["text", [1], 5])
-def test_a_spec_that_is_no_object_is_no_obstacle(spec: object) -> None:
+def test_a_spec_that_is_not_an_object_is_accepted(spec: object) -> None:
     assert record(spec=spec).metadata.name == "a"
 
 
@@ -66,7 +66,7 @@ OPERATIONS = st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size
 
 
 @given(OPERATIONS, st.data())
-def test_every_state_since_the_compaction_can_be_told(operations: list[tuple[str, bool]], data: st.DataObject) -> None:
+def test_states_since_the_compaction_can_be_listed(operations: list[tuple[str, bool]], data: st.DataObject) -> None:
     table, state = Table(), dict[ObjectKey, int]()
     states: list[dict[ObjectKey, int]] = [{}]
     for version, (name, deleted) in enumerate(operations, start=1):

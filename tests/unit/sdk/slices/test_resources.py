@@ -189,7 +189,7 @@ def test_devices_are_selected_in_exactly_one_way(text: str, make: Callable[[], s
 
 
 @pytest.mark.spec("DN-10.P16")
-def test_mistakes_within_a_pool_are_told_together() -> None:
+def test_mistakes_within_a_pool_are_reported_together() -> None:
     text = problem(
         Device("a"),
         Device("a"),
@@ -205,7 +205,7 @@ def test_mistakes_within_a_pool_are_told_together() -> None:
 
 
 @pytest.mark.spec("DN-10.P16")
-def test_a_device_that_is_in_two_slices_is_a_duplicate_too() -> None:
+def test_a_device_in_two_slices_is_a_duplicate() -> None:
     assert 'duplicate device "d0"' in problem(*many(200), Device("d0"))
 
 
@@ -246,7 +246,7 @@ LONG = "x" * 65
         ({"consumes": {f"s{i}": {"c": 1} for i in range(3)}}, "device d: consumesCounters: Too many: 3: .* 2"),
     ],
 )
-def test_limits_are_told_with_device_field_and_limit(members: Any, text: str) -> None:
+def test_errors_name_the_device_the_field_and_the_limit(members: Any, text: str) -> None:
     with pytest.raises(InvalidInput, match=text):
         wanted({"p": Pool([Device("d", **members)], counters={f"s{i}": {"c": 1} for i in range(3)})}, DRIVER, "n")
 
@@ -260,7 +260,7 @@ def test_limits_are_told_with_device_field_and_limit(members: Any, text: str) ->
         ({"s": {"c": "much"}}, "pool p, counter set s: .*quantit"),
     ],
 )
-def test_limits_of_counters_are_told_with_their_set(counters: Any, text: str) -> None:
+def test_errors_of_counters_name_their_set(counters: Any, text: str) -> None:
     with pytest.raises(InvalidInput, match=text):
         one(Pool(counters=counters))
 
