@@ -107,7 +107,7 @@ class Counter(_Metric):
 
 
 class Gauge(_Metric):
-    """Set, or read when somebody looks."""
+    """A value that is set, or read on demand."""
 
     type = "gauge"
 

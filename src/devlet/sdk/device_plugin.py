@@ -11,8 +11,8 @@
 
     Leds().main()
 
-`devices` gives whole lists: what is missing in the newest one is gone. Nothing is served before the first list: a node
-that is told of no devices at all refuses pods that had some.
+`devices` yields complete lists: a device that is not in the newest list is gone. Nothing is served before the first
+list, because a node with an empty list refuses pods that had devices.
 """
 
 import logging

@@ -15,6 +15,8 @@ from typing import Self
 from anyio import Event
 from anyio.lowlevel import checkpoint
 
+from devlet.kit.changes import Changes
+
 # Turns of the event loop for a woken task before the next one wakes.
 _TURNS = 25
 
@@ -27,7 +29,7 @@ class FakeClock:
         self._elapsed = 0.0
         self._numbers = count()
         self._sleepers: list[tuple[float, int, Event]] = []
-        self._changed = Event()
+        self._changes = Changes()
 
     @classmethod
     def at_present(cls) -> Self:
@@ -47,7 +49,7 @@ class FakeClock:
             return
         sleeper = (self._elapsed + seconds, next(self._numbers), Event())
         heapq.heappush(self._sleepers, sleeper)
-        self._notify()
+        self._changes.notify()
         try:
             await sleeper[2].wait()
         except BaseException:
@@ -68,9 +70,8 @@ class FakeClock:
         await self._settle()
 
     async def sleeping(self, number: int) -> None:
-        """Wait until at least so many tasks sleep on this clock."""
-        while len(self._sleepers) < number:
-            await self._changed.wait()
+        """Wait until at least `number` tasks sleep on this clock."""
+        await self._changes.until(lambda: len(self._sleepers) >= number)
 
     @property
     def wakes_at(self) -> list[float]:
@@ -80,10 +81,6 @@ class FakeClock:
     async def _settle(self) -> None:
         for _ in range(_TURNS):
             await checkpoint()
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = Event()
 
     def _forget(self, sleeper: tuple[float, int, Event]) -> None:
         if sleeper in self._sleepers:

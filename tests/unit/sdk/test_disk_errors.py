@@ -12,7 +12,7 @@ from devlet.sdk.disk_errors import explained
     [
         (errno.ENOSPC, "x cannot be written: No space left on device; make room on that disk"),
         (errno.EROFS, "x cannot be written: Read-only file system; mount it for writing, or choose another directory"),
-        (errno.ENOTDIR, "x cannot be written: Not a directory; a part of the path is no directory, move it away"),
+        (errno.ENOTDIR, "x cannot be written: Not a directory; a part of the path is not a directory, move it away"),
         (errno.EBUSY, "x cannot be written: Device or resource busy"),
     ],
 )

@@ -14,6 +14,7 @@ from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
 from devlet.errors import Unavailable
+from devlet.kit.changes import Changes
 from devlet.kit.dir_watch import Change, Found, Gone, Rescanned
 from devlet.kit.parts import running
 from devlet.plugins.device_plugin import Offer
@@ -37,26 +38,23 @@ class Node:
         self.offers: list[Offer] = []
         self.refused = 0
         self.refuses = ""
-        self._changed = anyio.Event()
+        self._changes = Changes()
 
     def running(self) -> AbstractAsyncContextManager[None]:
         return running(RegistrationServer(self.directory, self._register).run)
 
     async def heard(self, count: int) -> None:
-        while len(self.offers) < count:
-            await self._changed.wait()
+        await self._changes.until(lambda: len(self.offers) >= count)
 
     async def said_no(self, count: int) -> None:
-        while self.refused < count:
-            await self._changed.wait()
+        await self._changes.until(lambda: self.refused >= count)
 
     async def _register(self, offer: Offer) -> None:
         if self.refuses:
             self.refused += 1
         else:
             self.offers.append(offer)
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._changes.notify()
         if self.refuses:
             raise Unavailable(self.refuses)
 

@@ -1,4 +1,4 @@
-"""Proof of who we are, for each request anew: tokens and certificates change while we run.
+"""Credentials for each request: tokens and certificates change while devlet runs.
 
 Files are read again every minute or so, plugins are run again when what they issued expires, and both at once when the
 server says it does not know us.

@@ -1,4 +1,4 @@
-"""Continue tokens: where a list that comes in pages goes on, and in which state of the cluster.
+"""Continue tokens: where the next page of a list starts, and in which state of the cluster.
 
 Opaque to clients. Same shape as the reference's tokens; `start` is the last key of the page before.
 """

@@ -104,7 +104,7 @@ class Record:
     def head(self) -> Head:
         try:
             return _head.decode(self.body)
-        except msgspec.ValidationError:  # a custom resource whose spec is no object, say
+        except msgspec.ValidationError:  # for example a custom resource whose spec is not an object
             return Head(self._metadata())
 
     def _metadata(self) -> Metadata:
